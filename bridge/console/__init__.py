@@ -1,0 +1,1 @@
+"""The interactive test client: an MCP client with a prompt."""

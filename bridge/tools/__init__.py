@@ -1,0 +1,1 @@
+"""The hall where the two wings meet: each tool is one typed function."""
