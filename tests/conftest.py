@@ -1,0 +1,104 @@
+"""Fixtures that every folder of tests may use: running servers."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.servers.certificates import Authority
+from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
+from tests.servers.endpoint import Endpoint
+from tests.servers.process import ServerProcess
+from tests.servers.prosody import missing_prosody, running_prosody
+from tests.servers.sandbox import running_sandbox
+from tests.servers.server import Transport, XmppServer
+
+ENDPOINTS: tuple[tuple[str, Transport], ...] = (
+    ("prosody", "starttls"),
+    ("prosody", "direct"),
+    ("ejabberd", "starttls"),
+    ("ejabberd", "direct"),
+    ("sandbox", "plaintext"),
+)
+"""Every server by every transport it offers."""
+
+
+def _do_without(program: str) -> NoReturn:
+    """Skip on a laptop; fail where everything must have been tested (CI=true)."""
+    reason = f"{program} is not installed: sudo apt-get install prosody ejabberd"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority that all servers' certificates come from, unless a test makes its own."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def server_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the session's servers keep configuration, data and logs."""
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture(scope="session")
+def prosody_process(authority: Authority, server_directory: Path) -> Iterator[ServerProcess]:
+    """The session's Prosody, to stop, kill and start again."""
+    if (program := missing_prosody()) is not None:
+        _do_without(program)
+    with running_prosody(server_directory, authority) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def ejabberd_process(authority: Authority, server_directory: Path) -> Iterator[ServerProcess]:
+    """The session's ejabberd, to stop, kill and start again."""
+    if (program := missing_ejabberd()) is not None:
+        _do_without(program)
+    with running_ejabberd(server_directory, authority) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def prosody(prosody_process: ServerProcess) -> XmppServer:
+    """The session's Prosody."""
+    return prosody_process.server
+
+
+@pytest.fixture(scope="session")
+def ejabberd(ejabberd_process: ServerProcess) -> XmppServer:
+    """The session's ejabberd."""
+    return ejabberd_process.server
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[XmppServer]:
+    """The project's own embedded server."""
+    with running_sandbox() as server:
+        yield server
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def server_process(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+    """Each real server in turn, to be killed and started again; up again after the test."""
+    process: ServerProcess = request.getfixturevalue(f"{request.param}_process")
+    yield process
+    process.start()
+
+
+@pytest.fixture(params=["prosody", "ejabberd", "sandbox"])
+def xmpp_server(request: pytest.FixtureRequest) -> XmppServer:
+    """Each server in turn."""
+    server: XmppServer = request.getfixturevalue(request.param)
+    return server
+
+
+@pytest.fixture(params=ENDPOINTS, ids="-".join)
+def endpoint(request: pytest.FixtureRequest) -> Endpoint:
+    """Each server in turn by each transport it offers."""
+    name, transport = request.param
+    return Endpoint(request.getfixturevalue(name), transport)

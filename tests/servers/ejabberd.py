@@ -1,0 +1,143 @@
+"""A real ejabberd with a configuration, database and logs of its own."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers.certificates import Authority, Certificate
+from tests.servers.process import Program, ServerProcess, running
+from tests.servers.server import XmppServer
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Where Debian puts ejabberdctl; an ordinary user's PATH leaves it out."""
+
+
+def missing_ejabberd() -> str | None:
+    """The program we cannot find, or None when all are there."""
+    if _ejabberdctl() is None:
+        return "ejabberdctl"
+    return None if shutil.which("erl") else "erl"
+
+
+@contextmanager
+def running_ejabberd(
+    directory: Path, authority: Authority, certificate: Certificate | None = None
+) -> Iterator[ServerProcess]:
+    """ejabberd, up and serving; with `certificate` in place of a good one from `authority`."""
+    with running("ejabberd", _configure, directory, authority, certificate) as process:
+        yield process
+
+
+def _ejabberdctl() -> Path | None:
+    found = shutil.which("ejabberdctl") or shutil.which("ejabberdctl", path=_SYSTEM_PATH)
+    return Path(found) if found else None
+
+
+def _libraries() -> str:
+    """Where ejabberd's Erlang code lies, which only its start script knows."""
+    script = _ejabberdctl()
+    if script is None:
+        raise FileNotFoundError("ejabberdctl")
+    setting = re.search(r"^ERL_LIBS='?([^'\n]*)", script.read_text(encoding="utf-8"), re.MULTILINE)
+    return setting.group(1) if setting else "/usr/lib"
+
+
+def _configure(directory: Path, server: XmppServer, certificate: Certificate) -> Program:
+    spool = directory / "spool"
+    spool.mkdir()
+    configuration = directory / "ejabberd.yml"
+    configuration.write_text(
+        # No shaper anywhere: tests measure our bridge and not a throttle.
+        f"""
+hosts: ["{server.domain}"]
+loglevel: info
+certfiles: ["{certificate.combined}"]
+auth_method: internal
+auth_password_format: scram
+disable_sasl_mechanisms: ["digest-md5", "X-OAUTH2"]
+s2s_access: none
+define_macro:
+  TLS_OPTIONS: ["no_sslv3", "no_tlsv1", "no_tlsv1_1"]
+listen:
+  -
+    port: {server.starttls_port}
+    ip: "127.0.0.1"
+    module: ejabberd_c2s
+    max_stanza_size: 262144
+    shaper: none
+    access: all
+    starttls_required: true
+    protocol_options: TLS_OPTIONS
+  -
+    port: {server.direct_tls_port}
+    ip: "127.0.0.1"
+    module: ejabberd_c2s
+    max_stanza_size: 262144
+    shaper: none
+    access: all
+    tls: true
+    protocol_options: TLS_OPTIONS
+modules:
+  mod_blocking: {{}}
+  mod_caps: {{}}
+  mod_carboncopy: {{}}
+  mod_client_state: {{}}
+  mod_disco: {{}}
+  mod_last: {{}}
+  mod_mam:
+    assume_mam_usage: true
+    default: always
+  mod_muc:
+    host: "{server.muc}"
+    access: all
+    access_create: all
+    access_persistent: all
+    access_mam: all
+    max_user_conferences: 1000
+    room_shaper: none
+    default_room_options:
+      mam: true
+  mod_ping: {{}}
+  mod_privacy: {{}}
+  mod_private: {{}}
+  mod_roster: {{}}
+  mod_stream_mgmt: {{}}
+  mod_time: {{}}
+  mod_version: {{}}
+""",
+        encoding="utf-8",
+    )
+    # `ejabberdctl register` takes 1.1 s an account; the server itself does it in a millisecond.
+    # At each start, since a killed server may have lost what it had not written yet.
+    ready = directory / "accounts-ready"
+    accounts = directory / "accounts.erl"
+    users = ", ".join(
+        f'{{<<"{account.username}">>, <<"{account.password}">>}}'
+        for account in (server.bot, server.witness)
+    )
+    accounts.write_text(
+        f'[ejabberd_auth:try_register(User, <<"{server.domain}">>, Password)'
+        f" || {{User, Password}} <- [{users}]],\n"
+        f'ok = file:write_file("{ready}", <<>>).\n',
+        encoding="utf-8",
+    )
+    # The virtual machine itself and not ejabberdctl: without a node name there is no Erlang
+    # distribution, so no epmd, no cookie and no port beyond the two above; any user may run it.
+    command = [
+        "erl",
+        *("-noinput", "+K", "true"),
+        *("-mnesia", "dir", f'"{spool}"'),
+        *("-s", "ejabberd"),
+        *("-eval", f'ok = file:eval("{accounts}").'),
+    ]
+    environment = {
+        "HOME": str(directory),
+        "ERL_LIBS": _libraries(),
+        "ERL_CRASH_DUMP_BYTES": "0",
+        "EJABBERD_CONFIG_PATH": str(configuration),
+        "EJABBERD_LOG_PATH": str(directory / "ejabberd.log"),
+        "CONTRIB_MODULES_PATH": str(directory / "modules"),
+    }
+    return Program(command, environment, ready)

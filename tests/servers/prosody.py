@@ -1,0 +1,80 @@
+"""A real Prosody with a configuration, data and logs of its own."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers.certificates import Authority, Certificate
+from tests.servers.process import Program, ServerProcess, running
+from tests.servers.server import Account, XmppServer
+
+
+def missing_prosody() -> str | None:
+    """The program we cannot find, or None when all are there."""
+    return None if shutil.which("prosody") else "prosody"
+
+
+@contextmanager
+def running_prosody(
+    directory: Path, authority: Authority, certificate: Certificate | None = None
+) -> Iterator[ServerProcess]:
+    """Prosody, up and serving; with `certificate` in place of a good one from `authority`."""
+    with running("prosody", _configure, directory, authority, certificate) as process:
+        yield process
+
+
+def _configure(directory: Path, server: XmppServer, certificate: Certificate) -> Program:
+    data = directory / "data"
+    configuration = directory / "prosody.cfg.lua"
+    configuration.write_text(
+        # `limits` is not loaded: it throttles merely by being there. MAM and stream management
+        # are, as on servers in the field.
+        f"""
+run_as_root = true
+pidfile = "{directory}/prosody.pid"
+data_path = "{data}"
+certificates = "{directory}"
+plugin_paths = {{}}
+log = {{ {{ levels = {{ min = "info" }}, to = "file", filename = "{directory}/prosody.log" }} }}
+
+interfaces = {{ "127.0.0.1" }}
+c2s_ports = {{ {server.starttls_port} }}
+c2s_direct_tls_ports = {{ {server.direct_tls_port} }}
+s2s_ports = {{}}
+http_ports = {{}}
+https_ports = {{}}
+
+modules_enabled = {{
+    "roster", "saslauth", "tls", "disco", "ping", "version", "time", "uptime", "private",
+    "blocklist", "carbons", "mam", "smacks", "register",
+}}
+modules_disabled = {{ "s2s" }}
+allow_registration = false
+c2s_require_encryption = true
+authentication = "internal_hashed"
+storage = "internal"
+ssl = {{ certificate = "{certificate.chain}", key = "{certificate.key}" }}
+
+VirtualHost "{server.domain}"
+Component "{server.muc}" "muc"
+    modules_enabled = {{ "muc_mam" }}
+    muc_room_locking = false
+""",
+        encoding="utf-8",
+    )
+    for account in (server.bot, server.witness):
+        _add(account, data)
+    return Program(["prosody", "--config", str(configuration), "-F"])
+
+
+def _add(account: Account, data: Path) -> None:
+    """Write the account where Prosody keeps it, without a run of prosodyctl for each.
+
+    `internal_hashed` turns a plain password into salted hashes at the first login.
+    """
+    folder = data / account.domain / "accounts"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{account.username}.dat").write_text(
+        f'return {{ ["password"] = "{account.password}"; }};\n', encoding="utf-8"
+    )

@@ -1,0 +1,90 @@
+"""What a test needs to know of a running XMPP server."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+Transport = Literal["starttls", "direct", "plaintext"]
+"""How the stream is secured: by STARTTLS, by TLS from the first byte, or not at all."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Somebody who can log in."""
+
+    username: str
+    password: str
+    domain: str
+
+    @property
+    def jid(self) -> str:
+        """The account's bare JID."""
+        return f"{self.username}@{self.domain}"
+
+
+@dataclass(frozen=True)
+class XmppServer:
+    """Where a server listens, whom it knows, and the authority that vouches for it."""
+
+    name: str
+    domain: str
+    host: str
+    starttls_port: int | None
+    direct_tls_port: int | None
+    plaintext_port: int | None
+    ca_file: Path | None
+    """PEM of the test CA that signed the server's certificate; None where there is no TLS."""
+    muc: str
+    """Domain of the room service."""
+    bot: Account
+    """The bridge's own account."""
+    witness: Account
+    """The second occupant's account."""
+
+    @property
+    def transports(self) -> tuple[Transport, ...]:
+        """The transports this server offers, the usual one first."""
+        ports: dict[Transport, int | None] = {
+            "starttls": self.starttls_port,
+            "direct": self.direct_tls_port,
+            "plaintext": self.plaintext_port,
+        }
+        return tuple(transport for transport, port in ports.items() if port is not None)
+
+    def port(self, transport: Transport) -> int:
+        """The port that speaks this transport."""
+        match transport:
+            case "starttls":
+                port = self.starttls_port
+            case "direct":
+                port = self.direct_tls_port
+            case "plaintext":
+                port = self.plaintext_port
+        if port is None:
+            raise ValueError(f"{self.name} does not offer {transport}")
+        return port
+
+    def room(self) -> str:
+        """A room that nobody has been in yet: a new bare JID at each call."""
+        return f"room-{uuid4().hex[:12]}@{self.muc}"
+
+    def environment(
+        self, transport: Transport | None = None, **overrides: str | None
+    ) -> dict[str, str]:
+        """The bridge's settings that reach this server as `bot`, in a fresh room.
+
+        An override replaces a setting or adds one; None leaves it out.
+        """
+        chosen = transport or self.transports[0]
+        scheme = "xmpps" if chosen == "direct" else "xmpp"
+        settings: dict[str, str | None] = {
+            "XMPP_SERVICE": f"{scheme}://{self.host}:{self.port(chosen)}",
+            "XMPP_DOMAIN": self.domain,
+            "XMPP_USERNAME": self.bot.username,
+            "XMPP_PASSWORD": self.bot.password,
+            "MUC_ROOM": self.room(),
+            "XMPP_TLS_CA_FILE": str(self.ca_file) if self.ca_file else None,
+            "XMPP_ALLOW_PLAINTEXT": "1" if chosen == "plaintext" else None,
+        }
+        return {name: value for name, value in (settings | overrides).items() if value is not None}
