@@ -1,0 +1,84 @@
+r"""What a reader cannot see, written so that it can be seen.
+
+Room text is written by strangers, and both a log line and a model's context can be forged with
+characters that show nothing: line breaks, bidirectional overrides, zero-width spaces, tags.
+They become `\u{202E}` and the like. Pure.
+"""
+
+import re
+import unicodedata
+
+HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters by category (Lo) that draw nothing: the Hangul fillers."""
+
+JOINERS = frozenset("\u200c\u200d")
+"""Zero-width (non-)joiners: they spell words and emoji, but only between visible characters."""
+
+LAYOUT = frozenset("\t\n")
+"""Control characters that a body of several lines may keep."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_SUSPECT = re.compile("[^ -~]")
+
+
+def visible(text: str) -> str:
+    """Return `text` with hidden characters as escapes; tab and newline stay."""
+    if _SUSPECT.search(text) is None:
+        return text
+    return "".join(_escape(text, LAYOUT))
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return `text` fit for one line of a log; cut to `limit` characters with a mark, if given."""
+    if limit is not None and len(text) > limit:
+        return f"{one_line(text[:limit])}... ({len(text)} characters)"
+    if _SUSPECT.search(text) is None:
+        return text
+    return "".join(_escape(text, frozenset()))
+
+
+def _is_variation_selector(character: str) -> bool:
+    code = ord(character)
+    return (
+        0xFE00 <= code <= 0xFE0F
+        or 0xE0100 <= code <= 0xE01EF
+        or 0x180B <= code <= 0x180D
+        or code == 0x180F
+    )
+
+
+def _is_hidden(character: str) -> bool:
+    return (
+        unicodedata.category(character) in _HIDDEN_CATEGORIES
+        or character in HIDDEN_LETTERS
+        or _is_variation_selector(character)
+    )
+
+
+def _escape(text: str, kept: frozenset[str]) -> list[str]:
+    pieces: list[str] = []
+    base_is_visible = False
+    for position, character in enumerate(text):
+        if character in kept:
+            pieces.append(character)
+            base_is_visible = False
+        elif not _is_hidden(character):
+            pieces.append(character)
+            base_is_visible = not character.isspace()
+        elif base_is_visible and _is_variation_selector(character):
+            pieces.append(character)
+            # One selector a character; a second carries a message, not a shape. A joiner may
+            # follow the first, as in most emoji of people.
+            base_is_visible = text[position + 1 : position + 2] in JOINERS
+        elif base_is_visible and character in JOINERS and _shows(text, position + 1):
+            pieces.append(character)
+            base_is_visible = False
+        else:
+            pieces.append(f"\\u{{{ord(character):X}}}")
+            base_is_visible = False
+    return pieces
+
+
+def _shows(text: str, position: int) -> bool:
+    following = text[position : position + 1]
+    return bool(following) and not following.isspace() and not _is_hidden(following)

@@ -1,0 +1,190 @@
+"""Bytes to frames and back: newline-delimited JSON, and `Content-Length` headers. Pure.
+
+Each message may use either; `Framer` tells them apart by its first byte, since JSON begins with
+no letter and a header with nothing else. After rubbish it finds its way back at the next line.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""The longest message read, in bytes: far above any call, far below what hurts."""
+
+MAX_HEADER_BYTES = 8 * 1024
+"""The longest block of headers, in bytes, as HTTP servers commonly have it."""
+
+_HEADER = re.compile(rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Framing(Enum):
+    """How a message is set apart from the next."""
+
+    LINES = "newline-delimited"
+    HEADERS = "Content-Length"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One whole message's bytes, and the framing its reply should use."""
+
+    body: bytes
+    framing: Framing = Framing.LINES
+
+
+@dataclass(frozen=True)
+class FrameError:
+    """Bytes that were passed over, and why."""
+
+    reason: str
+    framing: Framing = Framing.LINES
+
+
+def encode(frame: Frame) -> bytes:
+    """Write `frame` in its framing."""
+    if frame.framing is Framing.LINES:
+        return frame.body + b"\n"
+    return b"Content-Length: %d\r\n\r\n%s" % (len(frame.body), frame.body)
+
+
+class Framer:
+    """Cuts a stream of bytes into frames, whatever the chunks it comes in.
+
+    Holds at most `limit` bytes and one chunk.
+    """
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._searched = 0
+        self._skip = 0
+        self._skip_line = False
+        self._header_bytes = 0
+        self._headers: list[bytes] | None = None
+        self._length: int | None = None
+
+    def feed(self, data: bytes) -> list[Frame | FrameError]:
+        """Take the next bytes and return what they complete, in order."""
+        self._buffer += data
+        found: list[Frame | FrameError] = []
+        while self._step(found):
+            pass
+        return found
+
+    def end(self) -> list[Frame | FrameError]:
+        """Say that no more bytes come: a last line needs no newline, a body cut short is lost."""
+        found: list[Frame | FrameError] = []
+        if self._length is not None:
+            missing = self._length - len(self._buffer)
+            found.append(
+                FrameError(
+                    f"input ended {missing} bytes short of its Content-Length", Framing.HEADERS
+                )
+            )
+        elif self._buffer and not self._skip and not self._skip_line:
+            found += self.feed(b"\n")
+        if self._headers is not None:
+            found.append(FrameError("input ended within headers", Framing.HEADERS))
+        self._buffer.clear()
+        return found
+
+    def _step(self, found: list[Frame | FrameError]) -> bool:
+        """Consume one thing from the buffer; False when more bytes are needed."""
+        if self._skip:
+            dropped = min(self._skip, len(self._buffer))
+            del self._buffer[:dropped]
+            self._skip -= dropped
+            return self._skip == 0
+        if self._length is not None:
+            if len(self._buffer) < self._length:
+                return False
+            found.append(Frame(bytes(self._buffer[: self._length]), Framing.HEADERS))
+            del self._buffer[: self._length]
+            self._length = None
+            return True
+        end = self._buffer.find(b"\n", self._searched)
+        if end < 0:
+            self._bound_line(found)
+            return False
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        if self._skip_line:
+            self._skip_line = False
+        else:
+            self._line(line, found)
+        return True
+
+    def _bound_line(self, found: list[Frame | FrameError]) -> None:
+        self._searched = len(self._buffer)
+        if self._skip_line:
+            self._buffer.clear()
+            self._searched = 0
+        elif self._searched > self._limit:
+            found.append(FrameError(f"a line is longer than {self._limit} bytes"))
+            self._headers = None
+            self._skip_line = True
+            self._buffer.clear()
+            self._searched = 0
+
+    def _line(self, line: bytes, found: list[Frame | FrameError]) -> None:
+        line = line.removeprefix(_BOM).strip(b" \t\r")
+        if self._headers is not None:
+            if not line:
+                self._end_of_headers(self._headers, found)
+                self._headers = None
+            elif _HEADER.match(line):
+                self._header_bytes += len(line)
+                if self._header_bytes > MAX_HEADER_BYTES:
+                    found.append(
+                        FrameError(
+                            f"headers are longer than {MAX_HEADER_BYTES} bytes", Framing.HEADERS
+                        )
+                    )
+                    self._headers = None
+                else:
+                    self._headers.append(line)
+            else:
+                found.append(
+                    FrameError("headers without the blank line that ends them", Framing.HEADERS)
+                )
+                self._headers = None
+                self._line(line, found)
+        elif not line:
+            return
+        elif line[:8].lower() == b"content-" and _HEADER.match(line):
+            self._headers = [line]
+            self._header_bytes = len(line)
+        elif len(line) > self._limit:
+            found.append(FrameError(f"a line is longer than {self._limit} bytes"))
+        else:
+            found.append(Frame(line))
+
+    def _end_of_headers(self, headers: list[bytes], found: list[Frame | FrameError]) -> None:
+        values = {
+            value.strip()
+            for name, _, value in (header.partition(b":") for header in headers)
+            if name.strip().lower() == b"content-length"
+        }
+        problem = None
+        length = 0
+        if not values:
+            problem = "headers without a Content-Length"
+        elif len(values) > 1:
+            problem = "Content-Length is given more than once, with different values"
+        else:
+            text = values.pop()
+            if not text.isdigit() or len(text) > 18:
+                problem = "Content-Length is not a number of bytes"
+            else:
+                length = int(text)
+                if length > self._limit:
+                    problem = f"Content-Length is more than {self._limit} bytes"
+                    self._skip = length
+        if problem is not None:
+            found.append(FrameError(problem, Framing.HEADERS))
+        elif length == 0:
+            found.append(FrameError("Content-Length is 0: there is no message", Framing.HEADERS))
+        else:
+            self._length = length

@@ -1,0 +1,175 @@
+"""JSON-RPC 2.0 messages as values: decoding, encoding, error codes. Pure.
+
+https://www.jsonrpc.org/specification, narrowed as MCP narrows it: an id is a string or an
+integer and never null, and params are an object.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+PARSE_ERROR = -32700
+"""The bytes are not JSON."""
+
+INVALID_REQUEST = -32600
+"""JSON, but not a JSON-RPC message."""
+
+METHOD_NOT_FOUND = -32601
+"""Neither a method of MCP nor the name of a tool."""
+
+INVALID_PARAMS = -32602
+"""The method is known; what was handed to it does not fit."""
+
+INTERNAL_ERROR = -32603
+"""Our fault, or in the bare dialect a tool that failed."""
+
+TITLES = {
+    PARSE_ERROR: "Parse error",
+    INVALID_REQUEST: "Invalid Request",
+    METHOD_NOT_FOUND: "Method not found",
+    INVALID_PARAMS: "Invalid params",
+    INTERNAL_ERROR: "Internal error",
+}
+"""The specification's own words for each code."""
+
+Id: TypeAlias = str | int
+Json: TypeAlias = object
+"""What `json.loads` gives: None, bool, int, float, str, list, dict."""
+
+
+class RpcError(Exception):
+    """The caller's message cannot be served, for the reason in `data`."""
+
+    def __init__(self, code: int, data: Json = None, message: str | None = None) -> None:
+        self.code = code
+        self.message = message or TITLES[code]
+        self.data = data
+        super().__init__(f"{self.message}: {data}" if data else self.message)
+
+    def wire(self) -> dict[str, Json]:
+        """Return the error object of a response (JSON-RPC 2.0, section 5.1)."""
+        error: dict[str, Json] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return error
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call that wants one reply."""
+
+    id: Id
+    method: str
+    params: Mapping[str, Json] | Sequence[Json] | None = None
+
+
+@dataclass(frozen=True)
+class Notification:
+    """A call that wants none."""
+
+    method: str
+    params: Mapping[str, Json] | Sequence[Json] | None = None
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer: ours on its way out, or the peer's on its way in."""
+
+    id: Id | None
+    result: Json = None
+    error: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """Input that is no message; it is answered with `error`, under its id if it showed one."""
+
+    error: RpcError
+    id: Id | None = None
+
+
+Message: TypeAlias = Request | Notification | Response | Malformed
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Messages that arrived in one array (JSON-RPC 2.0, section 6)."""
+
+    messages: Sequence[Message] = field(default_factory=tuple)
+
+
+def decode(body: bytes | bytearray | str) -> Message | Batch:
+    """Read one message or one batch. Never raises: what cannot be read is `Malformed`."""
+    try:
+        text = body if isinstance(body, str) else body.decode("utf-8")
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8: {error.reason} at byte {error.start}"
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} at character {error.pos}"
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:  # `int` refuses thousands of digits; `_refuse_constant`
+        reason = str(error).partition(";")[0]
+    else:
+        if isinstance(value, list):
+            return Batch(tuple(_message(item) for item in value))
+        return _message(value)
+    return Malformed(RpcError(PARSE_ERROR, reason))
+
+
+def encode(message: Request | Notification | Response | Sequence[Response]) -> bytes:
+    """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
+    value = [_wire(item) for item in message] if isinstance(message, Sequence) else _wire(message)
+    try:
+        return _dump(value).encode("utf-8")
+    except UnicodeEncodeError:
+        # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _wire(message: Request | Notification | Response) -> dict[str, Json]:
+    match message:
+        case Response(id=id_, error=error) if error is not None:
+            return {"jsonrpc": "2.0", "id": id_, "error": error}
+        case Response(id=id_, result=result):
+            return {"jsonrpc": "2.0", "id": id_, "result": result}
+        case Request(id=id_, method=method, params=params):
+            wire: dict[str, Json] = {"jsonrpc": "2.0", "id": id_, "method": method}
+        case Notification(method=method, params=params):
+            wire = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        wire["params"] = params
+    return wire
+
+
+def _message(value: Json) -> Message:
+    if not isinstance(value, dict):
+        return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
+    raw_id = value.get("id")
+    id_ = raw_id if isinstance(raw_id, str | int) and not isinstance(raw_id, bool) else None
+    if value.get("jsonrpc") != "2.0":
+        return Malformed(RpcError(INVALID_REQUEST, '"jsonrpc" is not "2.0"'), id_)
+    if "method" not in value:
+        if "result" in value or "error" in value:
+            error = value.get("error")
+            return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
+        return Malformed(RpcError(INVALID_REQUEST, 'there is no "method"'), id_)
+    method, params = value["method"], value.get("params")
+    if not isinstance(method, str):
+        return Malformed(RpcError(INVALID_REQUEST, '"method" is not a string'), id_)
+    if "id" in value and id_ is None:
+        return Malformed(RpcError(INVALID_REQUEST, '"id" is neither a string nor an integer'))
+    if params is not None and not isinstance(params, dict | list):
+        return Malformed(
+            RpcError(INVALID_REQUEST, '"params" is neither an object nor an array'), id_
+        )
+    return Notification(method, params) if id_ is None else Request(id_, method, params)

@@ -1,0 +1,418 @@
+"""A typed Python signature as JSON Schema, and arguments checked against it. Pure.
+
+The dialect is JSON Schema 2020-12, the default of MCP since 2025-11-25. Python names are
+snake_case, wire names camelCase; a trailing underscore (`from_`) is dropped.
+"""
+
+import dataclasses
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+Schema: TypeAlias = dict[str, object]
+Reader: TypeAlias = Callable[[object, str], object]
+"""Takes a JSON value and the path it stands at; gives the Python value or a `MismatchError`."""
+
+
+class SchemaError(TypeError):
+    """The author of a tool used a type that JSON Schema cannot say."""
+
+
+class MismatchError(ValueError):
+    """The caller's value does not fit its type; the text says where and what would."""
+
+
+class ArgumentsError(ValueError):
+    """The caller's arguments do not fit the tool; `problems` has one sentence for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits on a value, for `Annotated`: numbers by value, text and lists by length."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    """In characters for text, in items for lists."""
+
+    def schema(self, of: str) -> Schema:
+        """Return the keywords for a value of JSON type `of`."""
+        noun = "Items" if of == "array" else "Length"
+        keywords = {
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            f"min{noun}": self.min_length,
+            f"max{noun}": self.max_length,
+        }
+        return {key: value for key, value in keywords.items() if value is not None}
+
+    def check(self, value: object, path: str) -> None:
+        """Raise `MismatchError` when `value` is outside."""
+        if isinstance(value, int | float):
+            if self.minimum is not None and value < self.minimum:
+                raise MismatchError(f"{path} is {value}; the least is {self.minimum}")
+            if self.maximum is not None and value > self.maximum:
+                raise MismatchError(f"{path} is {value}; the most is {self.maximum}")
+        elif isinstance(value, str | list):
+            noun = "characters" if isinstance(value, str) else "items"
+            if self.min_length is not None and len(value) < self.min_length:
+                raise MismatchError(
+                    f"{path} has {len(value)} {noun}; the least is {self.min_length}"
+                )
+            if self.max_length is not None and len(value) > self.max_length:
+                raise MismatchError(
+                    f"{path} has {len(value)} {noun}; the most is {self.max_length}"
+                )
+
+
+ABSENT_IF_NONE = "absent-if-none"
+"""In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
+
+
+def wire_name(name: str) -> str:
+    """Return the wire's spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
+    head, *tail = name.rstrip("_").split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument a caller may give."""
+
+    name: str
+    """As Python has it."""
+    wire: str
+    schema: Schema
+    read: Reader
+    required: bool
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a tool's function takes: collaborators from the house, arguments from the caller.
+
+    Positional-only parameters (before the `/`) are collaborators, found by their type; all
+    others are arguments.
+    """
+
+    collaborators: tuple[type, ...]
+    parameters: tuple[Parameter, ...]
+    result: Any
+
+    @classmethod
+    def of(cls, function: Callable[..., object]) -> "Signature":
+        """Read `function`'s signature; raises `SchemaError` where JSON Schema has no words."""
+        hints = typing.get_type_hints(function, include_extras=True)
+        collaborators: list[type] = []
+        parameters: list[Parameter] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name not in hints:
+                raise SchemaError(f"{function.__name__}: {parameter.name} has no type")
+            hint = hints[parameter.name]
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                collaborators.append(hint)
+                continue
+            if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+                raise SchemaError(f"{function.__name__}: a tool names each of its arguments")
+            schema, read = describe(hint)
+            required = parameter.default is parameter.empty
+            if not required and parameter.default is not None:
+                schema = {**schema, "default": render(parameter.default)}
+            wire = wire_name(parameter.name)
+            parameters.append(Parameter(parameter.name, wire, schema, read, required))
+        return cls(tuple(collaborators), tuple(parameters), hints.get("return"))
+
+    def input_schema(self) -> Schema:
+        """Return the schema of the arguments object; nothing beyond the named ones is allowed."""
+        return _object(
+            {one.wire: one.schema for one in self.parameters},
+            [one.wire for one in self.parameters if one.required],
+        )
+
+    def bind(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return keyword arguments, or raise `ArgumentsError` naming every fault."""
+        bound: dict[str, object] = {}
+        problems: list[str] = []
+        for one in self.parameters:
+            if one.wire in arguments:
+                try:
+                    bound[one.name] = one.read(arguments[one.wire], one.wire)
+                except MismatchError as mismatch:
+                    problems.append(str(mismatch))
+            elif one.required:
+                problems.append(f"{one.wire} is missing")
+        known = {one.wire for one in self.parameters}
+        if unknown := [name for name in arguments if name not in known]:
+            expected = ", ".join(sorted(known)) or "none"
+            problems += [f"{name[:100]!r} is not an argument ({expected})" for name in unknown[:5]]
+        if problems:
+            raise ArgumentsError(problems)
+        return bound
+
+
+def describe(hint: Any) -> tuple[Schema, Reader]:
+    """Return the JSON Schema of a type and the reader that checks a value against it."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _annotated(arguments[0], arguments[1:])
+    if origin is Literal:
+        return {"enum": list(arguments)}, _one_of({value: value for value in arguments})
+    if origin in {Union, types.UnionType}:
+        return _union([describe(member) for member in arguments])
+    if origin in _CONTAINERS:
+        return _CONTAINERS[origin](hint, arguments)
+    if hint in _SCALARS:
+        return dict(_SCALARS[hint][0]), _SCALARS[hint][1]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        members = {member.value: member for member in hint}
+        return {"enum": list(members)}, _one_of(members)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _dataclass(hint)
+    raise SchemaError(f"{hint!r} has no JSON Schema")
+
+
+def render(value: object) -> object:
+    """Return the JSON value of a result: dataclasses become objects with camelCase names."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, Mapping):
+        return {key: render(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [render(one) for one in value]
+    if isinstance(value, Enum):
+        return render(value.value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            wire: render(one)
+            for name, wire, omit in _layout(type(value))
+            if not ((one := getattr(value, name)) is None and omit)
+        }
+    raise SchemaError(f"{type(value).__name__} has no JSON form")
+
+
+_LAYOUTS: dict[type, tuple[tuple[str, str, bool], ...]] = {}
+
+
+def _layout(cls: type) -> tuple[tuple[str, str, bool], ...]:
+    """Return (name, wire name, left out when None) of each field, worked out once a class."""
+    layout = _LAYOUTS.get(cls)
+    if layout is None:
+        hints = typing.get_type_hints(cls, include_extras=True)
+        layout = tuple(
+            (one.name, wire_name(one.name), _may_be_absent(hints[one.name]))
+            for one in dataclasses.fields(cls)
+        )
+        _LAYOUTS[cls] = layout
+    return layout
+
+
+def _may_be_absent(hint: Any) -> bool:
+    return get_origin(hint) is Annotated and ABSENT_IF_NONE in get_args(hint)[1:]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def _read_string(value: object, path: str) -> object:
+    if not isinstance(value, str):
+        raise MismatchError(f"{path} is {_kind(value)}; a string is wanted")
+    return value
+
+
+def _read_boolean(value: object, path: str) -> object:
+    if not isinstance(value, bool):
+        raise MismatchError(f"{path} is {_kind(value)}; true or false is wanted")
+    return value
+
+
+def _read_integer(value: object, path: str) -> object:
+    # JSON Schema counts 5.0 among the integers.
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise MismatchError(f"{path} is {_kind(value)}; a whole number is wanted")
+    return value
+
+
+def _read_number(value: object, path: str) -> object:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise MismatchError(f"{path} is {_kind(value)}; a number is wanted")
+    return value
+
+
+def _read_null(value: object, path: str) -> object:
+    if value is not None:
+        raise MismatchError(f"{path} is {_kind(value)}; null is wanted")
+    return None
+
+
+def _read_any(value: object, path: str) -> object:
+    del path
+    return value
+
+
+_SCALARS: dict[Any, tuple[Schema, Reader]] = {
+    str: ({"type": "string"}, _read_string),
+    bool: ({"type": "boolean"}, _read_boolean),
+    int: ({"type": "integer"}, _read_integer),
+    float: ({"type": "number"}, _read_number),
+    type(None): ({"type": "null"}, _read_null),
+    None: ({"type": "null"}, _read_null),
+    object: ({}, _read_any),
+}
+
+
+def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
+    schema, read = describe(hint)
+    bounds = [note for note in notes if isinstance(note, Bounds)]
+    for note in notes:
+        if isinstance(note, str) and note != ABSENT_IF_NONE:
+            schema = {**schema, "description": note}
+        elif isinstance(note, Bounds):
+            schema = {**schema, **note.schema(str(schema.get("type")))}
+    if not bounds:
+        return schema, read
+
+    def read_bounded(value: object, path: str) -> object:
+        inner = read(value, path)
+        for bound in bounds:
+            bound.check(inner, path)
+        return inner
+
+    return schema, read_bounded
+
+
+def _one_of(members: Mapping[object, object]) -> Reader:
+    expected = ", ".join(str(member) for member in members)
+
+    def read(value: object, path: str) -> object:
+        for spelling, member in members.items():
+            if type(spelling) is type(value) and spelling == value:
+                return member
+        raise MismatchError(f"{path} is {str(value)[:100]!r}; one of {expected} is wanted")
+
+    return read
+
+
+def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
+    def read(value: object, path: str) -> object:
+        reasons = []
+        for _, member in members:
+            try:
+                return member(value, path)
+            except MismatchError as mismatch:
+                reasons.append(str(mismatch))
+        raise MismatchError(" / ".join(reasons))
+
+    schemas = [schema for schema, _ in members]
+    if all(set(schema) == {"type"} for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}, read
+    return {"anyOf": schemas}, read
+
+
+def _array(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
+    is_tuple = get_origin(hint) is tuple
+    if is_tuple and tuple(arguments[1:]) != (...,):
+        raise SchemaError(f"{hint}: only a tuple of one repeated type is a JSON array")
+    schema, read = describe(arguments[0])
+    return {"type": "array", "items": schema}, _items(read, tuple if is_tuple else list)
+
+
+def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
+    if arguments[0] is not str:
+        raise SchemaError(f"{hint}: the keys of a JSON object are strings")
+    schema, read = describe(arguments[1])
+    return {"type": "object", "additionalProperties": schema}, _values(read)
+
+
+_CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = {
+    list: _array,
+    tuple: _array,
+    Sequence: _array,
+    dict: _mapping,
+    Mapping: _mapping,
+}
+
+
+def _items(read: Reader, make: type[list[object]] | type[tuple[object, ...]]) -> Reader:
+    def read_items(value: object, path: str) -> object:
+        if not isinstance(value, list):
+            raise MismatchError(f"{path} is {_kind(value)}; an array is wanted")
+        return make(read(item, f"{path}[{index}]") for index, item in enumerate(value))
+
+    return read_items
+
+
+def _values(read: Reader) -> Reader:
+    def read_values(value: object, path: str) -> object:
+        if not isinstance(value, dict):
+            raise MismatchError(f"{path} is {_kind(value)}; an object is wanted")
+        return {key: read(one, f"{path}.{key}") for key, one in value.items()}
+
+    return read_values
+
+
+def _dataclass(cls: type) -> tuple[Schema, Reader]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    readers: dict[str, tuple[str, Reader]] = {}
+    for one in dataclasses.fields(cls):
+        wire = wire_name(one.name)
+        properties[wire], read = describe(hints[one.name])
+        readers[wire] = (one.name, read)
+        optional = (
+            one.default is not dataclasses.MISSING
+            or one.default_factory is not dataclasses.MISSING
+            or _may_be_absent(hints[one.name])
+        )
+        if not optional:
+            required.append(wire)
+
+    def read_object(value: object, path: str) -> object:
+        if not isinstance(value, dict):
+            raise MismatchError(f"{path} is {_kind(value)}; an object is wanted")
+        for wire in required:
+            if wire not in value:
+                raise MismatchError(f"{path}.{wire} is missing")
+        for wire in value:
+            if wire not in readers:
+                raise MismatchError(f"{path}.{wire} is not known")
+        return cls(
+            **{
+                readers[wire][0]: readers[wire][1](item, f"{path}.{wire}")
+                for wire, item in value.items()
+            }
+        )
+
+    return _object(properties, required), read_object
+
+
+def _object(properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
+    schema: Schema = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = list(required)
+    return {**schema, "additionalProperties": False}
