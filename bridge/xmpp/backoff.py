@@ -1,0 +1,35 @@
+"""How long to wait before the next attempt. Pure: the jitter comes in as a value."""
+
+from bridge.xmpp.faults import Retry
+
+FIRST_SECONDS = 1.0
+"""After the first failure."""
+
+MOST_SECONDS = 60.0
+"""However many there were."""
+
+JITTER = 0.25
+"""The part by which a pause may be shorter or longer, so that many clients do not come at once."""
+
+MINUTE_SECONDS = 60.0
+"""After a moderator's kick."""
+
+LATER_SECONDS = 15 * 60.0
+"""Between two looks at a fault that somebody has to mend elsewhere."""
+
+
+def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
+    """Return the seconds until the next attempt; None for never.
+
+    `attempt` counts the failures in a row from 1; `jitter` is between -1 and 1.
+    """
+    match retry:
+        case Retry.NEVER:
+            return None
+        case Retry.MINUTE:
+            return MINUTE_SECONDS
+        case Retry.LATER:
+            return LATER_SECONDS * (1 + JITTER / 5 * jitter)
+        case Retry.SOON:
+            doubled = FIRST_SECONDS * 2.0 ** min(attempt - 1, 16)
+            return float(min(doubled, MOST_SECONDS) * (1 + JITTER * jitter))

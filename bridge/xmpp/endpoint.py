@@ -1,0 +1,84 @@
+"""Where the server is: names to addresses (RFC 6120, section 3.2; XEP-0368), and a TCP socket."""
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from slixmpp.xmlstream.resolver import default_resolver, get_SRV
+
+from bridge.config import Settings
+
+STARTTLS_PORT = 5222
+"""RFC 6120, section 14.7."""
+
+LEAST_SHARE_SECONDS = 2.0
+"""What each address gets at least when a name has many."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One address to try."""
+
+    direct_tls: bool
+    host: str
+    address: tuple[Any, ...]
+    """As `socket.connect` wants it."""
+    family: socket.AddressFamily
+
+    def __str__(self) -> str:
+        scheme = "xmpps" if self.direct_tls else "xmpp"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.address[1]}"
+
+
+async def resolve(settings: Settings) -> list[Endpoint]:
+    """Return the addresses to try, best first; raises `OSError` when no name has one."""
+    loop = asyncio.get_running_loop()
+    service = settings.service
+    if service is not None:
+        named = [(service.direct_tls, service.host, service.port)]
+    else:
+        records = await get_SRV(
+            settings.domain,
+            STARTTLS_PORT,
+            ["xmpps-client", "xmpp-client"],
+            resolver=default_resolver(loop),
+        )
+        named = [(kind == "xmpps-client", host, port) for kind, host, port in records]
+        named = named or [(False, settings.domain, STARTTLS_PORT)]
+    endpoints: list[Endpoint] = []
+    failure: OSError | None = None
+    for direct_tls, host, port in named:
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            failure = error
+            continue
+        endpoints += [Endpoint(direct_tls, host, one[4], one[0]) for one in found]
+    if not endpoints and failure is not None:
+        raise failure
+    return endpoints
+
+
+async def connect(endpoints: list[Endpoint], seconds: float) -> tuple[Endpoint, socket.socket]:
+    """Try the addresses in turn, each for its share of `seconds`; raises the last `OSError`."""
+    share = max(seconds / len(endpoints), LEAST_SHARE_SECONDS)
+    failure: OSError | None = None
+    for endpoint in endpoints:
+        sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            async with asyncio.timeout(share):
+                await asyncio.get_running_loop().sock_connect(sock, endpoint.address)
+        except OSError as error:
+            sock.close()
+            failure = error
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return endpoint, sock
+    assert failure is not None
+    raise failure

@@ -1,0 +1,199 @@
+"""Everything that can happen in the room and on the way to it, as values. Pure.
+
+An event says what happened; `Journal` says when and in which order. `occupant` fields are
+occupant JIDs (`room@service/nickname`), `nickname` their last part.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from bridge.xmpp.faults import Fault
+
+
+class Phase(Enum):
+    """How far the participant has come. The names are what users see."""
+
+    UNCONFIGURED = "unconfigured"
+    RESOLVING = "resolving"
+    CONNECTING = "connecting"
+    SECURING = "securing"
+    AUTHENTICATING = "authenticating"
+    JOINING = "joining"
+    JOINED = "joined"
+    WAITING = "waiting"
+    """Between two attempts."""
+    FAILED = "failed"
+    """Trying again cannot help, or not soon."""
+    CLOSED = "closed"
+
+
+class Source(Enum):
+    """How a message came to us."""
+
+    LIVE = "live"
+    HISTORY = "history"
+    """Sent by the room on joining, with a delay stamp (XEP-0045, section 7.2.13)."""
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What protects the connection."""
+
+    version: str
+    cipher: str
+    verified: bool
+
+
+@dataclass(frozen=True)
+class MessageReceived:
+    """Somebody, or we ourselves by reflection, said something in the room."""
+
+    occupant: str
+    nickname: str
+    body: str
+    type: str = "groupchat"
+    """`groupchat`, or `chat` for a private message from an occupant."""
+    id: str | None = None
+    stanza_id: str | None = None
+    """Given by the room (XEP-0359)."""
+    delayed_from: str | None = None
+    """The original time of a delayed message (XEP-0203), ISO 8601 UTC."""
+    source: Source = Source.LIVE
+    own: bool = False
+    """We said it: this is the room's reflection."""
+
+
+@dataclass(frozen=True)
+class MessageSent:
+    """We handed a message to the room; its reflection is still to come."""
+
+    occupant: str
+    body: str
+    id: str
+
+
+@dataclass(frozen=True)
+class SendFailed:
+    """The room, or a server on the way, returned our message."""
+
+    id: str
+    condition: str
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantJoined:
+    """Somebody is in the room: they entered, or were there when we came."""
+
+    occupant: str
+    nickname: str
+    role: str
+    affiliation: str
+    show: str | None = None
+    status: str | None = None
+    jid: str | None = None
+    """The real JID, where the room shows it."""
+    own: bool = False
+    codes: frozenset[int] = frozenset()
+    """Status codes (XEP-0045, section 15.6)."""
+
+
+@dataclass(frozen=True)
+class OccupantLeft:
+    """Somebody left the room, or was put out of it."""
+
+    occupant: str
+    nickname: str
+    own: bool = False
+    codes: frozenset[int] = frozenset()
+    reason: str | None = None
+    actor: str | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True)
+class NicknameChanged:
+    """Somebody goes on under another nickname (status code 303)."""
+
+    occupant: str
+    nickname: str
+    new_nickname: str
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class RoomDestroyed:
+    """The room is no more (XEP-0045, section 10.9)."""
+
+    reason: str | None = None
+    venue: str | None = None
+    """Where its owner says to go instead; shown, never followed."""
+
+
+@dataclass(frozen=True)
+class SubjectChanged:
+    """The room has a subject; an empty one is none."""
+
+    subject: str
+    nickname: str | None = None
+
+
+@dataclass(frozen=True)
+class RoomError:
+    """The room, or a server on the way, refused our presence."""
+
+    condition: str
+    text: str | None = None
+    venue: str | None = None
+    """With `gone`: where to go instead."""
+
+
+@dataclass(frozen=True)
+class ConnectionChanged:
+    """The participant's phase changed, and why."""
+
+    phase: Phase
+    fault: Fault | None = None
+    attempt: int = 0
+    """Attempts since it was last in the room."""
+    retry_seconds: float | None = None
+    """Until the next attempt, where one is planned."""
+
+
+@dataclass(frozen=True)
+class Connected:
+    """The stream is authenticated and bound; the room comes next."""
+
+    jid: str
+    service: str
+    tls: Tls | None
+    sasl: str
+    warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Joined:
+    """We are in the room, under this nickname."""
+
+    occupant: str
+    nickname: str
+    created: bool
+    """Joining made the room (status code 201)."""
+
+
+Event: TypeAlias = (
+    MessageReceived
+    | MessageSent
+    | SendFailed
+    | OccupantJoined
+    | OccupantLeft
+    | NicknameChanged
+    | RoomDestroyed
+    | SubjectChanged
+    | RoomError
+    | ConnectionChanged
+    | Connected
+    | Joined
+)

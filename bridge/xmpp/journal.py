@@ -1,0 +1,62 @@
+"""The numbered, bounded record of what happened. Pure.
+
+`append` is the one place that numbers and stamps. A cursor is opaque to its holder: it names
+this run of the bridge and a number in it, so a restart is told from an eviction.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bridge.xmpp.events import Event
+
+DEFAULT_CAPACITY = 10_000
+"""Events kept in memory."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One event, with its number and its time."""
+
+    number: int
+    at: float
+    """Seconds since the epoch."""
+    event: Event
+
+
+class Journal:
+    """Keeps the last `capacity` events."""
+
+    def __init__(self, epoch: str, capacity: int = DEFAULT_CAPACITY) -> None:
+        self._epoch = epoch
+        self._records: deque[Record] = deque(maxlen=capacity)
+        self._last = 0
+
+    def append(self, event: Event, at: float) -> Record:
+        """Number and stamp `event`; the oldest makes room when the journal is full."""
+        self._last += 1
+        record = Record(self._last, at, event)
+        self._records.append(record)
+        return record
+
+    @property
+    def cursor(self) -> str:
+        """The position after the newest event."""
+        return self.cursor_of(self._last)
+
+    def cursor_of(self, number: int) -> str:
+        """The position after the event with this number."""
+        return f"{self._epoch}-{number}"
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+
+def iso(at: float) -> str:
+    """Return a time as users see it: ISO 8601, UTC, milliseconds, `Z`."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

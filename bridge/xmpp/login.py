@@ -1,0 +1,114 @@
+"""Logging in: the choice of a SASL mechanism and its exchange (RFC 6120, section 6)."""
+
+import asyncio
+import secrets
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from slixmpp.util.sasl.client import saslprep
+from slixmpp.util.stringprep_profiles import StringPrepError
+
+from bridge.config import Settings
+from bridge.xmpp import stanzas
+from bridge.xmpp.scram import HASHES, ScramClient, ScramError
+from bridge.xmpp.stanzas import SASL
+
+CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
+"""What a server may answer."""
+
+Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
+"""Sends one element and returns the answer: one of the three above."""
+
+
+class LoginRefusedError(Exception):
+    """The server said no; `condition` is one of RFC 6120, section 6.5."""
+
+    def __init__(self, condition: str, text: str | None = None) -> None:
+        self.condition = condition
+        self.text = text
+        super().__init__(condition)
+
+
+class NoMechanismError(Exception):
+    """None of the mechanisms `offered` may be used here."""
+
+    def __init__(self, offered: list[str]) -> None:
+        self.offered = offered
+        super().__init__(", ".join(offered))
+
+
+async def log_in(
+    settings: Settings, features: Element, exchange: Exchange, *, plain_allowed: bool
+) -> str:
+    """Log in with the best mechanism among `features`, and return its name.
+
+    One mechanism is tried, so that a wrong password counts once with the server. Raises
+    `LoginRefusedError`, `NoMechanismError`, or `ScramError` when the server is not genuine.
+    """
+    offered = [
+        (one.text or "").strip()
+        for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
+    ]
+    try:
+        username = saslprep(settings.username)
+        password = saslprep(settings.password.reveal())
+    except (StringPrepError, UnicodeError) as error:
+        raise LoginRefusedError("malformed-request", "characters SASLprep forbids") from error
+    mechanism = next((one for one in HASHES if one in offered), None)
+    if mechanism is not None:
+        await _scram(mechanism, username, password, exchange)
+        return mechanism
+    if "PLAIN" in offered and plain_allowed:
+        await _plain(username, password, exchange)
+        return "PLAIN"
+    raise NoMechanismError(offered)
+
+
+async def _scram(mechanism: str, username: str, password: str, exchange: Exchange) -> None:
+    client = ScramClient(mechanism, username, secrets.token_urlsafe(24))
+    answer = _accepted(await exchange(_auth(mechanism, client.first())))
+    if answer.tag != CHALLENGE:
+        raise ScramError("it skipped its own proof")
+    derivation = client.challenge(_content(answer))
+    key = await asyncio.to_thread(derivation.key, password)
+    answer = _accepted(await exchange(_response(client.final(key))))
+    client.verify(_content(answer))
+    if answer.tag == CHALLENGE:
+        # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
+        answer = _accepted(await exchange(_response("")))
+    if answer.tag != SUCCESS:
+        raise ScramError("it goes on asking after its proof")
+
+
+async def _plain(username: str, password: str, exchange: Exchange) -> None:
+    answer = _accepted(await exchange(_auth("PLAIN", f"\0{username}\0{password}")))
+    if answer.tag != SUCCESS:
+        raise ScramError("it challenges PLAIN, which has no challenge")
+
+
+def _accepted(answer: Element) -> Element:
+    if answer.tag == FAILURE:
+        raise LoginRefusedError(*stanzas.condition_of(answer, SASL))
+    return answer
+
+
+def _auth(mechanism: str, content: str) -> Element:
+    element = Element(f"{{{SASL}}}auth", {"mechanism": mechanism})
+    element.text = b64encode(content.encode()).decode()
+    return element
+
+
+def _response(content: str) -> Element:
+    element = Element(f"{{{SASL}}}response")
+    element.text = b64encode(content.encode()).decode() or None
+    return element
+
+
+def _content(element: Element) -> str:
+    try:
+        return b64decode((element.text or "").strip(), validate=True).decode()
+    except (Base64Error, UnicodeDecodeError) as error:
+        raise ScramError("its message is not Base64") from error

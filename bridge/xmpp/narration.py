@@ -1,0 +1,86 @@
+"""One event as one line of the log, which nobody in the room can forge. Pure."""
+
+from bridge.escaping import one_line
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+)
+from bridge.xmpp.journal import Record, iso
+
+MAX_BODY_CHARACTERS = 2_000
+"""Of one message; the journal and the traffic log have the rest."""
+
+
+def narrate(record: Record) -> str:
+    """Return `record` as a person wants to read it: the time in UTC, then what happened."""
+    return f"{iso(record.at)} {_what(record)}"
+
+
+def _what(record: Record) -> str:
+    match record.event:
+        case MessageReceived() as said:
+            return _message(said)
+        case MessageSent(id=id_, body=body):
+            return f"sending, id {id_}: {_text(body)}"
+        case SendFailed(id=id_, condition=condition, text=text):
+            return f"returned, id {_text(id_)}: {_text(condition)}{_because(text)}"
+        case OccupantJoined(nickname=nickname, role=role, affiliation=affiliation):
+            return f"* {_text(nickname)} is here ({_text(role)}, {_text(affiliation)})"
+        case OccupantLeft() as left:
+            codes = f" [{', '.join(map(str, sorted(left.codes)))}]" if left.codes else ""
+            by = f" by {_text(left.actor)}" if left.actor else ""
+            return f"* {_text(left.nickname)} left{by}{codes}{_because(left.reason or left.status)}"
+        case NicknameChanged(nickname=nickname, new_nickname=new):
+            return f"* {_text(nickname)} is now {_text(new)}"
+        case RoomDestroyed(reason=reason, venue=venue):
+            new = f"; its owner names {_text(venue)}" if venue else ""
+            return f"* the room was destroyed{_because(reason)}{new}"
+        case SubjectChanged(subject=subject, nickname=who):
+            by = f" by {_text(who)}" if who else ""
+            return f"* subject{by}: {_text(subject)}"
+        case RoomError(condition=condition, text=text):
+            return f"* the room refused us: {_text(condition)}{_because(text)}"
+        case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+            secured = "no TLS" if tls is None else f"{tls.version}, {tls.cipher}"
+            return f"logged in to {service} as {_text(jid)} ({secured}, {sasl})"
+        case Joined(occupant=occupant, created=created):
+            made = "; joining made this room, is MUC_ROOM spelt right?" if created else ""
+            return f"in the room as {_text(occupant)}{made}"
+        case ConnectionChanged() as changed:
+            return _phase(changed)
+
+
+def _message(said: MessageReceived) -> str:
+    when = f" (said {_text(said.delayed_from)})" if said.delayed_from else ""
+    kind = " (private)" if said.type == "chat" else ""
+    own = " (our own)" if said.own and said.source is Source.LIVE else ""
+    return f"<{_text(said.nickname)}>{when}{kind}{own} {_text(said.body)}"
+
+
+def _phase(changed: ConnectionChanged) -> str:
+    line = changed.phase.value
+    if changed.fault is not None:
+        fault = changed.fault
+        line += f": {_text(fault.message)} [{_text(fault.condition)}] {_text(fault.hint)}"
+    if changed.retry_seconds is not None:
+        line += f" Next attempt in {changed.retry_seconds:.0f} s."
+    return line
+
+
+def _text(text: str) -> str:
+    return one_line(text, MAX_BODY_CHARACTERS)
+
+
+def _because(text: str | None) -> str:
+    return f": {_text(text)}" if text else ""

@@ -1,0 +1,178 @@
+"""What the events add up to: who is here, what was said last, and why we are not in. Pure."""
+
+from dataclasses import dataclass, replace
+
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Record
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """Somebody in the room (XEP-0045, section 4.1)."""
+
+    jid: str
+    """The occupant JID: `room@service/nickname`."""
+    nickname: str
+    role: str
+    affiliation: str
+    since: float
+    """When we first saw them, in seconds since the epoch."""
+    show: str | None = None
+    status: str | None = None
+    real_jid: str | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class LastError:
+    """The last fault, and when it was."""
+
+    fault: Fault
+    at: float
+
+
+@dataclass(frozen=True)
+class RoomStatus:
+    """One look at everything."""
+
+    phase: Phase
+    since: float
+    attempt: int
+    next_attempt_at: float | None
+    last_error: LastError | None
+    nickname: str
+    occupants: tuple[Occupant, ...]
+    subject: str | None
+    last_incoming: Record | None
+    """Holds a `MessageReceived`: the last live message with a body from somebody else."""
+    jid: str | None
+    service: str
+    tls: Tls | None
+    sasl: str | None
+    self_ping_ms: float | None
+    room_created: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def connected(self) -> bool:
+        """Whether we are in the room now."""
+        return self.phase is Phase.JOINED
+
+
+class Room:
+    """The state of one room, folded from its events."""
+
+    def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
+        self._occupants: dict[str, Occupant] = {}
+        self._status = RoomStatus(
+            phase=phase,
+            since=since,
+            attempt=0,
+            next_attempt_at=None,
+            last_error=None,
+            nickname=nickname,
+            occupants=(),
+            subject=None,
+            last_incoming=None,
+            jid=None,
+            service=service,
+            tls=None,
+            sasl=None,
+            self_ping_ms=None,
+            room_created=False,
+            warnings=(),
+        )
+
+    @property
+    def phase(self) -> Phase:
+        """How far we have come."""
+        return self._status.phase
+
+    def occupant(self, jid: str) -> Occupant | None:
+        """Return who is here under this occupant JID."""
+        return self._occupants.get(jid)
+
+    def status(self) -> RoomStatus:
+        """Return how things stand."""
+        return replace(self._status, occupants=tuple(self._occupants.values()))
+
+    def apply(self, record: Record) -> None:
+        """Fold one event into the state."""
+        event: Event = record.event
+        match event:
+            case ConnectionChanged():
+                self._change_phase(event, record.at)
+            case Connected(jid=jid, service=service, tls=tls, sasl=sasl, warnings=warnings):
+                self._status = replace(
+                    self._status, jid=jid, service=service, tls=tls, sasl=sasl, warnings=warnings
+                )
+            case Joined(nickname=nickname, created=created):
+                self._status = replace(self._status, nickname=nickname, room_created=created)
+            case OccupantJoined():
+                self._enter(event, record.at)
+            case OccupantLeft(occupant=jid):
+                self._occupants.pop(jid, None)
+            case NicknameChanged():
+                self._rename(event)
+            case SubjectChanged(subject=subject):
+                self._status = replace(self._status, subject=subject or None)
+            case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
+                self._status = replace(self._status, last_incoming=record)
+            case _:
+                pass
+
+    def _change_phase(self, event: ConnectionChanged, at: float) -> None:
+        moved = event.phase is not self._status.phase
+        planned = None if event.retry_seconds is None else at + event.retry_seconds
+        self._status = replace(
+            self._status,
+            phase=event.phase,
+            since=at if moved else self._status.since,
+            attempt=event.attempt,
+            next_attempt_at=planned,
+        )
+        if event.fault is not None:
+            self._status = replace(self._status, last_error=LastError(event.fault, at))
+        if event.phase is not Phase.JOINED:
+            # What we knew of the room and the wire ended with the connection.
+            if event.phase is not Phase.JOINING:
+                self._occupants.clear()
+                self._status = replace(self._status, subject=None, self_ping_ms=None)
+            if event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
+                self._status = replace(self._status, jid=None, tls=None, sasl=None)
+
+    def _enter(self, event: OccupantJoined, at: float) -> None:
+        known = self._occupants.get(event.occupant)
+        self._occupants[event.occupant] = Occupant(
+            jid=event.occupant,
+            nickname=event.nickname,
+            role=event.role,
+            affiliation=event.affiliation,
+            since=at if known is None else known.since,
+            show=event.show,
+            status=event.status,
+            real_jid=event.jid,
+            own=event.own,
+        )
+
+    def _rename(self, event: NicknameChanged) -> None:
+        known = self._occupants.pop(event.occupant, None)
+        if known is not None:
+            jid = event.occupant.removesuffix(event.nickname) + event.new_nickname
+            self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
+        if event.own:
+            self._status = replace(self._status, nickname=event.new_nickname)

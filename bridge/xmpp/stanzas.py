@@ -1,0 +1,274 @@
+"""Stanza to event, and back. Nothing else reads a stanza.
+
+What a stanza claims is believed only from whom it may come: a delay stamp and a stanza id from
+the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this room's occupants.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, SubElement
+
+from slixmpp.jid import JID, InvalidJID
+from slixmpp.xmlstream.tostring import tostring
+
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+)
+
+CLIENT = "jabber:client"
+STREAMS = "http://etherx.jabber.org/streams"
+STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
+STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+TLS = "urn:ietf:params:xml:ns:xmpp-tls"
+SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+BIND = "urn:ietf:params:xml:ns:xmpp-bind"
+MUC = "http://jabber.org/protocol/muc"
+MUC_USER = "http://jabber.org/protocol/muc#user"
+MUC_OWNER = "http://jabber.org/protocol/muc#owner"
+DATA_FORMS = "jabber:x:data"
+DELAY = "urn:xmpp:delay"
+STANZA_ID = "urn:xmpp:sid:0"
+PING = "urn:xmpp:ping"
+DISCO_INFO = "http://jabber.org/protocol/disco#info"
+
+HISTORY_ON_JOINING = 20
+"""Messages of the room's history asked for on entering, for context."""
+
+
+@dataclass(frozen=True)
+class StanzaError:
+    """What an `<error/>` says (RFC 6120, section 8.3)."""
+
+    condition: str
+    text: str | None = None
+    venue: str | None = None
+    """With `gone`: the new address."""
+
+
+def prepared(jid: str) -> str | None:
+    """Return a JID as comparison wants it (RFC 7622); None if it is none."""
+    try:
+        return str(JID(jid))
+    except InvalidJID:
+        return None
+
+
+def occupant_jid(room: str, nickname: str) -> str | None:
+    """Return the prepared occupant JID; None if the nickname cannot be one."""
+    return prepared(f"{room}/{nickname}")
+
+
+def xml_of(element: Element) -> str:
+    """Write a stanza as it goes over the stream."""
+    return tostring(element, xmlns=CLIENT, top_level=True)
+
+
+def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
+    """Yield what `stanza` tells of `room`, in which we are the occupant `own`; both prepared."""
+    sender = prepared(stanza.get("from", ""))
+    if sender is None:
+        return
+    bare, _, nickname = sender.partition("/")
+    if stanza.tag == f"{{{CLIENT}}}message":
+        if stanza.get("type") == "error":
+            if id_ := stanza.get("id"):
+                error = error_of(stanza)
+                yield SendFailed(id_, error.condition, error.text)
+        elif bare == room:
+            yield from _read_message(stanza, sender, nickname, own)
+    elif stanza.tag == f"{{{CLIENT}}}presence" and bare == room:
+        yield from _read_presence(stanza, sender, nickname, own)
+
+
+def error_of(stanza: Element) -> StanzaError:
+    """Return what the `<error/>` in `stanza` says; `undefined-condition` if it says nothing."""
+    error = stanza.find(f"{{{CLIENT}}}error")
+    if error is None:
+        return StanzaError("undefined-condition")
+    text = error.findtext(f"{{{STANZA_ERRORS}}}text") or None
+    for child in error:
+        namespace, _, name = child.tag[1:].partition("}")
+        if namespace == STANZA_ERRORS and name != "text":
+            return StanzaError(name, text, (child.text or None) if name == "gone" else None)
+    return StanzaError("undefined-condition", text)
+
+
+def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:
+    """Return the condition and text of a stream error or SASL failure."""
+    text = element.findtext(f"{{{namespace}}}text") or None
+    for child in element:
+        child_namespace, _, name = child.tag[1:].partition("}")
+        if child_namespace == namespace and name != "text":
+            return name, text
+    return "undefined-condition", text
+
+
+def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
+    type_ = stanza.get("type", "normal")
+    body = stanza.findtext(f"{{{CLIENT}}}body")
+    subject = stanza.find(f"{{{CLIENT}}}subject")
+    if type_ == "groupchat" and body is None and subject is not None:
+        yield SubjectChanged(subject.text or "", nickname or None)
+    if body is None:
+        return
+    room = sender.partition("/")[0]
+    stamp = next(
+        (
+            one.get("stamp")
+            for one in stanza.iterfind(f"{{{DELAY}}}delay")
+            if one.get("from") == room
+        ),
+        None,
+    )
+    given = next(
+        (
+            one.get("id")
+            for one in stanza.iterfind(f"{{{STANZA_ID}}}stanza-id")
+            if one.get("by") == room
+        ),
+        None,
+    )
+    yield MessageReceived(
+        occupant=sender,
+        nickname=nickname,
+        body=body,
+        type="groupchat" if type_ == "groupchat" else "chat",
+        id=stanza.get("id"),
+        stanza_id=given,
+        delayed_from=stamp,
+        source=Source.LIVE if stamp is None else Source.HISTORY,
+        own=sender == own,
+    )
+
+
+def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
+    type_ = stanza.get("type")
+    if type_ == "error":
+        error = error_of(stanza)
+        yield RoomError(error.condition, error.text, error.venue)
+        return
+    extension = stanza.find(f"{{{MUC_USER}}}x")
+    if extension is None or not nickname:
+        return
+    item = extension.find(f"{{{MUC_USER}}}item")
+    codes = frozenset(
+        int(code)
+        for status in extension.iterfind(f"{{{MUC_USER}}}status")
+        if (code := status.get("code", "")).isdecimal()
+    )
+    is_own = sender == own or 110 in codes
+    status_text = stanza.findtext(f"{{{CLIENT}}}status") or None
+    if type_ is None:
+        yield OccupantJoined(
+            occupant=sender,
+            nickname=nickname,
+            role=_attribute(item, "role", "none"),
+            affiliation=_attribute(item, "affiliation", "none"),
+            show=stanza.findtext(f"{{{CLIENT}}}show") or None,
+            status=status_text,
+            jid=None if item is None else item.get("jid"),
+            own=is_own,
+            codes=codes,
+        )
+    elif type_ == "unavailable":
+        new_nickname = None if item is None else item.get("nick")
+        destroy = extension.find(f"{{{MUC_USER}}}destroy")
+        if 303 in codes and new_nickname:
+            yield NicknameChanged(sender, nickname, new_nickname, is_own)
+        elif destroy is not None and is_own:
+            reason = destroy.findtext(f"{{{MUC_USER}}}reason") or None
+            yield RoomDestroyed(reason, destroy.get("jid") or None)
+        else:
+            actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
+            yield OccupantLeft(
+                occupant=sender,
+                nickname=nickname,
+                own=is_own,
+                codes=codes,
+                reason=None if item is None else item.findtext(f"{{{MUC_USER}}}reason") or None,
+                actor=None if actor is None else actor.get("nick") or actor.get("jid"),
+                status=status_text,
+            )
+
+
+def _attribute(item: Element | None, name: str, default: str) -> str:
+    return default if item is None else item.get(name, default)
+
+
+def entering(occupant: str, password: str | None) -> Element:
+    """Presence that enters a room (XEP-0045, section 7.2)."""
+    presence = Element(f"{{{CLIENT}}}presence", {"to": occupant})
+    extension = SubElement(presence, f"{{{MUC}}}x")
+    SubElement(extension, f"{{{MUC}}}history", {"maxstanzas": str(HISTORY_ON_JOINING)})
+    if password is not None:
+        SubElement(extension, f"{{{MUC}}}password").text = password
+    return presence
+
+
+def leaving(occupant: str) -> Element:
+    """Presence that leaves it (XEP-0045, section 7.14)."""
+    return Element(f"{{{CLIENT}}}presence", {"to": occupant, "type": "unavailable"})
+
+
+def said(room: str, body: str, id_: str) -> Element:
+    """A message to everybody in the room."""
+    message = Element(f"{{{CLIENT}}}message", {"to": room, "type": "groupchat", "id": id_})
+    SubElement(message, f"{{{CLIENT}}}body").text = body
+    return message
+
+
+def query(type_: str, to: str | None, id_: str, payload: Element) -> Element:
+    """An IQ around `payload`; `type_` is `get`, `set` or `result`."""
+    attributes = {"type": type_, "id": id_} | ({} if to is None else {"to": to})
+    iq = Element(f"{{{CLIENT}}}iq", attributes)
+    iq.append(payload)
+    return iq
+
+
+def ping() -> Element:
+    """The payload of a ping (XEP-0199)."""
+    return Element(f"{{{PING}}}ping")
+
+
+def default_configuration() -> Element:
+    """The payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
+    payload = Element(f"{{{MUC_OWNER}}}query")
+    SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
+    return payload
+
+
+def bind(resource: str) -> Element:
+    """The payload that asks for a resource (RFC 6120, section 7.7)."""
+    payload = Element(f"{{{BIND}}}bind")
+    SubElement(payload, f"{{{BIND}}}resource").text = resource
+    return payload
+
+
+def answer_to(iq: Element) -> Element:
+    """The reply that a request from outside gets: pings and disco are known here, no more."""
+    reply = Element(f"{{{CLIENT}}}iq", {"type": "result", "id": iq.get("id", "")})
+    if sender := iq.get("from"):
+        reply.set("to", sender)
+    asked = iq[0].tag if len(iq) else ""
+    if iq.get("type") == "get" and asked == f"{{{PING}}}ping":
+        return reply
+    if iq.get("type") == "get" and asked == f"{{{DISCO_INFO}}}query":
+        info = SubElement(reply, f"{{{DISCO_INFO}}}query")
+        identity = {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
+        SubElement(info, f"{{{DISCO_INFO}}}identity", identity)
+        for feature in (DISCO_INFO, MUC, PING):
+            SubElement(info, f"{{{DISCO_INFO}}}feature", {"var": feature})
+        return reply
+    reply.set("type", "error")
+    error = SubElement(reply, f"{{{CLIENT}}}error", {"type": "cancel"})
+    SubElement(error, f"{{{STANZA_ERRORS}}}service-unavailable")
+    return reply
