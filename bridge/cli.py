@@ -1,0 +1,180 @@
+"""The command line: the only place that talks to a person and picks exit codes."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bridge import __version__, config
+from bridge.log import complain, open_log
+
+SUCCESS = 0
+FAILURE = 1
+"""The thing checked or asked for failed."""
+USAGE = 2
+"""A mistake on the command line or in the settings."""
+
+COMMANDS = ("serve", "client", "sandbox")
+
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent
+"""The folder that holds `bridge/`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command `xmpp-bridge` and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
+        words.insert(0, "serve")
+    options = _parser().parse_args(words)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return 128 + 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="xmpp-bridge",
+        description="Sits in an XMPP chat room and hands what happens there to a coding agent.",
+        epilog="Without a command it serves.  Example: xmpp-bridge client --sandbox",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    serve = commands.add_parser(
+        "serve",
+        help="the bridge: MCP on stdio beside a participant in the room",
+        description="The bridge: MCP on stdin and stdout, beside a participant in the room.",
+        epilog="Example: codex mcp add xmpp --env TIA_ENV_PATH=/path/to/.env -- xmpp-bridge",
+    )
+    _add_settings(serve)
+    serve.add_argument(
+        "--read-only", action="store_true", help="withhold every tool that writes to the room"
+    )
+    serve.set_defaults(run=_serve)
+    client = commands.add_parser(
+        "client",
+        help="the interactive test client",
+        description="Starts the bridge and talks to it: a line is echoed, `help` tells the rest.",
+        epilog="Example: echo status | xmpp-bridge client --sandbox",
+    )
+    _add_settings(client)
+    client.add_argument(
+        "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
+    )
+    client.set_defaults(run=_client)
+    sandbox = commands.add_parser(
+        "sandbox",
+        help="a small local XMPP server to try things out with",
+        description="A small local XMPP server with one room and one resident that answers. For "
+        "trying out; use Prosody or ejabberd for anything else. Ctrl-C ends it.",
+        epilog="Example: xmpp-bridge sandbox > .env   (in another terminal: xmpp-bridge client)",
+    )
+    sandbox.set_defaults(run=_sandbox)
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
+    )
+    parser.add_argument(
+        "--sandbox", action="store_true", help="bring a small XMPP server along; no settings needed"
+    )
+
+
+def _load(options: argparse.Namespace, extra: dict[str, str] | None = None) -> config.Configuration:
+    return config.load(
+        {**os.environ, **(extra or {})},
+        cwd=_current_directory(),
+        package_root=PACKAGE_ROOT,
+        env_file=options.env_file,
+    )
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # it was deleted under us; there is no .env in it either
+        return Path("/")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    return asyncio.run(_serve_with_or_without_sandbox(options))
+
+
+async def _serve_with_or_without_sandbox(options: argparse.Namespace) -> int:
+    if not options.sandbox:
+        return await _serve_configuration(options, _load(options))
+    from bridge.sandbox.server import Sandbox
+
+    async with Sandbox() as address:
+        return await _serve_configuration(options, _load(options, address.environment()))
+
+
+async def _serve_configuration(
+    options: argparse.Namespace, configuration: config.Configuration
+) -> int:
+    from bridge.mcp.stdio import StdioError
+    from bridge.service import serve
+
+    open_log("[Server]", configuration.log_level)
+    _report(configuration)
+    try:
+        await serve(configuration, read_only=options.read_only)
+    except StdioError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    return SUCCESS
+
+
+def _report(configuration: config.Configuration) -> None:
+    """Say on stderr where the settings came from and what is wrong with them."""
+    for candidate in configuration.candidates:
+        complain(f"[Server] settings: {candidate.path}: {candidate.reason}")
+    for warning in configuration.warnings:
+        complain(f"[Server] WARNING: {warning}")
+    for problem in configuration.problems:
+        complain(f"[Server] ERROR: {problem}")
+
+
+def _client(options: argparse.Namespace) -> int:
+    from bridge.console.client import run_client
+
+    command = options.server or _own_command(options)
+    return asyncio.run(run_client(command, waits_for_room=not options.server))
+
+
+def _own_command(options: argparse.Namespace) -> list[str]:
+    command = [sys.executable, "-m", "bridge", "serve"]
+    if options.sandbox:
+        command.append("--sandbox")
+    if options.env_file is not None:
+        command += ["--env-file", str(options.env_file)]
+    return command
+
+
+def _sandbox(options: argparse.Namespace) -> int:
+    del options
+    return asyncio.run(_run_sandbox())
+
+
+async def _run_sandbox() -> int:
+    import signal
+
+    from bridge.sandbox.server import Sandbox
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with Sandbox() as address:
+        sys.stdout.write("".join(f"{k}={v}\n" for k, v in address.environment().items()))
+        sys.stdout.flush()
+        complain(
+            f"[Server] A server for trying out listens at {address.host}:{address.port}; the lines "
+            "above are the .env that reaches it. Ctrl-C ends it. For anything else use Prosody or "
+            "ejabberd."
+        )
+        await stopped.wait()
+    return SUCCESS
