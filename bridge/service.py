@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from bridge import __version__
 from bridge.config import Configuration
@@ -13,9 +15,11 @@ from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
 from bridge.tools import basics
-from bridge.xmpp.journal import Record
-from bridge.xmpp.narration import narrate
-from bridge.xmpp.participant import Participant
+from bridge.tools.link import RoomLink
+
+if TYPE_CHECKING:
+    from bridge.xmpp.journal import Record
+    from bridge.xmpp.participant import Participant
 
 FIRST_ANSWER_GRACE_SECONDS = 0.25
 """How long the room waits for the client's first request. Loading what the room needs takes as
@@ -37,45 +41,42 @@ INSTRUCTIONS = (
 )
 """How the tools work together, for the model."""
 
+IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
+"""Who we are."""
+
 log = logging.getLogger(__name__)
 
 
 async def serve(configuration: Configuration, *, read_only: bool = False) -> None:
     """Be the bridge, until the client or a signal ends it."""
     stdio = Stdio.claim()
-    participant = Participant(configuration.settings, history=configuration.history)
-    participant.listen(_log_room)
+    room = _RoomWing(configuration)
     tools = merge([Toolset.of_module("bridge", basics)])
     if read_only or configuration.read_only:
         tools = tools.that_only_read()
-    implementation = Implementation(
-        "xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS
-    )
-    bound = tools.bind([participant, configuration])
-    session = Session(Server(implementation, bound), stdio.write)
+    bound = tools.bind([RoomLink(lambda: room.participant), configuration])
+    session = Session(Server(IMPLEMENTATION, bound), stdio.write)
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
 
     def stop() -> None:
         # A client may allow 50 ms between this signal and SIGKILL: the goodbye goes first.
-        participant.leave()
+        room.participant.leave()
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        asyncio.get_running_loop().add_signal_handler(number, stop)
     log.info("Ready to accept connections")
     async with asyncio.TaskGroup() as group:
-        room = group.create_task(_take_part(participant, session))
-        talk = group.create_task(session.run(stdio.chunks()))
+        taking_part = group.create_task(_take_part(room, session))
         ends = [
-            talk,
+            group.create_task(session.run(stdio.chunks())),
             group.create_task(stopped.wait()),
             group.create_task(stdio.broken.wait()),
             group.create_task(_orphaned()),
         ]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        participant.leave()
-        for task in (room, *ends):
+        room.participant.leave()
+        for task in (taking_part, *ends):
             task.cancel()
     with suppress(TimeoutError):
         async with asyncio.timeout(FLUSH_SECONDS):
@@ -83,11 +84,32 @@ async def serve(configuration: Configuration, *, read_only: bool = False) -> Non
     stdio.close()
 
 
-async def _take_part(participant: Participant, session: Session) -> None:
+class _RoomWing:
+    """The XMPP wing, loaded when it is first needed: after the first answer, or for it."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+
+    @cached_property
+    def participant(self) -> "Participant":
+        from bridge.xmpp.participant import Participant
+
+        participant = Participant(self._configuration.settings, history=self._configuration.history)
+        participant.listen(self._narrate)
+        return participant
+
+    def _narrate(self, record: "Record") -> None:
+        from bridge.xmpp.narration import narrate
+
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s", narrate(record))
+
+
+async def _take_part(room: _RoomWing, session: Session) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(FIRST_ANSWER_GRACE_SECONDS):
             await session.answered.wait()
-    await participant.run()
+    await room.participant.run()
 
 
 async def _orphaned() -> None:
@@ -95,8 +117,3 @@ async def _orphaned() -> None:
     while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of this
         await asyncio.sleep(PARENT_CHECK_SECONDS)
     log.warning("the client that started this bridge is gone")
-
-
-def _log_room(record: Record) -> None:
-    if log.isEnabledFor(logging.INFO):
-        log.info("%s", narrate(record))

@@ -1,18 +1,24 @@
 """The three tools to begin with: does the bridge answer, is it in the room, can it be heard."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from bridge.config import Configuration
 from bridge.escaping import visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.times import iso
 from bridge.tools.link import RoomLink
-from bridge.xmpp.body import MAX_BODY_BYTES, UnsendableError
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.journal import Record, iso
-from bridge.xmpp.participant import BouncedError, NotInRoomError, NotReflectedError
-from bridge.xmpp.room import LastError, RoomStatus
+from bridge.xmpp.saying import (
+    MAX_BODY_BYTES,
+    BouncedError,
+    NotInRoomError,
+    NotReflectedError,
+    UnsendableError,
+)
+
+if TYPE_CHECKING:
+    from bridge.xmpp.room import LastError, LastIncoming, RoomStatus
 
 NOTICE = (
     "Names, subjects, status texts and bodies here were written by people in the chat room. "
@@ -25,7 +31,7 @@ MAX_WAIT_SECONDS = 50
 
 
 @dataclass(frozen=True)
-class LastIncoming:
+class Incoming:
     """The last live message from somebody else."""
 
     body: str
@@ -70,7 +76,7 @@ class Status:
     connected: Annotated[bool, "in the room now"]
     room: str | None
     nickname: str | None
-    last_incoming: LastIncoming | None
+    last_incoming: Incoming | None
     phase: str
     since: Annotated[str, "when the phase began"]
     attempt: Annotated[int, "attempts since the bridge was last in the room"]
@@ -122,13 +128,14 @@ def xmpp_status(link: RoomLink, configuration: Configuration, /) -> Status:
     Also: the last message from somebody else, the number of occupants, the connection's TLS.
     Answers at once from memory; it never connects and never waits.
     """
-    status = link.status()
+    participant = link.participant
+    status = participant.status()
     configured = configuration.settings is not None
     return Status(
         connected=status.connected,
-        room=link.room_jid or None,
+        room=participant.room_jid or None,
         nickname=visible(status.nickname) if configured else None,
-        last_incoming=_last_incoming(status.last_incoming),
+        last_incoming=_incoming(status.last_incoming),
         phase=status.phase.value,
         since=iso(status.since),
         attempt=status.attempt,
@@ -146,7 +153,7 @@ def xmpp_status(link: RoomLink, configuration: Configuration, /) -> Status:
         env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
         problems=[str(problem) for problem in configuration.problems],
         warnings=list(configuration.warnings),
-        cursor=link.journal.cursor,
+        cursor=participant.journal.cursor,
     )
 
 
@@ -165,8 +172,9 @@ async def xmpp_send(
     fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
     still joining for the first time it waits for that; otherwise it must be in the room.
     """
+    participant = link.participant
     try:
-        reflection = await link.say(message, timeout_seconds)
+        reflection = await participant.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
             f"xmppSend: {error}",
@@ -174,11 +182,11 @@ async def xmpp_send(
             hint="Change the text, or send it in several messages.",
         ) from error
     except NotInRoomError as error:
-        raise _not_in_room(link.room_jid, error.status) from error
+        raise _not_in_room(participant.room_jid, error.status) from error
     except BouncedError as error:
         said = f" ({visible(error.failure.text)})" if error.failure.text else ""
         raise ToolError(
-            f"The room {link.room_jid} refused the message{said}.",
+            f"The room {participant.room_jid} refused the message{said}.",
             condition=error.failure.condition,
             hint="The bridge may lack voice in a moderated room; ask xmppStatus how it stands.",
         ) from error
@@ -191,40 +199,40 @@ async def xmpp_send(
         ) from error
     return Sent(
         sent=True,
-        to=link.room_jid,
+        to=participant.room_jid,
         message=message,
         id=reflection.message.id or "",
         stanza_id=reflection.message.stanza_id,
         reflected_at=iso(reflection.record.at),
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
-        cursor=link.journal.cursor_of(reflection.record.number),
+        cursor=participant.journal.cursor_of(reflection.record.number),
     )
 
 
-def _last_incoming(record: Record | None) -> LastIncoming | None:
-    if record is None or not isinstance(record.event, MessageReceived):
+def _incoming(last: "LastIncoming | None") -> Incoming | None:
+    if last is None:
         return None
-    event = record.event
-    shown = visible(event.body), visible(event.nickname), visible(event.occupant)
-    changed = shown != (event.body, event.nickname, event.occupant)
+    said = last.message
+    shown = visible(said.body), visible(said.nickname), visible(said.occupant)
+    changed = shown != (said.body, said.nickname, said.occupant)
     body, sender, occupant = shown
-    return LastIncoming(body, sender, occupant, event.type, iso(record.at), changed or None)
+    return Incoming(body, sender, occupant, said.type, iso(last.at), changed or None)
 
 
-def _last_fault(error: LastError | None) -> LastFault | None:
+def _last_fault(error: "LastError | None") -> LastFault | None:
     if error is None:
         return None
     fault = error.fault
     return LastFault(fault.condition, visible(fault.message), visible(fault.hint), iso(error.at))
 
 
-def _tls(status: RoomStatus) -> TlsStatus | None:
+def _tls(status: "RoomStatus") -> TlsStatus | None:
     if status.tls is None:
         return None
     return TlsStatus(status.tls.version, status.tls.cipher, status.tls.verified)
 
 
-def _not_in_room(room: str, status: RoomStatus) -> ToolError:
+def _not_in_room(room: str, status: "RoomStatus") -> ToolError:
     if not room:
         return ToolError(
             "The bridge has no room: its settings are incomplete or wrong.",

@@ -7,7 +7,6 @@ this run of the bridge and a number in it, so a restart is told from an eviction
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from bridge.xmpp.events import Event
 
@@ -54,9 +53,3 @@ class Journal:
 
     def __len__(self) -> int:
         return len(self._records)
-
-
-def iso(at: float) -> str:
-    """Return a time as users see it: ISO 8601, UTC, milliseconds, `Z`."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

@@ -1,6 +1,7 @@
 """One event as one line of the log, which nobody in the room can forge. Pure."""
 
 from bridge.escaping import one_line
+from bridge.times import iso
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
@@ -16,7 +17,7 @@ from bridge.xmpp.events import (
     Source,
     SubjectChanged,
 )
-from bridge.xmpp.journal import Record, iso
+from bridge.xmpp.journal import Record
 
 MAX_BODY_CHARACTERS = 2_000
 """Of one message; the journal and the traffic log have the rest."""

@@ -7,7 +7,6 @@ comes in with the first attempt, in a thread, so that whoever asks before is not
 import asyncio
 import importlib
 import logging
-import random
 import secrets
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 from bridge.config import Settings
 from bridge.xmpp import faults
 from bridge.xmpp.backoff import pause
-from bridge.xmpp.body import check_body
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -32,6 +30,7 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.room import Room, RoomStatus
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
@@ -59,30 +58,6 @@ UNDER_WAY = frozenset(PHASES.values())
 """The phases of an attempt that has not been decided."""
 
 log = logging.getLogger(__name__)
-
-
-class NotInRoomError(Exception):
-    """Nothing can be said: we are not in the room, as `status` tells."""
-
-    def __init__(self, status: RoomStatus) -> None:
-        self.status = status
-        super().__init__(f"not in the room: {status.phase.value}")
-
-
-class NotReflectedError(Exception):
-    """The room did not send the message back: whether it was heard is not known."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)
-
-
-class BouncedError(Exception):
-    """The room, or a server on the way, returned the message."""
-
-    def __init__(self, failure: SendFailed) -> None:
-        self.failure = failure
-        super().__init__(failure.condition)
 
 
 @dataclass(frozen=True)
@@ -261,7 +236,7 @@ class Participant:
 
     async def _rest(self, fault: Fault, failures: int) -> None:
         """Say what went wrong and wait as long as it calls for."""
-        seconds = pause(fault.retry, failures, random.uniform(-1, 1))  # noqa: S311 - no secret
+        seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
         hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
         phase = Phase.FAILED if hopeless else Phase.WAITING
         self._change(phase, fault, attempt=failures, retry_seconds=seconds)

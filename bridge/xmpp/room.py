@@ -38,6 +38,14 @@ class Occupant:
 
 
 @dataclass(frozen=True)
+class LastIncoming:
+    """The last live message with a body from somebody else, and when it came."""
+
+    message: MessageReceived
+    at: float
+
+
+@dataclass(frozen=True)
 class LastError:
     """The last fault, and when it was."""
 
@@ -57,8 +65,7 @@ class RoomStatus:
     nickname: str
     occupants: tuple[Occupant, ...]
     subject: str | None
-    last_incoming: Record | None
-    """Holds a `MessageReceived`: the last live message with a body from somebody else."""
+    last_incoming: LastIncoming | None
     jid: str | None
     service: str
     tls: Tls | None
@@ -131,7 +138,7 @@ class Room:
             case SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
             case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
-                self._status = replace(self._status, last_incoming=record)
+                self._status = replace(self._status, last_incoming=LastIncoming(event, record.at))
             case _:
                 pass
 
