@@ -1,30 +1,28 @@
-"""A small XMPP server on the loopback interface.
+"""A small XMPP server on the loopback interface, for trying the bridge out and for its tests.
 
-It is for trying the bridge out and for its tests: no TLS, no other servers, nothing on disk,
-and a password that is new each time. For anything else run Prosody or ejabberd.
+No TLS, no other servers, nothing on disk, and a password that is new each time. For anything
+else run Prosody or ejabberd.
 """
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.domain import Domain
-from bridge.sandbox.scram import Credentials
-from bridge.sandbox.stream import CLOSING_TIME, Stream
+from bridge.sandbox.room import Room
+from bridge.sandbox.stanza import CLIENT, MUC, Delivery, about, error
+from bridge.sandbox.stream import Stream, StreamEndedError
 
-HOST = "127.0.0.1"
-"""The only address that is listened on: there is no TLS to protect any other."""
-
-DOMAIN = "localhost"
-"""The XMPP domain; rooms are on its subdomain `rooms`."""
+HOST, DOMAIN, SERVICE, LOBBY = "127.0.0.1", "localhost", "rooms.localhost", "lobby@rooms.localhost"
+"""The only address listened on, as there is no TLS; the domain, its room service and its room."""
 
 ACCOUNT = "debug"
 """The account that there always is."""
+
+NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
+"""What the sandbox says of itself, in disco and as the subject of its room."""
 
 
 @dataclass(frozen=True)
@@ -50,114 +48,103 @@ class SandboxAddress:
         }
 
 
-class Switchboard:
-    """Carries stanzas between the connections and the domain."""
-
-    def __init__(self, domain: Domain, credentials: Mapping[str, Credentials]) -> None:
-        self.credentials = credentials
-        self._domain = domain
-        self._streams: set[Stream] = set()
-        self._sessions: dict[str, Stream] = {}
-        self._closed = False
-        self._vacant = asyncio.Event()
-        self._vacant.set()
-
-    @property
-    def domain(self) -> str:
-        """The name that a stream header has to be addressed to."""
-        return self._domain.name
-
-    def opened(self, stream: Stream) -> None:
-        """Count a connection in."""
-        self._streams.add(stream)
-        self._vacant.clear()
-        if self._closed:
-            # Accepted in the very turn of the loop in which listening ended.
-            stream.abort()
-
-    def bound(self, stream: Stream) -> None:
-        """Make a stream its JID's session, in place of one that was (RFC 6120 7.7.2.2)."""
-        replaced = self._sessions.get(stream.jid)
-        if replaced is not None:
-            replaced.fail("conflict")
-        self._sessions[stream.jid] = stream
-        self._domain.bind(stream.jid)
-
-    def received(self, stream: Stream, stanza: Element) -> None:
-        """Deliver all that comes of a stanza."""
-        self._deliver(self._domain.receive(stream.jid, stanza, datetime.now(UTC)))
-
-    def ended(self, stream: Stream) -> None:
-        """Take the session out of its rooms, which in a shutdown need not be told."""
-        if self._sessions.get(stream.jid) is stream:
-            del self._sessions[stream.jid]
-            stanzas = self._domain.unbind(stream.jid, datetime.now(UTC))
-            if not self._closed:
-                self._deliver(stanzas)
-
-    def lost(self, stream: Stream) -> None:
-        """Count a connection out, and its session too if that ended with it."""
-        self.ended(stream)
-        self._streams.discard(stream)
-        if not self._streams:
-            self._vacant.set()
-
-    async def shut_down(self) -> None:
-        """Tell every client, give each a moment to go, then cut those that stay."""
-        self._closed = True
-        for stream in list(self._streams):
-            stream.fail("system-shutdown")
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CLOSING_TIME):
-                    await self._vacant.wait()
-        finally:
-            for stream in list(self._streams):
-                stream.abort()
-        await self._vacant.wait()
-
-    def _deliver(self, stanzas: list[Element]) -> None:
-        for stanza in stanzas:
-            recipient = self._sessions.get(stanza.get("to", ""))
-            if recipient is not None:
-                recipient.send(stanza)
-
-
 class Sandbox:
     """The server, for as long as the block lasts: `async with Sandbox() as address:`."""
 
     def __init__(
-        self,
-        *,
-        port: int = 0,
-        accounts: Mapping[str, str] | None = None,
-        resident: bool = True,
+        self, *, port: int = 0, accounts: Mapping[str, str] | None = None, resident: bool = True
     ) -> None:
         self._port = port
-        self._passwords = {ACCOUNT: secrets.token_urlsafe(18), **(accounts or {})}
-        self._resident = resident
+        self._accounts = {ACCOUNT: secrets.token_urlsafe(18), **(accounts or {})}
+        self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo" if resident else "", NOTICE)}
+        self._closed = False
+        self._sessions: dict[str, Stream] = {}
+        self._connections: dict[Stream, asyncio.Future[None]] = {}
 
     async def __aenter__(self) -> SandboxAddress:
         """Listen; port 0 means any that is free."""
-        now = datetime.now(UTC)
-        domain = Domain(DOMAIN, secrets.token_hex(4), resident=self._resident, now=now)
-        credentials = {
-            username.lower(): Credentials.derive(password, secrets.token_bytes(16))
-            for username, password in self._passwords.items()
-        }
-        self._switchboard = switchboard = Switchboard(domain, credentials)
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Stream(switchboard), HOST, self._port)
+        self._server = await asyncio.start_server(self._serve, HOST, self._port)
         port: int = self._server.sockets[0].getsockname()[1]
-        return SandboxAddress(HOST, port, DOMAIN, ACCOUNT, self._passwords[ACCOUNT], domain.lobby)
+        return SandboxAddress(HOST, port, DOMAIN, ACCOUNT, self._accounts[ACCOUNT], LOBBY)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop listening and end every stream, within a second."""
         self._server.close()
-        await self._switchboard.shut_down()
-        await self._server.wait_closed()
+        self._closed = True  # for whom the loop has accepted, but not yet served
+        self._sessions.clear()  # nobody need be told who leaves
+        for stream in self._connections:
+            stream.end("system-shutdown")
+        await asyncio.gather(*self._connections.values())
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        stream = Stream(DOMAIN, reader, writer.transport)
+        if self._closed:
+            stream.end("system-shutdown")
+            return
+        self._connections[stream] = asyncio.get_running_loop().create_future()
+        try:
+            await stream.bind(await stream.authenticate(self._accounts))
+            if stream.jid in self._sessions:  # goes to the newcomer (RFC 6120 section 7.7.2.2)
+                self._end(self._sessions[stream.jid], "conflict")
+            self._sessions[stream.jid] = stream
+            while True:
+                self._deliver(self._route(await stream.next(), stream.jid))
+        except StreamEndedError as end:
+            stream.end(end.condition)
+        except OSError:
+            pass  # the connection was lost
+        finally:
+            self._end(stream)
+            self._connections.pop(stream).set_result(None)
+
+    def _end(self, stream: Stream, condition: str = "") -> None:
+        stream.end(condition)
+        if self._sessions.get(stream.jid) is stream:
+            del self._sessions[stream.jid]
+            self._deliver(self._leave_all(stream.jid))
+
+    def _deliver(self, deliveries: list[Delivery]) -> None:
+        for jid, xml in deliveries:
+            if jid in self._sessions:
+                self._sessions[jid].send(xml)
+
+    def _route(self, stanza: Element, sender: str) -> list[Delivery]:
+        """Give everything that comes of a stanza (RFC 6120 section 10)."""
+        if stanza.tag.removeprefix(CLIENT) not in ("iq", "message", "presence"):
+            raise StreamEndedError("unsupported-stanza-type")
+        stanza.set("from", sender)
+        to = stanza.get("to", "")
+        account, _, resource = to.partition("/")
+        local, _, host = account.lower().rpartition("@")
+        if host == SERVICE and local:
+            return self._to_room(stanza, f"{local}@{host}", resource)
+        if stanza.tag == f"{CLIENT}presence" and stanza.get("type") == "unavailable" and not to:
+            return self._leave_all(sender)
+        if stanza.tag == f"{CLIENT}presence" and host in ("", DOMAIN, SERVICE):
+            return []
+        if host == SERVICE:
+            return about(stanza, "category='conference' type='text'", (MUC,), *self._rooms)
+        if host not in ("", DOMAIN):
+            return error(stanza, "remote-server-not-found")
+        if local:
+            return error(stanza, "service-unavailable")
+        return about(stanza, f"category='server' type='im' name='{NOTICE}'", (), SERVICE)
+
+    def _to_room(self, stanza: Element, jid: str, nick: str) -> list[Delivery]:
+        if jid not in self._rooms and stanza.tag != f"{CLIENT}presence":
+            return error(stanza, "item-not-found")
+        room = self._rooms.setdefault(jid, Room(jid))
+        match stanza.tag.removeprefix(CLIENT):
+            case "presence":
+                told = room.presence(stanza, nick)
+            case "message":
+                told = room.message(stanza, nick, datetime.now(UTC))
+            case _:
+                told = room.iq(stanza, nick)
+        if not room.occupants and jid != LOBBY:
+            del self._rooms[jid]
+        return told
+
+    def _leave_all(self, jid: str) -> list[Delivery]:
+        goodbye = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
+        return [told for room in list(self._rooms) for told in self._to_room(goodbye, room, "")]

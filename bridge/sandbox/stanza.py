@@ -1,126 +1,62 @@
-"""Stanzas as values: building, answering and writing them (RFC 6120 section 8)."""
+"""Writing stanzas, and the answers that everything here gives (RFC 6120 section 8)."""
 
-from collections.abc import Mapping
-from datetime import datetime
 from xml.etree.ElementTree import Element
 
 CLIENT = "{jabber:client}"
-STREAMS = "{http://etherx.jabber.org/streams}"
-STANZA_ERRORS = "{urn:ietf:params:xml:ns:xmpp-stanzas}"
-DATA = "{jabber:x:data}"
-DELAY = "{urn:xmpp:delay}"
-DISCO_INFO = "{http://jabber.org/protocol/disco#info}"
-DISCO_ITEMS = "{http://jabber.org/protocol/disco#items}"
-MUC = "{http://jabber.org/protocol/muc}"
-MUC_ADMIN = "{http://jabber.org/protocol/muc#admin}"
-MUC_OWNER = "{http://jabber.org/protocol/muc#owner}"
-MUC_USER = "{http://jabber.org/protocol/muc#user}"
-PING = "{urn:xmpp:ping}"
-STANZA_ID = "{urn:xmpp:sid:0}"
-XML = "{http://www.w3.org/XML/1998/namespace}"
+MUC = "http://jabber.org/protocol/muc"
+DISCO_INFO = "http://jabber.org/protocol/disco#info"
+DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
-MESSAGE, PRESENCE, IQ = CLIENT + "message", CLIENT + "presence", CLIENT + "iq"
+ESCAPES = str.maketrans({mark: f"&#{ord(mark)};" for mark in "&<>\"'\t\n\r"})
+"""For text and attributes alike; a bare line break would not survive (XML 1.0 section 3.3.3)."""
 
-ERROR_TYPES = {
-    "bad-request": "modify",
-    "forbidden": "auth",
-    "jid-malformed": "modify",
-    "resource-constraint": "wait",
-}
-"""What a client may do about a condition (RFC 6120 section 8.3.3); the others are `cancel`."""
+Delivery = tuple[str, str]
+"""The full JID of a recipient, and the XML for it."""
 
 
-def build(
-    tag: str, attributes: Mapping[str, str] | None = None, *children: Element, text: str = ""
-) -> Element:
-    """Put an element together; `tag` is `{namespace}name`."""
-    element = Element(tag, dict(attributes or {}))
-    element.text = text or None
-    element.extend(children)
-    return element
+def escape(text: str | None) -> str:
+    """Make text safe in content and in quotes."""
+    return (text or "").translate(ESCAPES)
 
 
-def addressed(stanza: Element, **attributes: str) -> Element:
-    """Copy a stanza with other attributes (`sender` stands for `from`), sharing its children."""
-    if "sender" in attributes:
-        attributes["from"] = attributes.pop("sender")
-    copy = Element(stanza.tag, {**stanza.attrib, **attributes})
-    copy.text = stanza.text
-    copy.extend(stanza)
-    return copy
+def render(element: Element, inherited: str = CLIENT) -> str:
+    """Write an element that stands where `inherited` is the default namespace."""
+    space, brace, name = element.tag.rpartition("}")
+    opening = name if space + brace == inherited else f"{name} xmlns='{space[1:]}'"
+    for key, value in element.items():
+        if "}" not in key:  # of attributes in a namespace only xml:lang is ever used
+            opening += f" {key}='{escape(value)}'"
+    children = (render(child, space + brace) + escape(child.tail) for child in element)
+    return f"<{opening}>{escape(element.text)}{''.join(children)}</{name}>"
 
 
-def answer(iq: Element, *payload: Element) -> list[Element]:
-    """Answer a request with its result (RFC 6120 section 8.2.3)."""
-    return [build(IQ, {"type": "result", **_returned(iq)}, *payload)]
-
-
-def bounce(stanza: Element, condition: str) -> list[Element]:
-    """Answer a stanza with an error, unless that could go on for ever (RFC 6120 section 8.3.1)."""
+def reply(stanza: Element, kind: str, payload: str = "") -> list[Delivery]:
+    """Send an answer to where a stanza came from, unless that is an answer itself."""
     if stanza.get("type") in ("error", "result"):
         return []
-    error = build(
-        CLIENT + "error",
-        {"type": ERROR_TYPES.get(condition, "cancel")},
-        build(STANZA_ERRORS + condition),
-    )
-    # A client that sent several joins tells the refusals of them from other errors by this.
-    echo = [] if stanza.find(MUC + "x") is None else [build(MUC + "x")]
-    return [build(stanza.tag, {"type": "error", **_returned(stanza)}, *echo, error)]
+    name, to = stanza.tag.removeprefix(CLIENT), stanza.get("from", "")
+    swapped = {"id": stanza.get("id"), "from": stanza.get("to"), "to": to, "type": kind}
+    head = "".join(f" {key}='{escape(value)}'" for key, value in swapped.items() if value)
+    return [(to, f"<{name}{head}>{payload}</{name}>")]
 
 
-def _returned(stanza: Element) -> dict[str, str]:
-    swapped = {"id": stanza.get("id"), "from": stanza.get("to"), "to": stanza.get("from")}
-    return {name: value for name, value in swapped.items() if value is not None}
+def error(stanza: Element, condition: str) -> list[Delivery]:
+    """Answer with an error (RFC 6120 section 8.3)."""
+    cause = f"<{condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+    # By this, a client with several joins under way tells their refusals from other errors.
+    joining = "" if stanza.find(f"{{{MUC}}}x") is None else f"<x xmlns='{MUC}'/>"
+    return reply(stanza, "error", f"{joining}<error type='cancel'>{cause}</error>")
 
 
-def bare(jid: str) -> str:
-    """Take off a JID's resource, which may itself hold slashes (RFC 7622 section 3.1)."""
-    return jid.partition("/")[0]
-
-
-def prepared(jid: str) -> str:
-    """Put the case-insensitive part of a JID in lower case (RFC 7622 section 3.3)."""
-    account, slash, resource = jid.partition("/")
-    return account.lower() + slash + resource
-
-
-def stamp(at: datetime) -> str:
-    """Write a time, which is in UTC, as XEP-0082 has it."""
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def render(element: Element, default: str = CLIENT) -> str:
-    """Write an element as it goes into a stream whose default namespace is `default`."""
-    space, brace, name = element.tag.rpartition("}")
-    namespace = space + brace
-    attributes: list[str] = []
-    if namespace == STREAMS:
-        # Bound in the stream header; as in RFC 6120 section 4.8.5, the default stays as it was.
-        name = "stream:" + name
-    elif namespace != default:
-        default = namespace
-        attributes.append(f' xmlns="{escape(namespace[1:-1])}"')
-    for number, (key, value) in enumerate(element.attrib.items()):
-        space, brace, local = key.rpartition("}")
-        if space + brace == XML:
-            local = "xml:" + local
-        elif brace:
-            attributes.append(f' xmlns:n{number}="{escape(space[1:])}"')
-            local = f"n{number}:{local}"
-        attributes.append(f' {local}="{escape(value)}"')
-    opening = f"<{name}{''.join(attributes)}"
-    if not len(element) and not element.text:
-        return opening + "/>"
-    parts = [opening, ">", escape(element.text or "")]
-    for child in element:
-        parts += render(child, default), escape(child.tail or "")
-    return "".join([*parts, "</", name, ">"])
-
-
-def escape(text: str) -> str:
-    """Make text safe in content and in attributes alike."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # A parser would turn these into a space or a newline (XML 1.0 sections 2.11 and 3.3.3).
-    text = text.replace("\r", "&#13;").replace("\t", "&#9;").replace("\n", "&#10;")
-    return text.replace('"', "&quot;")
+def about(iq: Element, identity: str, features: tuple[str, ...], *items: str) -> list[Delivery]:
+    """Answer ping (XEP-0199) and disco (XEP-0030); `identity` is attributes, `items` JIDs."""
+    asked = iq[0].tag if iq.get("type") == "get" and len(iq) else ""
+    if asked == "{urn:xmpp:ping}ping":
+        return reply(iq, "result")
+    if asked == f"{{{DISCO_INFO}}}query":
+        told = f"<identity {identity}/>" + "".join(f"<feature var='{name}'/>" for name in features)
+        return reply(iq, "result", f"<query xmlns='{DISCO_INFO}'>{told}</query>")
+    if asked == f"{{{DISCO_ITEMS}}}query":
+        told = "".join(f"<item jid='{escape(jid)}'/>" for jid in items)
+        return reply(iq, "result", f"<query xmlns='{DISCO_ITEMS}'>{told}</query>")
+    return error(iq, "service-unavailable")

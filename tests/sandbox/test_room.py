@@ -1,0 +1,228 @@
+import re
+from datetime import UTC, datetime, timedelta
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from bridge.sandbox.room import HISTORY_LIMIT, Room
+from bridge.sandbox.stanza import Delivery
+
+START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+JID = "tea@rooms.localhost"
+ALICE, BOB, CAROL = "alice@localhost/a", "bob@localhost/b", "carol@localhost/c"
+MUC = "http://jabber.org/protocol/muc"
+
+
+class Party:
+    """A room and who sends what to it."""
+
+    def __init__(self, *nicks: str, resident: str = "") -> None:
+        self.room = Room(JID, "localhost" if resident else "", resident, "Tea & cake")
+        self.now = START
+        for nick in nicks:
+            self.join(f"{nick}@localhost/{nick[0]}", nick)
+
+    def send(self, sender: str, xml: str, nick: str = "") -> list[Delivery]:
+        stanza = fromstring(f"<s xmlns='jabber:client'>{xml}</s>")[0]  # noqa: S314 - our own
+        stanza.set("from", sender)
+        stanza.set("to", f"{JID}/{nick}" if nick else JID)
+        match stanza.tag.rpartition("}")[2]:
+            case "presence":
+                return self.room.presence(stanza, nick)
+            case "message":
+                return self.room.message(stanza, nick, self.now)
+            case _:
+                return self.room.iq(stanza, nick)
+
+    def join(self, sender: str, nick: str, history: str = "") -> list[Delivery]:
+        return self.send(sender, f"<presence><x xmlns='{MUC}'>{history}</x></presence>", nick)
+
+    def say(self, sender: str, body: str) -> list[Delivery]:
+        said = f"<message type='groupchat' id='m1'><body>{body}</body></message>"
+        return self.send(sender, said)
+
+    def kick(self, sender: str, nick: str, role: str = "none") -> list[Delivery]:
+        item = f"<item nick='{nick}' role='{role}'><reason>noise</reason></item>"
+        query = f"<query xmlns='{MUC}#admin'>{item}</query>"
+        return self.send(sender, f"<iq type='set' id='q'>{query}</iq>")
+
+
+def seen(jid: str, told: list[Delivery]) -> list[str]:
+    return [xml for to, xml in told if to == jid]
+
+
+def codes(xml: str) -> set[str]:
+    return set(re.findall("<status code='(.*?)'", xml))
+
+
+def bodies(told: list[Delivery]) -> list[str]:
+    return [body for _, xml in told for body in re.findall("<body>(.*?)</body>", xml)]
+
+
+def condition(told: list[Delivery]) -> str:
+    ((_, xml),) = told
+    found = re.search("<error type='[a-z]+'><([a-z-]+) ", xml)
+    assert found is not None
+    return found[1]
+
+
+def test_who_makes_a_room_owns_it_and_who_comes_later_takes_part() -> None:
+    party = Party()
+    presence, subject = seen(ALICE, party.join(ALICE, "alice"))
+    assert codes(presence) == {"100", "110", "201"}
+    assert "affiliation='owner' role='moderator'" in presence
+    assert "<subject>Tea &#38; cake</subject>" in subject
+    told = party.join(BOB, "bob")
+    assert [codes(xml) for xml in seen(BOB, told)] == [set(), {"100", "110"}, set()]
+    (shown,) = seen(ALICE, told)
+    assert codes(shown) == set()
+    assert f"affiliation='none' role='participant' jid='{BOB}'" in shown
+
+
+def test_history_comes_delayed_and_before_the_subject() -> None:
+    party = Party("alice")
+    party.say(ALICE, "earlier")
+    party.now += timedelta(hours=1)
+    *_, earlier, subject = seen(BOB, party.join(BOB, "bob"))
+    assert "<body>earlier</body>" in earlier
+    assert f"from='{JID}' stamp='2026-01-01T12:00:00.000Z'" in earlier
+    assert "<subject>" in subject
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("", "123"),
+        ("maxstanzas='2'", "23"),
+        ("maxstanzas='0'", ""),
+        ("maxstanzas='-1'", "123"),
+        (f"maxstanzas='{'9' * 5000}'", "123"),
+        (f"maxstanzas='{'9' * 50}'", "123"),
+        ("since='2026-01-01T12:00:10Z'", "23"),
+        ("since='2026-01-01T13:00:10+01:00' maxstanzas='1'", "3"),
+        ("since='2026-01-01T12:00:10'", "123"),
+        ("since='yesterday'", "123"),
+    ],
+)
+def test_as_much_history_comes_as_was_asked_for(asked: str, expected: str) -> None:
+    party = Party("alice")
+    for number in "123":
+        party.say(ALICE, number)
+        party.now += timedelta(seconds=10)
+    assert bodies(party.join(BOB, "bob", f"<history {asked}/>")) == list(expected)
+
+
+def test_a_room_remembers_only_its_latest_messages() -> None:
+    party = Party("alice")
+    for number in range(HISTORY_LIMIT + 1):
+        party.say(ALICE, str(number))
+    remembered = bodies(party.join(BOB, "bob"))
+    assert (len(remembered), remembered[0]) == (HISTORY_LIMIT, "1")
+
+
+def test_a_message_comes_back_to_everybody_with_its_id_and_one_of_the_room() -> None:
+    party = Party("alice", "bob")
+    told = party.say(BOB, "a &lt; b")
+    assert [to for to, _ in told] == [ALICE, BOB]
+    assert bodies(told) == ["a &#60; b"] * 2
+    assert all(f"from='{JID}/bob'" in xml and "id='m1'" in xml for _, xml in told)
+    marks = re.findall(f"<stanza-id [^>]*id='(.*?)' by='{JID}'", str(told + party.say(BOB, "b")))
+    assert (len(marks), len(set(marks))) == (4, 2)
+
+
+def test_nobody_can_write_what_only_the_room_may_say() -> None:
+    forged = (
+        "<message type='groupchat'><body>x</body><stanza-id xmlns='urn:xmpp:sid:0' id='forged'/>"
+        f"<delay xmlns='urn:xmpp:delay' stamp='forged'/><x xmlns='{MUC}#user'>forged</x></message>"
+    )
+    assert "forged" not in str(Party("alice").send(ALICE, forged))
+
+
+@pytest.mark.parametrize(
+    ("sender", "nick", "xml", "expected"),
+    [
+        (CAROL, "bob", f"<presence><x xmlns='{MUC}'/></presence>", "conflict"),
+        (CAROL, " ", f"<presence><x xmlns='{MUC}'/></presence>", "jid-malformed"),
+        (CAROL, "carol", "<presence/>", "not-acceptable"),
+        (BOB, "rob", "<presence/>", "not-acceptable"),
+        (CAROL, "", "<message type='groupchat'><body>x</body></message>", "not-acceptable"),
+        (BOB, "carol", "<message type='chat'><body>x</body></message>", "item-not-found"),
+        (BOB, "alice", "<message type='groupchat'><body>x</body></message>", "bad-request"),
+        (BOB, "", "<message><body>x</body></message>", "bad-request"),
+        (BOB, "", "<message type='groupchat'><subject>x</subject></message>", "forbidden"),
+        (
+            CAROL,
+            "bob",
+            "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>",
+            "not-acceptable",
+        ),
+        (BOB, "rob", "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>", "item-not-found"),
+        (BOB, "", "<iq type='set' id='1'><a xmlns='urn:a'/></iq>", "service-unavailable"),
+    ],
+)
+def test_what_cannot_be_done_comes_back(sender: str, nick: str, xml: str, expected: str) -> None:
+    assert condition(Party("alice", "bob").send(sender, xml, nick)) == expected
+
+
+def test_errors_are_never_answered() -> None:
+    party = Party("alice")
+    for nick in ("", "alice", "nobody"):
+        assert party.send(CAROL, "<message type='error'/>", nick) == []
+        assert party.send(CAROL, "<iq type='result' id='1'/>", nick) == []
+
+
+def test_joining_again_shows_the_room_again_and_presence_shows_oneself() -> None:
+    party = Party("alice", "bob")
+    assert [codes(x) for x in seen(BOB, party.join(BOB, "bob"))] == [set(), {"100", "110"}, set()]
+    told = party.send(BOB, "<presence><show>dnd</show></presence>", "bob")
+    assert [(to, "<show>dnd</show>" in xml) for to, xml in told] == [(ALICE, True), (BOB, True)]
+
+
+def test_who_leaves_is_told_so_and_so_are_the_others() -> None:
+    party = Party("alice", "bob")
+    told = party.send(BOB, "<presence type='unavailable'><status>bye</status></presence>", "bob")
+    assert [(to, codes(xml)) for to, xml in told] == [(ALICE, set()), (BOB, {"110"})]
+    assert all("role='none'" in xml and "<status>bye</status>" in xml for _, xml in told)
+    assert list(party.room.occupants) == ["alice"]
+
+
+def test_the_owner_kicks_and_nobody_else_does() -> None:
+    party = Party("alice", "bob")
+    assert condition(party.kick(BOB, "alice")) == "forbidden"
+    assert condition(party.kick(CAROL, "alice")) == "forbidden"
+    assert condition(party.kick(ALICE, "carol")) == "item-not-found"
+    assert condition(party.kick(ALICE, "bob", "visitor")) == "feature-not-implemented"
+    *told, (to, answer) = party.kick(ALICE, "bob")
+    assert [codes(xml) for _, xml in told] == [{"307"}, {"307", "110"}]
+    assert all("<actor nick='alice'/><reason>noise</reason>" in xml for _, xml in told)
+    assert to == ALICE
+    assert "type='result'" in answer
+
+
+def test_the_owner_accepts_a_new_room_as_it_is_and_sets_the_subject() -> None:
+    party = Party("alice", "bob")
+    form = "<x xmlns='jabber:x:data' type='submit'/>"
+    iq = f"<iq type='set' id='q'><query xmlns='{MUC}#owner'>{form}</query></iq>"
+    assert condition(party.send(BOB, iq)) == "forbidden"
+    assert "type='result'" in party.send(ALICE, iq)[0][1]
+    subject = "<message type='groupchat'><subject>Milk</subject></message>"
+    assert [to for to, _ in party.send(ALICE, subject)] == [ALICE, BOB]
+    assert "<subject>Milk</subject>" in party.join(CAROL, "carol")[-1][1]
+
+
+def test_a_private_message_reaches_one_occupant_in_the_name_of_the_other() -> None:
+    private = "<message type='chat' id='p'><body>psst</body></message>"
+    ((to, xml),) = Party("alice", "bob").send(BOB, private, "alice")
+    assert to == ALICE
+    assert f"from='{JID}/bob'" in xml
+
+
+def test_the_resident_answers_what_is_said_once_and_after_it_was_said() -> None:
+    party = Party("alice", "bob", resident="Echo")
+    assert bodies(party.say(ALICE, "hi &amp; ho")[3:]) == ["You said: hi &#38; ho"] * 3
+    assert bodies(party.join(CAROL, "carol")) == ["hi &#38; ho", "You said: hi &#38; ho"]
+    private = "<message type='chat'><body>psst</body></message>"
+    ((to, xml),) = party.send(ALICE, private, "Echo")
+    assert (to, bodies([(to, xml)])) == (ALICE, ["You said: psst"])
+    assert condition(party.kick(ALICE, "Echo")) == "forbidden"
+    assert condition(party.join(CAROL, "Echo")) == "conflict"

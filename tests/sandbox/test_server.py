@@ -1,0 +1,264 @@
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+from slixmpp import JID, ClientXMPP
+from slixmpp.exceptions import IqError, PresenceError
+
+from bridge.sandbox.server import Sandbox, SandboxAddress
+from bridge.sandbox.stream import UNREAD_LIMIT
+from tests.sandbox.wire import LIMIT, Wire
+
+ACCOUNTS = {"witness": "pass, word=ü"}
+ROOM = JID("tea@rooms.localhost")
+LOBBY = JID("lobby@rooms.localhost")
+
+
+class Seat:
+    """A slixmpp client, everything that it is told, and the part of slixmpp that knows rooms."""
+
+    def __init__(self, client: ClientXMPP) -> None:
+        self.client = client
+        self.muc: Any = client.plugin["xep_0045"]
+        self._stanzas: asyncio.Queue[Any] = asyncio.Queue()
+        client.add_event_handler("message", self._stanzas.put_nowait)
+        client.add_event_handler("groupchat_presence", self._stanzas.put_nowait)
+        client.add_event_handler("groupchat_subject", self._stanzas.put_nowait)
+
+    async def join(self, room: JID, nick: str) -> Any:
+        return await self.muc.join_muc_wait(room, nick, timeout=LIMIT)
+
+    def say(
+        self, body: str, to: str | JID, kind: Literal["groupchat", "chat"] = "groupchat"
+    ) -> None:
+        self.client.send_message(mto=JID(to), mbody=body, mtype=kind)
+
+    async def sees(self, wanted: Callable[[Any], bool]) -> Any:
+        async with asyncio.timeout(LIMIT):
+            while not wanted(stanza := await self._stanzas.get()):
+                pass
+        return stanza
+
+    async def hears(self, body: str) -> Any:
+        return await self.sees(lambda s: s.name == "message" and s["body"] == body)
+
+    async def sees_leaving(self, nick: str) -> Any:
+        return await self.sees(lambda s: s["type"] == "unavailable" and s["from"].resource == nick)
+
+
+def client_of(address: SandboxAddress, username: str, password: str) -> ClientXMPP:
+    client = ClientXMPP(f"{username}@{address.domain}", password)
+    for plugin in ("xep_0004", "xep_0030", "xep_0045", "xep_0199"):
+        client.register_plugin(plugin)
+    client.enable_plaintext = True
+    client.enable_starttls = client.enable_direct_tls = False
+    client.plugin["feature_mechanisms"].unencrypted_scram = True
+    return client
+
+
+@asynccontextmanager
+async def seated(
+    address: SandboxAddress, username: str = "debug", password: str = ""
+) -> AsyncIterator[Seat]:
+    client = client_of(address, username, password or address.password)
+    client.connect(address.host, address.port)
+    await client.wait_until("session_start", LIMIT)
+    try:
+        yield Seat(client)
+    finally:
+        await client.disconnect(wait=LIMIT)
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[SandboxAddress]:
+    async with Sandbox(accounts=ACCOUNTS) as address:
+        yield address
+
+
+@pytest.fixture
+async def debug(address: SandboxAddress) -> AsyncIterator[Seat]:
+    async with seated(address) as seat:
+        yield seat
+
+
+@pytest.fixture
+async def witness(address: SandboxAddress) -> AsyncIterator[Seat]:
+    async with seated(address, *next(iter(ACCOUNTS.items()))) as seat:
+        yield seat
+
+
+async def test_a_client_joins_the_standing_room_and_is_answered(debug: Seat) -> None:
+    await debug.join(LOBBY, "debug")
+    debug.say("anybody?", LOBBY)
+    mine = await debug.hears("anybody?")
+    assert mine["from"] == f"{LOBBY}/debug"
+    reply = await debug.hears("You said: anybody?")
+    assert reply["from"] == f"{LOBBY}/Echo"
+    assert reply["id"]
+
+
+async def test_history_is_not_answered_again(debug: Seat, witness: Seat) -> None:
+    await debug.join(LOBBY, "debug")
+    debug.say("one", LOBBY)
+    await debug.hears("You said: one")
+    _, subject, occupants, history = await witness.join(LOBBY, "witness")
+    assert [m["body"] for m in history] == ["one", "You said: one"]
+    assert {p["from"].resource for p in occupants} == {"debug", "Echo", "witness"}
+    assert "Prosody" in subject["subject"]
+    witness.say("two", LOBBY)
+    answer = await witness.sees(
+        lambda s: s["body"].startswith("You said") and not s["delay"]["stamp"]
+    )
+    assert answer["body"] == "You said: two"
+
+
+async def test_without_a_resident_the_standing_room_is_empty() -> None:
+    async with Sandbox(resident=False) as address, seated(address) as seat:
+        presence, _, occupants, _ = await seat.join(LOBBY, "debug")
+        assert [p["from"].resource for p in occupants] == ["debug"]
+        assert 201 not in presence["muc"]["status_codes"]
+
+
+async def test_a_new_room_is_ones_own_to_kick_others_from(debug: Seat, witness: Seat) -> None:
+    presence, *_ = await debug.join(ROOM, "debug")
+    assert presence["muc"]["status_codes"] == {100, 110, 201}
+    await witness.join(ROOM, "witness")
+    with pytest.raises(IqError) as refusal:
+        await witness.muc.set_role(ROOM, "debug", "none")
+    assert refusal.value.condition == "forbidden"
+    await debug.muc.set_role(ROOM, "witness", "none", reason="noise")
+    kicked = await witness.sees_leaving("witness")
+    assert kicked["muc"]["status_codes"] == {110, 307}
+    assert kicked["muc"]["item"]["reason"] == "noise"
+    assert kicked["muc"]["item"]["actor"]["nick"] == "debug"
+
+
+async def test_a_nickname_that_is_taken_is_a_conflict(debug: Seat, witness: Seat) -> None:
+    await debug.join(ROOM, "same")
+    with pytest.raises(PresenceError) as refusal:
+        await witness.join(ROOM, "same")
+    assert refusal.value.condition == "conflict"
+
+
+async def test_an_occupant_pings_itself_and_others_and_learns_when_it_is_out(
+    debug: Seat, witness: Seat
+) -> None:
+    await debug.join(ROOM, "debug")
+    await witness.join(ROOM, "witness")
+    ping: Any = debug.client.plugin["xep_0199"]
+    for target in ("localhost", ROOM, f"{ROOM}/debug", f"{ROOM}/witness"):
+        await ping.send_ping(JID(target), timeout=LIMIT)
+    debug.muc.leave_muc(ROOM, "debug")
+    await witness.sees_leaving("debug")
+    with pytest.raises(IqError) as out:
+        await ping.send_ping(JID(f"{ROOM}/debug"), timeout=LIMIT)
+    assert out.value.condition == "not-acceptable"
+
+
+async def test_a_lost_connection_is_a_leaving(address: SandboxAddress, debug: Seat) -> None:
+    await debug.join(ROOM, "debug")
+    async with Wire.to(address) as wire:
+        await wire.log_in(address)
+        await wire.join(str(ROOM), "cut")
+    await debug.sees_leaving("cut")
+
+
+async def test_two_sessions_of_one_account_are_two_occupants(
+    address: SandboxAddress, debug: Seat
+) -> None:
+    await debug.join(ROOM, "first")
+    async with seated(address) as other:
+        await other.join(ROOM, "second")
+        other.say("hello", ROOM)
+        assert (await debug.hears("hello"))["from"].resource == "second"
+
+
+@pytest.mark.parametrize("username", ["debug", "nobody"])
+async def test_a_wrong_password_or_account_is_refused(
+    address: SandboxAddress, username: str
+) -> None:
+    client = client_of(address, username, "wrong")
+    failed = asyncio.create_task(client.wait_until("failed_auth", LIMIT))
+    gone = asyncio.create_task(client.wait_until("disconnected", LIMIT))
+    client.connect(address.host, address.port)
+    assert (await failed)["condition"] == "not-authorized"
+    await gone
+
+
+async def test_a_client_that_does_not_read_is_cut_off(address: SandboxAddress) -> None:
+    async with Wire.to(address, receive_buffer=4096) as slow, Wire.to(address) as busy:
+        await slow.log_in(address)
+        await slow.join(str(ROOM), "slow")
+        await busy.log_in(address)
+        await busy.join(str(ROOM), "busy")
+        body = "x" * 200_000
+        message = f"<message to='{ROOM}' type='groupchat'><body>{body}</body></message>"
+        # The kernel holds some megabytes before the server's own buffer begins to fill.
+        for _ in range(8 * UNREAD_LIMIT // len(body)):
+            busy.send(message)
+            seen = await busy.until("</message>")
+            if "type='unavailable'" in seen:
+                break
+        else:
+            pytest.fail("the client that did not read was kept")
+        assert f"from='{ROOM}/slow'" in seen
+
+
+async def test_closing_tells_every_client_and_takes_less_than_a_second() -> None:
+    sandbox = Sandbox()
+    address = await sandbox.__aenter__()
+    async with Wire.to(address) as polite, Wire.to(address) as deaf, Wire.to(address) as stranger:
+        await polite.log_in(address)
+        await polite.join(str(LOBBY), "polite")
+        await deaf.log_in(address)
+        await stranger.open()
+        heard = [asyncio.create_task(wire.rest()) for wire in (polite, stranger)]
+        before = time.monotonic()
+        await sandbox.__aexit__(None, None, None)
+        assert time.monotonic() - before < 1
+        for last_words in await asyncio.gather(*heard):
+            assert "<stream:error><system-shutdown " in last_words
+            assert last_words.endswith("</stream:stream>")
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(address.host, address.port)
+
+
+async def test_nothing_is_left_running_afterwards() -> None:
+    before = asyncio.all_tasks()
+    async with Sandbox() as address:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+    writer.close()
+    await writer.wait_closed()
+    assert asyncio.all_tasks() == before
+
+
+async def test_the_address_names_the_settings_and_its_repr_keeps_the_password() -> None:
+    async with Sandbox() as address:
+        assert address.environment() == {
+            "XMPP_SERVICE": f"xmpp://127.0.0.1:{address.port}",
+            "XMPP_DOMAIN": "localhost",
+            "XMPP_USERNAME": "debug",
+            "XMPP_PASSWORD": address.password,
+            "MUC_ROOM": "lobby@rooms.localhost",
+            "XMPP_ALLOW_PLAINTEXT": "1",
+        }
+        assert address.password not in repr(address)
+        assert len(address.password) >= 20
+
+
+def test_starting_it_imports_nothing_but_the_standard_library() -> None:
+    script = (
+        "import sys; before = set(sys.modules); import bridge.sandbox.server;"
+        "names = {name.partition('.')[0] for name in set(sys.modules) - before};"
+        "foreign = names - set(sys.stdlib_module_names) - {'bridge'};"
+        "print(sorted(foreign | (names & {'email', 'http', 'urllib'})))"
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert outcome.stdout == "[]\n"

@@ -1,0 +1,128 @@
+"""A client that is nothing but a socket, for input that no library would send."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+from bridge.sandbox.server import SandboxAddress
+
+LIMIT = 5
+"""Seconds after which something that ought to happen counts as not happening."""
+
+HEADER = (
+    "<?xml version='1.0'?><stream:stream to='localhost' version='1.0' xmlns='jabber:client'"
+    " xmlns:stream='http://etherx.jabber.org/streams'>"
+)
+
+
+class Wire:
+    """What was sent and what came back, as text."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._received = ""
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, address: SandboxAddress, receive_buffer: int = 0) -> AsyncIterator[Self]:
+        """Connect; with a small receive buffer, what is not read soon waits at the server."""
+        plug = socket.socket()
+        if receive_buffer:
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        plug.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(plug, (address.host, address.port))
+        reader, writer = await asyncio.open_connection(sock=plug)
+        try:
+            yield cls(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    def send(self, xml: str | bytes) -> None:
+        self._writer.write(xml.encode() if isinstance(xml, str) else xml)
+
+    async def sent(self) -> None:
+        async with asyncio.timeout(LIMIT):
+            await self._writer.drain()
+
+    async def until(self, text: str) -> str:
+        """Read up to and with `text`."""
+        async with asyncio.timeout(LIMIT):
+            while text not in self._received:
+                data = await self._reader.read(65536)
+                assert data, f"{text!r} never came; this did: {self._received[-500:]!r}"
+                self._received += data.decode()
+        before, text, self._received = self._received.partition(text)
+        return before + text
+
+    async def rest(self) -> str:
+        """Read to the end of the connection."""
+        async with asyncio.timeout(LIMIT):
+            while data := await self._reader.read(65536):
+                self._received += data.decode()
+        return self._received
+
+    async def open(self) -> None:
+        self.send(HEADER)
+        await self.until("</stream:features>")
+
+    async def authenticate(self, username: str, password: str) -> None:
+        expected = await self.prove(username, password)
+        assert content(await self.until("</success>")) == expected
+
+    async def prove(self, username: str, password: str) -> str:
+        """The client's side of SCRAM-SHA-256, written apart from the server's.
+
+        Gives what the server has to say to prove itself.
+        """
+        first = f"n={username},r=nonce"
+        self.send(element("auth", f"n,,{first}", " mechanism='SCRAM-SHA-256'"))
+        challenge = content(await self.until("</challenge>"))
+        fields = dict(part.split("=", 1) for part in challenge.split(","))
+        salted = hashlib.pbkdf2_hmac(
+            "sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"])
+        )
+        key = hmac.digest(salted, b"Client Key", "sha256")
+        unproven = f"c=biws,r={fields['r']}"
+        signed = f"{first},{challenge},{unproven}".encode()
+        signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True)))
+        self.send(element("response", f"{unproven},p={proof.decode()}"))
+        server_key = hmac.digest(salted, b"Server Key", "sha256")
+        return "v=" + base64.b64encode(hmac.digest(server_key, signed, "sha256")).decode()
+
+    async def bind(self, resource: str = "") -> str:
+        wanted = f"<resource>{resource}</resource>" if resource else ""
+        bind = f"<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>{wanted}</bind>"
+        self.send(f"<iq type='set' id='bind'>{bind}</iq>")
+        found = re.search("<jid>(.*)</jid>", await self.until("</iq>"))
+        assert found is not None
+        return found[1]
+
+    async def log_in(self, address: SandboxAddress, resource: str = "") -> str:
+        await self.open()
+        await self.authenticate(address.username, address.password)
+        await self.open()
+        return await self.bind(resource)
+
+    async def join(self, room: str, nick: str) -> None:
+        muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
+        self.send(f"<presence to='{room}/{nick}'>{muc}</presence>")
+        await self.until("<status code='110'/>")
+
+
+def element(name: str, text: str, attributes: str = "") -> str:
+    encoded = base64.b64encode(text.encode()).decode()
+    return f"<{name} xmlns='urn:ietf:params:xml:ns:xmpp-sasl'{attributes}>{encoded}</{name}>"
+
+
+def content(xml: str) -> str:
+    found = re.search("<(?:challenge|success)[^>]*>([^<]*)<", xml)
+    assert found is not None
+    return base64.b64decode(found[1]).decode()
