@@ -6,9 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bridge import __version__, config
 from bridge.log import complain, open_log
+
+if TYPE_CHECKING:
+    from bridge.mcp.stdio import Stdio
 
 SUCCESS = 0
 FAILURE = 1
@@ -101,32 +105,36 @@ def _current_directory() -> Path:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    return asyncio.run(_serve_with_or_without_sandbox(options))
+    from bridge.mcp.stdio import Stdio, StdioError
+
+    try:
+        # Before anything else is imported: whatever that prints must not reach the client.
+        stdio = Stdio.claim()
+    except StdioError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    asyncio.run(_serve_with_or_without_sandbox(options, stdio))
+    return SUCCESS
 
 
-async def _serve_with_or_without_sandbox(options: argparse.Namespace) -> int:
+async def _serve_with_or_without_sandbox(options: argparse.Namespace, stdio: "Stdio") -> None:
     if not options.sandbox:
-        return await _serve_configuration(options, _load(options))
+        await _serve_configuration(options, stdio, _load(options))
+        return
     from bridge.sandbox.server import Sandbox
 
     async with Sandbox() as address:
-        return await _serve_configuration(options, _load(options, address.environment()))
+        await _serve_configuration(options, stdio, _load(options, address.environment()))
 
 
 async def _serve_configuration(
-    options: argparse.Namespace, configuration: config.Configuration
-) -> int:
-    from bridge.mcp.stdio import StdioError
+    options: argparse.Namespace, stdio: "Stdio", configuration: config.Configuration
+) -> None:
     from bridge.service import serve
 
     open_log("[Server]", configuration.log_level)
     _report(configuration)
-    try:
-        await serve(configuration, read_only=options.read_only)
-    except StdioError as error:
-        complain(f"xmpp-bridge: {error}")
-        return FAILURE
-    return SUCCESS
+    await serve(configuration, stdio, read_only=options.read_only)
 
 
 def _report(configuration: config.Configuration) -> None:

@@ -24,6 +24,7 @@ class StderrHandler(logging.Handler):
         self._prefix = prefix
         self._descriptor = descriptor
         self._dropped = 0
+        self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write `record` as `[Prefix] text`, the level named where it is a warning or worse."""
@@ -33,30 +34,36 @@ class StderrHandler(logging.Handler):
             line += logging.Formatter().formatException(record.exc_info) + "\n"
         if self._dropped:
             line = f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n{line}"
-        if self._write(line.encode("utf-8", "backslashreplace")):
-            self._dropped = 0
+        if self._torn:  # the start of a line is out; this one must not join it
+            line = f"\n{line}"
+        data = line.encode("utf-8", "backslashreplace")
+        if sent := self._write(data):
+            self._torn = sent < len(data)
+            self._dropped = int(self._torn)
         else:
             self._dropped += 1
 
-    def _write(self, data: bytes) -> bool:
+    def _write(self, data: bytes) -> int:
+        """Return how many bytes went out."""
         poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        sent = 0
         try:
-            poll.register(self._descriptor, select.POLLOUT)
-            for start in range(0, len(data), PIPE_BUF):
-                if not poll.poll(0):
-                    # The start of a line is out already; its end must not join the next line.
-                    return start > 0
-                os.write(self._descriptor, data[start : start + PIPE_BUF])
+            while sent < len(data) and poll.poll(0):
+                sent += os.write(self._descriptor, data[sent : sent + PIPE_BUF])
+        except BlockingIOError:  # somebody else filled what `poll` saw empty
+            return sent
         except OSError:
             # Nobody can be told that nobody listens.
-            return True
-        return True
+            return len(data)
+        return sent
 
 
 def open_log(prefix: str, level: str) -> None:
     """Send this program's log to stderr at `level`, each line behind `prefix`."""
     root = logging.getLogger("bridge")
-    root.handlers = [StderrHandler(prefix)]
+    # Descriptor 2, if it was closed when we started, may by now be something else of ours.
+    root.handlers = [StderrHandler(prefix) if sys.__stderr__ else logging.NullHandler()]
     root.setLevel(level)
     root.propagate = False
     for name in QUIET:

@@ -47,9 +47,8 @@ IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __vers
 log = logging.getLogger(__name__)
 
 
-async def serve(configuration: Configuration, *, read_only: bool = False) -> None:
+async def serve(configuration: Configuration, stdio: Stdio, *, read_only: bool = False) -> None:
     """Be the bridge, until the client or a signal ends it."""
-    stdio = Stdio.claim()
     room = _RoomWing(configuration)
     tools = merge([Toolset.of_module("bridge", basics)])
     if read_only or configuration.read_only:

@@ -39,6 +39,9 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool) -> int:
     From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
     code is 1 if any call failed.
     """
+    if sys.stdout is None:
+        complain("[Client] stdout is closed, so no answer could be read")
+        return 1
     try:
         peer = await Peer.start(command)
     except PeerError as error:
@@ -51,6 +54,11 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool) -> int:
         return await _converse(peer)
     except PeerError as error:
         complain(f"[Client] {error}")
+        return 1
+    except BrokenPipeError:
+        # Python flushes stdout once more at the end, and would complain about that too.
+        sys.stdout = None
+        complain("[Client] nobody reads the answers any more")
         return 1
     finally:
         await peer.stop()
@@ -103,7 +111,7 @@ async def _converse(peer: Peer) -> int:
                 if interactive:
                     _say(visible(str(error)))
                 else:
-                    _say(json.dumps({"error": str(error)}, ensure_ascii=False))
+                    _say(_shown({"error": str(error)}, pretty=False))
         if interactive:
             _prompt()
     if interactive:
@@ -125,7 +133,20 @@ async def _obey(peer: Peer, line: str, *, pretty: bool) -> str:
 
 
 def _shown(value: object, *, pretty: bool) -> str:
-    return visible(json.dumps(value, ensure_ascii=False, indent=2 if pretty else None))
+    # Within the strings, since JSON has another escape for the same characters.
+    return json.dumps(_visible(value), ensure_ascii=False, indent=2 if pretty else None)
+
+
+def _visible(value: object) -> object:
+    match value:
+        case str():
+            return visible(value)
+        case list():
+            return [_visible(one) for one in value]
+        case dict():
+            return {visible(name): _visible(one) for name, one in value.items()}
+        case _:
+            return value
 
 
 async def _structured(peer: Peer, tool: str, arguments: dict[str, object]) -> Any:

@@ -75,6 +75,8 @@ class Framer:
     def end(self) -> list[Frame | FrameError]:
         """Say that no more bytes come: a last line needs no newline, a body cut short is lost."""
         found: list[Frame | FrameError] = []
+        if self._length is None and self._buffer and not self._skip and not self._skip_line:
+            found += self.feed(b"\n")
         if self._length is not None:
             missing = self._length - len(self._buffer)
             found.append(
@@ -82,9 +84,7 @@ class Framer:
                     f"input ended {missing} bytes short of its Content-Length", Framing.HEADERS
                 )
             )
-        elif self._buffer and not self._skip and not self._skip_line:
-            found += self.feed(b"\n")
-        if self._headers is not None:
+        elif self._headers is not None:
             found.append(FrameError("input ended within headers", Framing.HEADERS))
         self._buffer.clear()
         return found
@@ -112,6 +112,8 @@ class Framer:
         self._searched = 0
         if self._skip_line:
             self._skip_line = False
+        elif self._is_too_long(len(line)):
+            self._refuse_line(found)
         else:
             self._line(line, found)
         return True
@@ -121,15 +123,25 @@ class Framer:
         if self._skip_line:
             self._buffer.clear()
             self._searched = 0
-        elif self._searched > self._limit:
-            found.append(FrameError(f"a line is longer than {self._limit} bytes"))
-            self._headers = None
+        elif self._is_too_long(self._searched):
+            self._refuse_line(found)
             self._skip_line = True
             self._buffer.clear()
             self._searched = 0
 
+    def _is_too_long(self, line_bytes: int) -> bool:
+        # The one more is for the CR of a CRLF; `_line` looks at what is left without it.
+        return line_bytes > self._limit + 1
+
+    def _refuse_line(self, found: list[Frame | FrameError]) -> None:
+        found.append(FrameError(f"a line is longer than {self._limit} bytes"))
+        self._headers = None
+
     def _line(self, line: bytes, found: list[Frame | FrameError]) -> None:
         line = line.removeprefix(_BOM).strip(b" \t\r")
+        if self._headers is None and line[:8].lower() == b"content-" and _HEADER.match(line):
+            self._headers = []
+            self._header_bytes = 0
         if self._headers is not None:
             if not line:
                 self._end_of_headers(self._headers, found)
@@ -153,11 +165,8 @@ class Framer:
                 self._line(line, found)
         elif not line:
             return
-        elif line[:8].lower() == b"content-" and _HEADER.match(line):
-            self._headers = [line]
-            self._header_bytes = len(line)
         elif len(line) > self._limit:
-            found.append(FrameError(f"a line is longer than {self._limit} bytes"))
+            self._refuse_line(found)
         else:
             found.append(Frame(line))
 

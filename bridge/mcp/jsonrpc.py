@@ -156,12 +156,12 @@ def _message(value: Json) -> Message:
         return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
     raw_id = value.get("id")
     id_ = raw_id if isinstance(raw_id, str | int) and not isinstance(raw_id, bool) else None
+    if "method" not in value and ("result" in value or "error" in value):
+        error = value.get("error")
+        return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
     if value.get("jsonrpc") != "2.0":
         return Malformed(RpcError(INVALID_REQUEST, '"jsonrpc" is not "2.0"'), id_)
     if "method" not in value:
-        if "result" in value or "error" in value:
-            error = value.get("error")
-            return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
         return Malformed(RpcError(INVALID_REQUEST, 'there is no "method"'), id_)
     method, params = value["method"], value.get("params")
     if not isinstance(method, str):

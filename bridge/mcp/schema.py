@@ -7,6 +7,7 @@ snake_case, wire names camelCase; a trailing underscore (`from_`) is dropped.
 import dataclasses
 import inspect
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,9 @@ class ArgumentsError(ValueError):
         super().__init__("; ".join(problems))
 
 
+_LENGTHS = {"string": ("Length",), "array": ("Items",)}
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Limits on a value, for `Annotated`: numbers by value, text and lists by length."""
@@ -46,24 +50,22 @@ class Bounds:
     """In characters for text, in items for lists."""
 
     def schema(self, of: str) -> Schema:
-        """Return the keywords for a value of JSON type `of`."""
-        noun = "Items" if of == "array" else "Length"
-        keywords = {
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            f"min{noun}": self.min_length,
-            f"max{noun}": self.max_length,
-        }
+        """Return the keywords for a value of JSON type `of`; for a union those of all types."""
+        keywords = {"minimum": self.minimum, "maximum": self.maximum}
+        for noun in _LENGTHS.get(of, ("Length", "Items")):
+            keywords |= {f"min{noun}": self.min_length, f"max{noun}": self.max_length}
         return {key: value for key, value in keywords.items() if value is not None}
 
     def check(self, value: object, path: str) -> None:
         """Raise `MismatchError` when `value` is outside."""
+        if isinstance(value, bool):
+            return
         if isinstance(value, int | float):
             if self.minimum is not None and value < self.minimum:
                 raise MismatchError(f"{path} is {value}; the least is {self.minimum}")
             if self.maximum is not None and value > self.maximum:
                 raise MismatchError(f"{path} is {value}; the most is {self.maximum}")
-        elif isinstance(value, str | list):
+        elif isinstance(value, str | list | tuple):
             noun = "characters" if isinstance(value, str) else "items"
             if self.min_length is not None and len(value) < self.min_length:
                 raise MismatchError(
@@ -166,7 +168,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:])
     if origin is Literal:
-        return {"enum": list(arguments)}, _one_of({value: value for value in arguments})
+        return {"enum": [render(one) for one in arguments]}, _one_of(arguments)
     if origin in {Union, types.UnionType}:
         return _union([describe(member) for member in arguments])
     if origin in _CONTAINERS:
@@ -174,8 +176,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if hint in _SCALARS:
         return dict(_SCALARS[hint][0]), _SCALARS[hint][1]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        members = {member.value: member for member in hint}
-        return {"enum": list(members)}, _one_of(members)
+        return {"enum": [render(one) for one in hint]}, _one_of(tuple(hint))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass(hint)
     raise SchemaError(f"{hint!r} has no JSON Schema")
@@ -183,9 +184,13 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
 
 def render(value: object) -> object:
     """Return the JSON value of a result: dataclasses become objects with camelCase names."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SchemaError(f"{value} has no JSON form")
     if value is None or isinstance(value, str | bool | int | float):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise SchemaError("a key that is not a string has no JSON form")
         return {key: render(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [render(one) for one in value]
@@ -258,8 +263,11 @@ def _read_integer(value: object, path: str) -> object:
 
 
 def _read_number(value: object, path: str) -> object:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise MismatchError(f"{path} is {_kind(value)}; a number is wanted")
+    # JSON has integers of any size, and writes infinity as 1e999.
+    if not abs(value) <= sys.float_info.max:
+        raise MismatchError(f"{path} is too large a number")
     return value
 
 
@@ -305,14 +313,17 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
     return schema, read_bounded
 
 
-def _one_of(members: Mapping[object, object]) -> Reader:
-    expected = ", ".join(str(member) for member in members)
+def _one_of(members: Sequence[object]) -> Reader:
+    spelt = [(render(member), member) for member in members]
+    expected = ", ".join(str(spelling) for spelling, _ in spelt)
 
     def read(value: object, path: str) -> object:
-        for spelling, member in members.items():
-            if type(spelling) is type(value) and spelling == value:
+        for spelling, member in spelt:
+            # To JSON Schema 1 and 1.0 are one number; true is none.
+            if spelling == value and isinstance(spelling, bool) is isinstance(value, bool):
                 return member
-        raise MismatchError(f"{path} is {str(value)[:100]!r}; one of {expected} is wanted")
+        shown = repr(value[:100]) if isinstance(value, str) else _kind(value)
+        raise MismatchError(f"{path} is {shown}; one of {expected} is wanted")
 
     return read
 
@@ -328,7 +339,7 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
         raise MismatchError(" / ".join(reasons))
 
     schemas = [schema for schema, _ in members]
-    if all(set(schema) == {"type"} for schema in schemas):
+    if all(set(schema) == {"type"} and isinstance(schema["type"], str) for schema in schemas):
         return {"type": [schema["type"] for schema in schemas]}, read
     return {"anyOf": schemas}, read
 

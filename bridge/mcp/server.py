@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.jsonrpc import Batch, Id, Malformed, Message, Notification, Request, Response
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import ArgumentsError, render
+from bridge.mcp.schema import ArgumentsError, SchemaError, render
 from bridge.mcp.toolset import ArgumentError, BoundTool, Tool, ToolError
 
 BARE = None
@@ -122,10 +122,7 @@ class Server:
         """Return the reply to `call`; None if nobody waits for one, or not yet (a batch)."""
         if self._running.pop(call.serial, None) is None or call.id is None:
             return None
-        response = (
-            _bare_reply(call, outcome) if call.revision is BARE else _mcp_reply(call, outcome)
-        )
-        return self._hand_in(call, response)
+        return self._hand_in(call, _reply(call, outcome))
 
     def _receive_batch(self, batch: Batch) -> list[Action]:
         if not self._revision.batches:
@@ -135,38 +132,41 @@ class Server:
             reason = "a batch holds at least one message"
             return [_refusal(None, jsonrpc.RpcError(jsonrpc.INVALID_REQUEST, reason))]
         serial = next(self._serials)
-        responses: list[Response] = []
+        # Until it is read to its end it waits for itself, so that a call cancelled within it, or
+        # the last of its calls so far, does not settle it.
+        opened = self._batches[serial] = _OpenBatch([], {serial})
         actions: list[Action] = []
-        pending: set[int] = set()
         for message in batch.messages:
             for action in self._receive(message):
                 match action:
                     case Reply(response=Response() as response):
-                        responses.append(response)
+                        opened.responses.append(response)
                     case Call(id=id_) if id_ is not None:
                         call = replace(action, batch=serial)
                         self._running[call.serial] = call
-                        pending.add(call.serial)
+                        opened.pending.add(call.serial)
                         actions.append(call)
                     case _:
                         actions.append(action)
-        if pending:
-            self._batches[serial] = _OpenBatch(responses, pending)
-        elif responses:
-            actions.append(Reply(tuple(responses)))
+        if reply := self._settle(serial, serial):
+            actions.append(reply)
         return actions
 
     def _hand_in(self, call: Call, response: Response | None) -> Reply | None:
         """Return the reply that `response` is, or completes; None for a cancelled call alone."""
         if call.batch is None:
             return None if response is None else Reply(response)
-        batch = self._batches[call.batch]
-        batch.pending.discard(call.serial)
         if response is not None:
-            batch.responses.append(response)
+            self._batches[call.batch].responses.append(response)
+        return self._settle(call.batch, call.serial)
+
+    def _settle(self, serial: int, part: int) -> Reply | None:
+        """Return the reply to the batch `serial` if `part` was the last it waited for."""
+        batch = self._batches[serial]
+        batch.pending.discard(part)
         if batch.pending:
             return None
-        del self._batches[call.batch]
+        del self._batches[serial]
         return Reply(tuple(batch.responses)) if batch.responses else None
 
     def _receive(self, message: Message) -> list[Action]:
@@ -248,9 +248,7 @@ class Server:
         try:
             call = replace(call, arguments=bound.tool.signature.bind(arguments))
         except ArgumentsError as error:
-            failed = Failed(_argument_error(bound.tool, error))
-            response = _bare_reply(call, failed) if revision is BARE else _mcp_reply(call, failed)
-            return Reply(response)
+            return Reply(_reply(call, Failed(_argument_error(bound.tool, error))))
         self._running[call.serial] = call
         return call
 
@@ -296,6 +294,14 @@ def _argument_error(tool: Tool, error: ArgumentsError) -> ArgumentError:
         condition="bad-request",
         hint=f"Its arguments: {expected}." if expected else "It takes no arguments.",
     )
+
+
+def _reply(call: Call, outcome: Outcome) -> Response:
+    word = _bare_reply if call.revision is BARE else _mcp_reply
+    try:
+        return word(call, outcome)
+    except (SchemaError, RecursionError) as error:
+        return word(call, Crashed(f"what the tool {call.tool.name} returned is not JSON: {error}"))
 
 
 def _bare_reply(call: Call, outcome: Outcome) -> Response:

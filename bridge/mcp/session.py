@@ -54,10 +54,12 @@ class Session:
         write: Callable[[bytes], None],
         *,
         clock: Callable[[], float] = time.monotonic,
+        drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self._server = server
         self._write = write
         self._clock = clock
+        self._drain_seconds = drain_seconds
         self._framer = Framer()
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -78,7 +80,7 @@ class Session:
                 self._take(self._framer.feed(chunk))
             self._take(self._framer.end())
             if self._tasks:
-                await asyncio.wait(self._tasks.values(), timeout=DRAIN_SECONDS)
+                await asyncio.wait(self._tasks.values(), timeout=self._drain_seconds)
         finally:
             await self._abandon()
 
@@ -102,7 +104,7 @@ class Session:
             case Reply():
                 self._reply(action, framing_)
             case Cancel(call=call):
-                log.debug("cancelled %s, id %r", call.tool.name, call.id)
+                log.debug("cancelled %s, id %s", call.tool.name, _logged(call.id))
                 if task := self._tasks.get(call.serial):
                     task.cancel()
             case Call() if action.tool.waits:
@@ -132,13 +134,17 @@ class Session:
 
     def _reply(self, reply: Reply, framing_: Framing, took: str = "") -> None:
         response = reply.response
-        nameless = isinstance(response, Response) and response.id is None
-        if nameless and not self._noise.allows(self._clock()):
+        if isinstance(response, tuple):
+            response = tuple(one for one in response if self._is_wanted(one))
+        if response == () or (isinstance(response, Response) and not self._is_wanted(response)):
             return
         body = jsonrpc.encode(response)
         if log.isEnabledFor(logging.DEBUG):
             _log_reply(response, len(body), took)
         self._outgoing.append(framing.encode(Frame(body, framing_)))
+
+    def _is_wanted(self, response: Response) -> bool:
+        return response.id is not None or self._noise.allows(self._clock())
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -179,11 +185,16 @@ async def _run_waiting(call: Call) -> Outcome:
                 hint="Ask xmppStatus how the connection stands.",
             )
         )
+    except asyncio.CancelledError as error:
+        # Something it waited for was cancelled, and not the call itself: it is owed a reply.
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise
+        return _crashed(call, error)
     except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
         return _crashed(call, error)
 
 
-def _crashed(call: Call, error: Exception) -> Crashed:
+def _crashed(call: Call, error: BaseException) -> Crashed:
     log.error(
         "the tool %s broke: %s: %s",
         call.tool.name,
@@ -199,14 +210,19 @@ def _log_received(message: jsonrpc.Message | jsonrpc.Batch, size: int) -> None:
         case jsonrpc.Batch(messages=messages):
             log.debug("received a batch of %d, %d bytes", len(messages), size)
         case jsonrpc.Request(id=id_, method=method, params=params):
-            text = one_line(str(params), LOGGED_CHARACTERS)
-            log.debug("request %s, id %r, %d bytes: %s", one_line(method, 100), id_, size, text)
+            log.debug(
+                "request %s, id %s, %d bytes: %s",
+                one_line(method, 100),
+                _logged(id_),
+                size,
+                _logged(params),
+            )
         case jsonrpc.Notification(method=method):
             log.debug("notification %s, %d bytes", one_line(method, 100), size)
         case Malformed(error=error):
             log.debug("not a message, %d bytes: %s", size, one_line(str(error), LOGGED_CHARACTERS))
         case Response(id=id_):
-            log.debug("a response to nothing we asked, id %r, %d bytes", id_, size)
+            log.debug("a response to nothing we asked, id %s, %d bytes", _logged(id_), size)
 
 
 def _log_reply(response: Response | tuple[Response, ...], size: int, took: str) -> None:
@@ -214,4 +230,8 @@ def _log_reply(response: Response | tuple[Response, ...], size: int, took: str) 
         log.debug("replied to a batch of %d, %d bytes%s", len(response), size, took)
     else:
         kind = "reply" if response.error is None else f"error {response.error['code']}"
-        log.debug("%s, id %r, %d bytes%s", kind, response.id, size, took)
+        log.debug("%s, id %s, %d bytes%s", kind, _logged(response.id), size, took)
+
+
+def _logged(value: object) -> str:
+    return one_line(repr(value), LOGGED_CHARACTERS)

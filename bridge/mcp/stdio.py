@@ -5,9 +5,11 @@ writes never block the loop, and no thread is left waiting at exit.
 """
 
 import asyncio
+import fcntl
 import os
 import select
 import stat
+import sys
 from collections import deque
 from collections.abc import AsyncIterator
 
@@ -41,22 +43,20 @@ class Stdio:
 
         A closed stdin is an empty one; raises `StdioError` when stdout is closed.
         """
-        try:
-            outward = os.dup(1)
-        except OSError as error:
-            raise StdioError("stdout is closed, so no answer could be read") from error
-        try:
-            inward: int | None = os.dup(0)
-        except OSError:
-            inward = None
+        # A descriptor that was closed when the interpreter started may by now be something of
+        # ours, such as the loop's own: then it is left alone.
+        if sys.__stdout__ is None:
+            raise StdioError("stdout is closed, so no answer could be read")
+        outward = _duplicate(1)
+        inward = None if sys.__stdin__ is None else _duplicate(0)
         nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
-        try:
-            os.dup2(2, 1)
-        except OSError:  # stderr is closed
-            os.dup2(nothing, 1)
+        os.dup2(2 if sys.__stderr__ is not None else nothing, 1)
+        if inward is not None:
+            os.dup2(nothing, 0)
         if nothing > 2:
             os.close(nothing)
+        else:  # it fills a gap that child processes would inherit
+            os.set_inheritable(nothing, True)
         return cls(inward, _unblock(outward))
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -129,37 +129,42 @@ class Stdio:
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
     """Yield what comes from a pipe, socket, terminal or file, without blocking the loop."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    pollable = True
     now = select.poll()
     now.register(descriptor, select.POLLIN)
+    while True:
+        await _becomes_readable(descriptor)
+        if not now.poll(0):
+            # Another process that shares the descriptor took the bytes; this read would block.
+            continue
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            continue
+        except OSError:  # a terminal that hung up
+            return
+        if not data:
+            return
+        yield data
+
+
+async def _becomes_readable(descriptor: int) -> None:
+    """Listen only as long as somebody waits: the loop spins on bytes that nobody takes."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
     try:
         loop.add_reader(descriptor, readable.set)
     except PermissionError:  # a regular file or /dev/null, which epoll does not take
-        pollable = False
+        await asyncio.sleep(0)
+        return
     try:
-        while True:
-            if pollable:
-                await readable.wait()
-                readable.clear()
-                if not now.poll(0):
-                    # The loop may report the same bytes twice, and this read would block.
-                    continue
-            else:
-                await asyncio.sleep(0)
-            try:
-                data = os.read(descriptor, READ_BYTES)
-            except BlockingIOError:
-                continue
-            except OSError:  # a terminal that hung up
-                return
-            if not data:
-                return
-            yield data
+        await readable.wait()
     finally:
-        if pollable:
-            loop.remove_reader(descriptor)
+        loop.remove_reader(descriptor)
+
+
+def _duplicate(descriptor: int) -> int:
+    """Return a duplicate above the standard three, whichever of those are free."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
 def _unblock(descriptor: int) -> int:

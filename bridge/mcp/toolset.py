@@ -14,6 +14,7 @@ call; an `async def` gets a task, a deadline and cancellation.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,9 @@ from bridge.mcp.schema import Schema, SchemaError, Signature, describe
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ToolError(Exception):
@@ -94,6 +98,8 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
+        if not _NAME.fullmatch(name or function.__name__):
+            raise ToolsetError(f"{name or function.__name__!r} is no name for a tool")
         description = inspect.getdoc(function)
         if not description:
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")

@@ -2,8 +2,10 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from threading import Thread
+from typing import Any, TypeAlias
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
@@ -14,6 +16,9 @@ STARTTLS_PORT = 5222
 
 LEAST_SHARE_SECONDS = 2.0
 """What each address gets at least when a name has many."""
+
+Address: TypeAlias = tuple[socket.AddressFamily, tuple[Any, ...]]
+"""A family, and an address in it as `socket.connect` wants it."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,48 @@ async def resolve(settings: Settings) -> list[Endpoint]:
     failure: OSError | None = None
     for direct_tls, host, port in named:
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await _addresses(host, port)
         except OSError as error:
             failure = error
             continue
-        endpoints += [Endpoint(direct_tls, host, one[4], one[0]) for one in found]
+        endpoints += [Endpoint(direct_tls, host, address, family) for family, address in found]
     if not endpoints and failure is not None:
         raise failure
     return endpoints
+
+
+async def _addresses(host: str, port: int) -> list[Address]:
+    """Ask the system's resolver, in a thread of our own.
+
+    Where no name server answers it takes half a minute, and the loop's own threads are waited
+    for at the end of the process.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[Address]] = loop.create_future()
+
+    def tell(found: list[Address], error: OSError | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(error)
+
+    def ask() -> None:
+        found: list[Address] = []
+        failure: OSError | None = None
+        try:
+            asked = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = [(one[0], one[4]) for one in asked]
+        except OSError as error:
+            failure = error
+        except UnicodeError:  # the IDNA codec's, for a label that is too long
+            failure = socket.gaierror(socket.EAI_NONAME, "no host can have such a name")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, found, failure)
+
+    Thread(target=ask, name="resolver", daemon=True).start()
+    return await answer
 
 
 async def connect(endpoints: list[Endpoint], seconds: float) -> tuple[Endpoint, socket.socket]:

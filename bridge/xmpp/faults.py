@@ -277,8 +277,8 @@ _JOIN_FAULTS: dict[str, tuple[str, str, Retry]] = {
         Retry.LATER,
     ),
     "forbidden": (
-        "{account} is banned from the room {room}.",
-        "Ask an admin of the room to lift the ban.",
+        "{account} is banned from the room {room}, or may not reach {room_service} at all.",
+        "Check the domain in MUC_ROOM; if it is right, ask an admin of the room to lift the ban.",
         Retry.LATER,
     ),
     "registration-required": (

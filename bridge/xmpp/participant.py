@@ -138,6 +138,8 @@ class Participant:
             finally:
                 self._connection = None
                 connection.close()
+            if self._room.phase is Phase.CLOSED:
+                return
             failures += 1
             await self._rest(fault, failures)
 

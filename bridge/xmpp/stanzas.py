@@ -4,6 +4,7 @@ What a stanza claims is believed only from whom it may come: a delay stamp and a
 the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this room's occupants.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement
@@ -39,6 +40,9 @@ DELAY = "urn:xmpp:delay"
 STANZA_ID = "urn:xmpp:sid:0"
 PING = "urn:xmpp:ping"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
+
+STATUS_CODE = re.compile("[0-9]{3}")
+"""XEP-0045, section 15.6."""
 
 HISTORY_ON_JOINING = 20
 """Messages of the room's history asked for on entering, for context."""
@@ -163,7 +167,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     codes = frozenset(
         int(code)
         for status in extension.iterfind(f"{{{MUC_USER}}}status")
-        if (code := status.get("code", "")).isdecimal()
+        if STATUS_CODE.fullmatch(code := status.get("code", ""))
     )
     is_own = sender == own or 110 in codes
     status_text = stanza.findtext(f"{{{CLIENT}}}status") or None

@@ -1,0 +1,322 @@
+"""The installed command `xmpp-bridge` as a child process, and everything it says."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
+"""The console script that pip installed beside this Python."""
+ANSWER_SECONDS = 20.0
+"""Limit for one reply: above the 10 s that `xmppSend` may take, far above all others."""
+CHANGE_SECONDS = 20.0
+"""Limit for a change of status; a first join takes 0.3 s on idle cores."""
+END_SECONDS = 20.0
+"""Limit for the process to end; the drain of calls in flight alone may take 10 s."""
+LOOK_EVERY_SECONDS = 0.03
+"""Pause between two questions for the status, the one thing here that is asked for repeatedly."""
+LONGEST_LINE = 32 * 1024 * 1024
+
+_HEADER = re.compile(rb"Content-Length: ([0-9]+)\r\n")
+
+REVISION = "2025-11-25"
+
+
+class RpcFailedError(Exception):
+    """The bridge answered with an error object."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(json.dumps(error))
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+class ToolFailedError(Exception):
+    """A tool answered `isError`; the text is what a model would read."""
+
+
+class BridgeProcess:
+    """One run of the bridge, from `async with` to its end.
+
+    It sees `environment`, PATH and an empty HOME, which is its current directory too, and
+    nothing else of ours: not even the `.env` of the checkout, unless `arguments` leave out the
+    `--env-file` that keeps it away. Each line on its stdout must be a JSON-RPC message that
+    somebody waits for; what nobody fetched by the end of the block fails the test.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        arguments: Sequence[str] | None = None,
+        command: Sequence[str] = (COMMAND,),
+        stdin: int = PIPE,
+        keep: tuple[int, ...] = (),
+    ) -> None:
+        self.home = home
+        self.odd: list[bytes] = []
+        """Lines on stdout that are no JSON object."""
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(environment or {})}
+        self._arguments = arguments
+        self._command = command
+        self._stdin = stdin
+        self._keep = keep
+        self._ids = count(1)
+        self._answers: dict[object, asyncio.Future[dict[str, Any]]] = {}
+        self._unclaimed: list[dict[str, Any]] = []
+        self._stderr = b""
+        self._news = asyncio.Event()
+        self._readers: list[asyncio.Task[None]] = []
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def process(self) -> asyncio.subprocess.Process:
+        """The process itself."""
+        if self._process is None:
+            raise RuntimeError("the bridge is outside its `async with`")
+        return self._process
+
+    @property
+    def stderr(self) -> str:
+        """Everything it wrote to stderr so far."""
+        return self._stderr.decode("utf-8", "replace")
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self.process.returncode is None
+
+    async def initialize(self, revision: str = REVISION) -> dict[str, Any]:
+        """Shake hands as an MCP client does."""
+        result = await self.request(
+            "initialize",
+            {
+                "protocolVersion": revision,
+                "capabilities": {},
+                "clientInfo": {"name": "tests", "version": "0"},
+            },
+        )
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return result
+
+    async def request(
+        self, method: str, params: object = None, *, seconds: float = ANSWER_SECONDS
+    ) -> dict[str, Any]:
+        """The result of a request; raises `RpcFailedError` for an error object."""
+        id_ = f"request-{next(self._ids)}"
+        message: dict[str, object] = {"jsonrpc": "2.0", "id": id_, "method": method}
+        if params is not None:
+            message["params"] = params
+        answer = self.expect(id_)
+        self.send(message)
+        response = await self.answer(answer, method, seconds)
+        if "error" in response:
+            raise RpcFailedError(response["error"])
+        result: dict[str, Any] = response["result"]
+        return result
+
+    async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """The structured result of a tool under MCP; raises `ToolFailedError`."""
+        result = await self.request("tools/call", {"name": tool, "arguments": arguments})
+        if result["isError"]:
+            raise ToolFailedError(result["content"][0]["text"])
+        structured: dict[str, Any] = result.get("structuredContent", result)
+        return structured
+
+    async def bare(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """The result of a tool in the bare dialect; raises `RpcFailedError`."""
+        return await self.request(tool, arguments)
+
+    async def status(self) -> dict[str, Any]:
+        """What `xmppStatus` says now."""
+        return await self.bare("xmppStatus")
+
+    async def until(
+        self, satisfied: Callable[[dict[str, Any]], object], seconds: float = CHANGE_SECONDS
+    ) -> dict[str, Any]:
+        """The first status that satisfies the predicate."""
+        status: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(seconds):
+                # The process tells nobody that its status changed, so we have to ask.
+                while not satisfied(status := await self.status()):  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_EVERY_SECONDS)
+        except TimeoutError:
+            told = json.dumps(status, indent=1, ensure_ascii=False)
+            raise TimeoutError(f"not within {seconds:g} s: {told}\n{self.stderr}") from None
+        return status
+
+    async def joined(self) -> dict[str, Any]:
+        """The status once the bridge is in the room."""
+        return await self.until(lambda status: status["connected"])
+
+    def send(self, message: object) -> None:
+        """Write one message as a line."""
+        self.send_raw(json.dumps(message).encode() + b"\n")
+
+    def send_raw(self, data: bytes) -> None:
+        """Write these bytes."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def expect(self, id_: object) -> "asyncio.Future[dict[str, Any]]":
+        """Claim the response that will carry this id."""
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[id_] = answer
+        return answer
+
+    async def answer(
+        self,
+        answer: "asyncio.Future[dict[str, Any]]",
+        what: str = "it",
+        seconds: float = ANSWER_SECONDS,
+    ) -> dict[str, Any]:
+        """The response behind a claim, within the limit."""
+        awaited: list[asyncio.Future[Any]] = [answer, self._readers[0]]
+        done, _ = await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if answer in done:
+            return answer.result()
+        ended = "the end of stdout" if done else f"{seconds:g} s"
+        raise TimeoutError(f"no answer to {what} before {ended}\n{self.stderr}")
+
+    async def frame(self, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+        """The next message on stdout that no request claims."""
+        await self._until_news(lambda: bool(self._unclaimed), "a frame", seconds)
+        return self._unclaimed.pop(0)
+
+    @property
+    def pending_frames(self) -> int:
+        """How many messages on stdout nobody has claimed so far."""
+        return len(self._unclaimed)
+
+    async def stderr_says(self, text: str, seconds: float = ANSWER_SECONDS) -> None:
+        """Return once this text stands on stderr."""
+        await self._until_news(lambda: text in self.stderr, f"{text!r} on stderr", seconds)
+
+    async def output_ended(self, seconds: float) -> None:
+        """Return once nobody holds the other end of stdout any more."""
+        done, _ = await asyncio.wait(self._readers[:1], timeout=seconds)
+        if not done:
+            raise TimeoutError(f"stdout is still open after {seconds:g} s\n{self.stderr}")
+
+    def close_input(self) -> None:
+        """End its stdin."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.process.terminate()
+
+    def interrupt(self) -> None:
+        """Send SIGINT, as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+
+    async def wait(self, seconds: float = END_SECONDS) -> int:
+        """Its exit code, once it has ended and all it wrote is read."""
+        try:
+            async with asyncio.timeout(seconds):
+                code = await self.process.wait()
+                await asyncio.gather(*self._readers)
+        except TimeoutError:
+            raise TimeoutError(f"still running after {seconds:g} s\n{self.stderr}") from None
+        return code
+
+    async def __aenter__(self) -> Self:
+        self.home.mkdir(parents=True, exist_ok=True)
+        arguments = self._arguments
+        if arguments is None:
+            nothing = self.home / "nothing.env"
+            nothing.touch()
+            arguments = ("--env-file", str(nothing))
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            *arguments,
+            stdin=self._stdin,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=self.home,
+            env=self._environment,
+            limit=LONGEST_LINE,
+            pass_fds=self._keep,
+            start_new_session=True,
+        )
+        self._readers = [
+            asyncio.create_task(self._read_stdout()),
+            asyncio.create_task(self._read_stderr()),
+        ]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self.process.stdin is not None:
+                self.close_input()
+            if error is None:
+                await self.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            await self.process.wait()
+            await asyncio.gather(*self._readers)
+        if error is not None:
+            error.add_note(f"stderr of the bridge:\n{self.stderr}")
+            return
+        assert not self.odd, f"not frames: {self.odd}"
+        assert not self._unclaimed, f"nobody asked for {self._unclaimed}"
+        assert "Traceback" not in self.stderr, self.stderr
+
+    async def _read_stdout(self) -> None:
+        stdout = self.process.stdout
+        assert stdout is not None
+        while line := await stdout.readline():
+            if length := _HEADER.fullmatch(line):
+                # Answered as asked: one header, a blank line, the body.
+                blank, body = await stdout.readexactly(2), await stdout.readexactly(int(length[1]))
+                line = body if blank == b"\r\n" else line + blank + body
+            self._take(line)
+            self._news.set()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            self.odd.append(line)
+            return
+        answer = self._answers.pop(message.get("id"), None)
+        if answer is None:
+            self._unclaimed.append(message)
+        else:
+            answer.set_result(message)
+
+    async def _read_stderr(self) -> None:
+        assert self.process.stderr is not None
+        while chunk := await self.process.stderr.read(65536):
+            self._stderr += chunk
+            self._news.set()
+
+    async def _until_news(self, satisfied: Callable[[], bool], what: str, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not satisfied():
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise TimeoutError(f"no {what} within {seconds:g} s\n{self.stderr}") from None

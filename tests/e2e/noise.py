@@ -1,0 +1,85 @@
+"""Modules that a child Python imports at its start (`sitecustomize`), to try our manners."""
+
+import shutil
+from pathlib import Path
+from textwrap import dedent
+
+WRITE = """
+    import os, sys, threading
+
+    def make_noise(what):
+        print("NOISE", what, flush=True)
+        sys.stdout.write("NOISE {}\\n".format(what)); sys.stdout.flush()
+        sys.__stdout__.write("NOISE {}\\n".format(what)); sys.__stdout__.flush()
+        os.write(1, "NOISE {}\\n".format(what).encode())
+"""
+
+ON_IMPORT = """
+    import importlib.abc
+
+    class Noisy(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name in NAMES:
+                make_noise(name)
+
+    sys.meta_path.insert(0, Noisy())
+"""
+
+IN_A_THREAD = """
+    import time
+
+    def keep_on():
+        # Not before the command has begun: nobody can answer for an interpreter's start.
+        while "bridge.service" not in sys.modules:
+            time.sleep(0.001)
+        while True:
+            make_noise("thread")
+            time.sleep(0.005)
+
+    threading.Thread(target=keep_on, daemon=True).start()
+"""
+
+ORDER = """
+    import os, importlib.abc
+
+    class Order(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == "slixmpp":
+                os.write(2, b"SEEN import of slixmpp\\n")
+
+    import sys
+    sys.meta_path.insert(0, Order())
+    write = os.write
+
+    def watched(descriptor, data):
+        written = write(descriptor, data)
+        if bytes(data).startswith(b'{"jsonrpc"'):
+            write(2, b"SEEN an answer\\n")
+        return written
+
+    os.write = watched
+"""
+
+SLOW_RESOLVER = """
+    import os, socket, threading
+
+    def silence(*args, **kwargs):
+        os.write(2, b"SEEN a question to the resolver\\n")
+        threading.Event().wait()
+
+    socket.getaddrinfo = silence
+"""
+
+
+def at_start(folder: Path, *parts: str) -> dict[str, str]:
+    """Write the parts as a `sitecustomize` and return the environment that imports it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(dedent(part) for part in parts)
+    (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def on_import_of(*names: str) -> str:
+    """Noise at the import of these modules."""
+    return f"\nNAMES = {set(names)!r}\n{dedent(ON_IMPORT)}"

@@ -1,0 +1,200 @@
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+
+WRONG_ARGUMENTS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"message": 5}, "message"),
+    ({"message": None}, "message"),
+    ({"message": ["hello"]}, "message"),
+    ({"message": "hello", "timeoutSeconds": "soon"}, "timeoutSeconds"),
+    ({"message": "hello", "timeoutSeconds": True}, "timeoutSeconds"),
+    ({"message": "hello", "timeoutSeconds": 51}, "timeoutSeconds"),
+    ({"message": "hello", "timeoutSeconds": 0}, "timeoutSeconds"),
+    ({"message": "hello", "loudly": True}, "loudly"),
+)
+"""Arguments for `xmppSend`, and the one that its refusal must name."""
+
+UNSENDABLE = (
+    ("", "empty"),
+    ("a\x00b", "U+0000 at position 1"),
+    ("\x1b[31mred\x1b[0m", "U+001B at position 0"),
+    ("vertical\x0btab", "U+000B"),
+    ("half a pair \ud83d", "U+D83D"),
+    ("\ufffe", "U+FFFE"),
+    ("x" * 70_000, "70000 bytes"),
+    ("ü" * 30_001, "60002 bytes"),
+    ('"' * 40_000, "240000 bytes once escaped"),
+)
+"""Bodies that no server would take, and what their refusal must say."""
+
+SENDABLE = (
+    "x" * 60_000,
+    '"' * 33_333,
+    "<&>]]>\t\n'\"",
+    "\N{PILE OF POO}\u202e\u200b",
+    "  blanks  ",
+)
+"""Bodies at the limits, which arrive as they are."""
+
+
+@pytest.fixture
+async def bridge(xmpp_server: XmppServer, tmp_path: Path) -> AsyncIterator[BridgeProcess]:
+    """A bridge in the room, which must be there still when the test is over."""
+    async with BridgeProcess(tmp_path, xmpp_server.environment()) as bridge:
+        await bridge.initialize()
+        before = await bridge.joined()
+        yield bridge
+        after = await bridge.status()
+        assert bridge.running
+        assert after["connected"] is True
+        assert after["since"] == before["since"]
+        assert (await bridge.call("xmppSend", message="still here"))["sent"] is True
+
+
+def _error(frame: dict[str, Any]) -> tuple[object, int]:
+    return frame["id"], frame["error"]["code"]
+
+
+async def test_input_that_is_no_json_is_a_parse_error_that_says_where(
+    bridge: BridgeProcess,
+) -> None:
+    for line in (b"{", b"hello", b'{"jsonrpc": "2.0", "id": 1,', b"\xff\xfe", b"[1,", b"{'a': 1}"):
+        bridge.send_raw(line + b"\n")
+        frame = await bridge.frame()
+        assert _error(frame) == (None, PARSE_ERROR)
+        assert frame["error"]["message"] == "Parse error"
+        assert frame["error"]["data"]
+
+
+async def test_json_that_is_no_message_is_an_invalid_request(bridge: BridgeProcess) -> None:
+    for message, id_ in (
+        (1, None),
+        ("xmppStatus", None),
+        (None, None),
+        ({}, None),
+        ({"jsonrpc": "1.0", "id": 7, "method": "ping"}, 7),
+        ({"jsonrpc": "2.0", "id": 8}, 8),
+        ({"jsonrpc": "2.0", "id": 9, "method": 5}, 9),
+        ({"jsonrpc": "2.0", "id": None, "method": "ping"}, None),
+        ({"jsonrpc": "2.0", "id": {}, "method": "ping"}, None),
+        ({"jsonrpc": "2.0", "id": 10, "method": "ping", "params": 3}, 10),
+    ):
+        bridge.send(message)
+        frame = await bridge.frame()
+        assert _error(frame) == (id_, INVALID_REQUEST), message
+        assert frame["error"]["data"]
+
+
+async def test_an_unknown_method_is_named_with_what_there_is(bridge: BridgeProcess) -> None:
+    with pytest.raises(RpcFailedError) as refusal:
+        await bridge.bare("xmppShout", message="hello")
+    assert refusal.value.code == METHOD_NOT_FOUND
+    assert "xmppShout" in refusal.value.data
+    assert "xmppSend" in refusal.value.data
+
+
+async def test_an_unknown_tool_is_named_with_what_there_is(bridge: BridgeProcess) -> None:
+    with pytest.raises(RpcFailedError) as refusal:
+        await bridge.call("xmppShout")
+    assert refusal.value.code == INVALID_PARAMS
+    assert "xmppShout" in refusal.value.data
+    assert "xmppSend" in refusal.value.data
+
+
+async def test_missing_arguments_are_named(bridge: BridgeProcess) -> None:
+    with pytest.raises(RpcFailedError) as bare:
+        await bridge.bare("xmppSend")
+    assert bare.value.code == INVALID_PARAMS
+    assert "message" in bare.value.message
+    assert "timeoutSeconds (optional)" in bare.value.data["hint"]
+    with pytest.raises(ToolFailedError, match="message"):
+        await bridge.call("xmppSend")
+
+
+async def test_wrong_arguments_are_named(bridge: BridgeProcess) -> None:
+    for arguments, named in WRONG_ARGUMENTS:
+        with pytest.raises(RpcFailedError) as bare:
+            await bridge.bare("xmppSend", **arguments)
+        assert bare.value.code == INVALID_PARAMS
+        assert named in bare.value.message
+        with pytest.raises(ToolFailedError, match=named):
+            await bridge.call("xmppSend", **arguments)
+
+
+async def test_arguments_that_are_no_object_are_refused(bridge: BridgeProcess) -> None:
+    for method, params in (
+        ("xmppSend", ["hello"]),
+        ("tools/call", {"name": "xmppSend", "arguments": "hello"}),
+        ("tools/call", {"name": 5}),
+        ("tools/call", {}),
+    ):
+        with pytest.raises(RpcFailedError) as refusal:
+            await bridge.request(method, params)
+        assert refusal.value.code == INVALID_PARAMS
+        assert refusal.value.data
+
+
+async def test_a_body_that_cannot_be_sent_is_refused_with_the_reason(
+    bridge: BridgeProcess,
+) -> None:
+    for body, told in UNSENDABLE:
+        with pytest.raises(RpcFailedError) as bare:
+            await bridge.bare("xmppSend", message=body)
+        assert bare.value.code == INVALID_PARAMS
+        assert told in bare.value.message
+        assert bare.value.data["condition"] == "bad-request"
+        with pytest.raises(ToolFailedError) as mcp:
+            await bridge.call("xmppSend", message=body)
+        assert told in str(mcp.value)
+
+
+async def test_a_body_at_the_limits_goes_through_as_it_is(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    async with (
+        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.joined()
+        for body in SENDABLE:
+            await bridge.bare("xmppSend", message=body)
+            heard = await witness.heard(lambda it: it.nick == "McpDebug")
+            assert heard.body == body
+
+
+async def test_a_message_is_read_however_it_is_cut_and_ended(bridge: BridgeProcess) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+    for byte in body:
+        bridge.send_raw(bytes([byte]))
+    bridge.send_raw(b"\r\n\n\n" + body + b"\n")
+    assert [await bridge.frame(), await bridge.frame()] == [
+        {"jsonrpc": "2.0", "id": 1, "result": {}}
+    ] * 2
+
+
+async def test_a_flood_of_rubbish_is_not_answered_line_by_line(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with BridgeProcess(tmp_path, sandbox.environment()) as bridge:
+        await bridge.joined()
+        bridge.send_raw(b"rubbish\n" * 20_000)
+        assert (await bridge.status())["connected"] is True
+        answers = 0
+        while bridge.pending_frames:
+            assert _error(await bridge.frame()) == (None, PARSE_ERROR)
+            answers += 1
+        # 50 a second, and the flood may straddle a few seconds on a busy machine.
+        assert 50 <= answers <= 500

@@ -1,0 +1,90 @@
+from pathlib import Path
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.servers.endpoint import Endpoint
+from tests.servers.witness import Witness
+
+UNDER_WAY = {"resolving", "connecting", "securing", "authenticating", "joining"}
+
+
+async def test_a_message_from_somebody_else_becomes_the_last_incoming_one(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    server = endpoint.server
+    settings = endpoint.environment()
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(server, server.witness, room, "Wilma", endpoint.transport) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        await witness.joined("McpDebug")
+        assert (await bridge.joined())["lastIncoming"] is None
+        witness.say("does anybody hear me?\nsecond line <&>")
+        status = await bridge.until(lambda it: it["lastIncoming"])
+        incoming = status["lastIncoming"]
+        assert incoming.pop("receivedAt").endswith("Z")
+        assert incoming == {
+            "body": "does anybody hear me?\nsecond line <&>",
+            "sender": "Wilma",
+            "from": f"{room}/Wilma",
+            "type": "groupchat",
+        }
+        assert "<Wilma> does anybody hear me?\\u{A}second line" in bridge.stderr
+
+
+async def test_what_the_agent_says_is_heard_and_comes_back_reflected(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    server = endpoint.server
+    settings = endpoint.environment()
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(server, server.witness, room, "Wilma", endpoint.transport) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        sent = await bridge.call("xmppSend", message="here I am")
+        heard = await witness.heard("here I am")
+        assert (heard.nick, heard.id) == ("McpDebug", sent["id"])
+        assert sent["sent"] is True
+        assert (sent["to"], sent["message"]) == (room, "here I am")
+        assert sent["roundTripMs"] > 0
+        assert (await bridge.status())["lastIncoming"] is None
+
+
+async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_path: Path) -> None:
+    server = endpoint.server
+    settings = endpoint.environment(MCP_BOT_NICKNAME="Beetle")
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(server, server.witness, room, "Wilma", endpoint.transport) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        before = await bridge.call("xmppStatus")
+        assert (before["connected"], before["room"], before["nickname"]) == (False, room, "Beetle")
+        assert before["phase"] in UNDER_WAY
+        assert before["lastError"] is None
+        assert before["occupants"] == 0
+
+        during = await bridge.joined()
+        assert (during["phase"], during["room"], during["nickname"]) == ("joined", room, "Beetle")
+        assert during["occupants"] == 2
+        assert during["jid"].startswith(f"{server.bot.jid}/")
+        assert during["service"] == settings["XMPP_SERVICE"]
+        assert during["sasl"].startswith("SCRAM-SHA-")
+        assert during["roomCreated"] is False
+        if endpoint.transport == "plaintext":
+            assert during["tls"] is None
+        else:
+            assert during["tls"]["version"] == "TLSv1.3"
+            assert during["tls"]["verified"] is True
+
+        await witness.joined("Beetle")
+        await witness.kick("Beetle", "out with you")
+        after = await bridge.until(lambda it: not it["connected"])
+        assert after["phase"] == "waiting"
+        assert after["nextAttemptAt"] > after["since"]
+        assert after["lastError"]["condition"] == "not-allowed"
+        assert "out with you" in after["lastError"]["message"]
+        assert after["occupants"] == 0

@@ -1,0 +1,224 @@
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bridge
+from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.servers.server import XmppServer
+
+USED = "used"
+MISSING = "missing"
+SAYS_NOTHING = "sets none of our variables"
+NOT_NEEDED = "not needed, an earlier one was used"
+
+SANDBOX = {
+    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+    "XMPP_USERNAME": "bot@localhost",
+    "XMPP_PASSWORD": "a-password-of-mine",
+    "MUC_ROOM": "room@conference.localhost",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """The three places for a `.env`, none of them written yet."""
+
+    here: Path
+    """In the current directory of the bridge."""
+    elsewhere: Path
+    """What `TIA_ENV_PATH` names."""
+    package: Path
+    """Beside the imported `bridge/` folder."""
+
+    def run(self, **environment: str) -> BridgeProcess:
+        """The installed command, importing the copy of the package."""
+        return BridgeProcess(
+            self.here.parent,
+            {
+                "PYTHONPATH": str(self.package.parent),
+                "TIA_ENV_PATH": str(self.elsewhere),
+                **environment,
+            },
+            arguments=(),
+        )
+
+    def candidates(self, here: str, elsewhere: str, package: str) -> list[dict[str, str]]:
+        """What the status lists, given the reason for each."""
+        reasons = {self.here: here, self.elsewhere: elsewhere, self.package: package}
+        return [{"path": str(path), "reason": reason} for path, reason in reasons.items()]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """Each place in a folder of its own, with a copy of the package in the last."""
+    for name in ("here", "elsewhere", "package"):
+        (tmp_path / name).mkdir()
+    source = Path(bridge.__file__).parent
+    shutil.copytree(
+        source, tmp_path / "package" / "bridge", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return Places(*(tmp_path / name / ".env" for name in ("here", "elsewhere", "package")))
+
+
+def _write(path: Path, settings: dict[str, str]) -> None:
+    path.write_text("".join(f"{k}='{v}'\n" for k, v in settings.items()), encoding="utf-8")
+
+
+def _room(name: str) -> dict[str, str]:
+    return SANDBOX | {"MUC_ROOM": f"{name}@conference.localhost"}
+
+
+async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_missing(
+    places: Places,
+) -> None:
+    async with places.run() as run:
+        await run.initialize()
+        status = await run.call("xmppStatus")
+        assert (status["phase"], status["connected"]) == ("unconfigured", False)
+        assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
+        assert status["envFile"] is None
+        assert status["envCandidates"] == places.candidates(MISSING, MISSING, MISSING)
+        named = [problem.partition(" ")[0] for problem in status["problems"]]
+        assert {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"} <= set(named)
+        with pytest.raises(RpcFailedError) as refusal:
+            await run.bare("xmppSend", message="hello")
+        assert refusal.value.data["condition"] == "unconfigured"
+        assert "xmppStatus" in refusal.value.data["hint"]
+    for problem in status["problems"]:
+        assert f"[Server] ERROR: {problem}" in run.stderr
+    assert f"[Server] settings: {places.here}: missing" in run.stderr
+
+
+@pytest.mark.parametrize("name", ["here", "elsewhere", "package"])
+async def test_each_place_for_the_file_leads_into_the_room(
+    name: str, sandbox: XmppServer, places: Places
+) -> None:
+    path: Path = getattr(places, name)
+    settings = sandbox.environment()
+    _write(path, settings)
+    async with places.run() as run:
+        status = await run.joined()
+        assert status["room"] == settings["MUC_ROOM"]
+        assert status["envFile"] == str(path)
+    assert f"[Server] settings: {path}: used" in run.stderr
+
+
+async def test_the_current_directory_comes_first(places: Places) -> None:
+    for name in ("here", "elsewhere", "package"):
+        _write(getattr(places, name), _room(name))
+    async with places.run() as run:
+        status = await run.status()
+        assert status["room"] == "here@conference.localhost"
+        assert status["envFile"] == str(places.here)
+        assert status["envCandidates"] == places.candidates(USED, NOT_NEEDED, NOT_NEEDED)
+
+
+async def test_the_file_that_the_environment_names_comes_before_the_packages_own(
+    places: Places,
+) -> None:
+    for name in ("elsewhere", "package"):
+        _write(getattr(places, name), _room(name))
+    async with places.run() as run:
+        status = await run.status()
+        assert status["room"] == "elsewhere@conference.localhost"
+        assert status["envCandidates"] == places.candidates(MISSING, USED, NOT_NEEDED)
+
+
+async def test_another_projects_file_shadows_nothing(places: Places) -> None:
+    _write(places.here, {"DATABASE_URL": "postgres://localhost", "LOG_LEVEL": "DEBUG"})
+    _write(places.elsewhere, {"XMPP_PASSWORD": "  ", "MUC_ROOM": ""})
+    _write(places.package, _room("package"))
+    async with places.run() as run:
+        status = await run.status()
+        assert status["room"] == "package@conference.localhost"
+        assert status["envCandidates"] == places.candidates(SAYS_NOTHING, SAYS_NOTHING, USED)
+
+
+async def test_files_are_never_mixed(places: Places) -> None:
+    _write(places.elsewhere, {"MUC_ROOM": "elsewhere@conference.localhost"})
+    _write(places.package, _room("package"))
+    async with places.run() as run:
+        status = await run.status()
+        assert status["phase"] == "unconfigured"
+        assert status["envFile"] == str(places.elsewhere)
+        assert any(problem.startswith("XMPP_PASSWORD") for problem in status["problems"])
+
+
+async def test_the_process_environment_wins_over_the_file_and_blanks_count_as_unset(
+    places: Places,
+) -> None:
+    _write(places.elsewhere, _room("elsewhere") | {"MCP_BOT_NICKNAME": "FromFile"})
+    async with places.run(MUC_ROOM="env@conference.localhost", MCP_BOT_NICKNAME=" ") as run:
+        status = await run.status()
+        assert status["room"] == "env@conference.localhost"
+        assert status["nickname"] == "FromFile"
+
+
+async def test_a_file_named_on_the_command_line_is_the_only_one(places: Places) -> None:
+    for name in ("here", "elsewhere", "package"):
+        _write(getattr(places, name), _room(name))
+    named = places.here.parent.parent / "named.env"
+    _write(named, _room("named"))
+    async with BridgeProcess(
+        places.here.parent,
+        {"TIA_ENV_PATH": str(places.elsewhere)},
+        arguments=("serve", "--env-file", "../named.env"),
+    ) as run:
+        status = await run.status()
+        assert status["room"] == "named@conference.localhost"
+        assert [one["reason"] for one in status["envCandidates"]] == [USED]
+
+
+async def test_a_strangers_file_does_not_get_the_password_of_the_environment(
+    places: Places,
+) -> None:
+    _write(places.here, {"XMPP_SERVICE": "xmpp://evil.example", "MUC_ROOM": "r@evil.example"})
+    async with places.run(
+        XMPP_USERNAME="bot@localhost", XMPP_PASSWORD=SANDBOX["XMPP_PASSWORD"]
+    ) as run:
+        status = await run.status()
+        assert status["phase"] == "unconfigured"
+        told = "\n".join(status["problems"])
+        assert "XMPP_SERVICE" in told
+        assert "TIA_ENV_PATH" in told
+        assert SANDBOX["XMPP_PASSWORD"] not in told
+    assert SANDBOX["XMPP_PASSWORD"] not in run.stderr
+
+
+async def test_no_secret_is_shown_anywhere_at_the_most_talkative_level(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment(LOG_LEVEL="DEBUG", MUC_PASSWORD="room-secret-2342")
+    async with BridgeProcess(tmp_path, settings) as run:
+        await run.initialize()
+        status = await run.joined()
+        await run.bare("xmppSend", message="hello")
+    for secret in (xmpp_server.bot.password, "room-secret-2342"):
+        assert secret not in str(status)
+        assert secret not in run.stderr
+
+
+async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:
+    for arguments, environment in (
+        (("serve", "--read-only"), SANDBOX),
+        (("serve",), SANDBOX | {"BRIDGE_READ_ONLY": "1"}),
+    ):
+        async with BridgeProcess(tmp_path, environment, arguments=arguments) as run:
+            names = [tool["name"] for tool in (await run.request("tools/list"))["tools"]]
+            assert names == ["echo", "xmppStatus"]
+            with pytest.raises(RpcFailedError) as refusal:
+                await run.bare("xmppSend", message="hello")
+            assert refusal.value.code == -32601
+
+
+async def test_a_sandbox_on_the_command_line_needs_no_settings(places: Places) -> None:
+    async with BridgeProcess(
+        places.here.parent, {"PYTHONPATH": str(places.package.parent)}, arguments=("--sandbox",)
+    ) as run:
+        status = await run.joined()
+        assert status["occupants"] == 2
+        await run.bare("xmppSend", message="hello")
+        answered = await run.until(lambda it: it["lastIncoming"])
+        assert answered["lastIncoming"]["body"].endswith("hello")

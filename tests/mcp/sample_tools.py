@@ -1,0 +1,145 @@
+"""A few tools of every kind, for tests of what serves them."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from bridge.mcp.schema import Bounds
+from bridge.mcp.server import Implementation, Server
+from bridge.mcp.toolset import ArgumentError, ToolError, Toolset, tool
+
+IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")
+
+
+class Workbench:
+    """What a test and the tools it calls share."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+        self.running = 0
+        self.most_running = 0
+        self.cleaned_up: list[str] = []
+
+
+@dataclass(frozen=True)
+class Count:
+    words: int
+    longest_word: str | None = None
+
+
+@tool(title="Say", open_world=False)
+def say(bench: Workbench, /, message: Annotated[str, Bounds(min_length=1)]) -> str:
+    """Say it back."""
+    bench.said.append(message)
+    return f"Said: {message}"
+
+
+@tool(title="Count words", read_only=True, open_world=False)
+def count(text: str, at_most: Annotated[int, Bounds(minimum=1)] = 100) -> Count:
+    """Count the words of a text."""
+    words = text.split()
+    if len(words) > at_most:
+        raise ArgumentError("too many words", condition="not-acceptable", hint="Give fewer.")
+    return Count(len(words), max(words, key=len, default=None))
+
+
+@tool(title="Fail", read_only=True)
+def fail() -> str:
+    """Fail in the words of the standard."""
+    raise ToolError("the room is gone", condition="gone", hint="Choose another.")
+
+
+@tool(title="Break", read_only=True)
+def break_down() -> str:
+    """Break in our own words."""
+    raise RuntimeError("a secret\nin two lines")
+
+
+@tool(title="Overflow", read_only=True)
+def overflow() -> dict[str, object]:
+    """Return what JSON has no words for."""
+    return {"much": float("inf")}
+
+
+@tool(title="Wait", read_only=True)
+async def wait(bench: Workbench, /, name: str = "") -> Count:
+    """Wait until released."""
+    bench.started.set()
+    bench.running += 1
+    bench.most_running = max(bench.most_running, bench.running)
+    try:
+        await bench.release.wait()
+    finally:
+        bench.running -= 1
+        bench.cleaned_up.append(name)
+    return Count(bench.most_running, name)
+
+
+@tool(title="Wait in vain", read_only=True, deadline=0.01)
+async def wait_in_vain(bench: Workbench, /) -> str:
+    """Wait beyond the deadline."""
+    try:
+        await bench.release.wait()
+    finally:
+        bench.cleaned_up.append("in vain")
+    return "released"
+
+
+@tool(title="Time out", read_only=True)
+async def time_out() -> str:
+    """Break with the same error that a deadline is made of."""
+    raise TimeoutError("not the deadline")
+
+
+@tool(title="Break later", read_only=True)
+async def break_later() -> str:
+    """Break after a turn of the loop."""
+    await asyncio.sleep(0)
+    raise RuntimeError("a secret")
+
+
+@tool(title="Lose", read_only=True)
+async def lose() -> str:
+    """Wait for something that is cancelled."""
+    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    lost.cancel()
+    return await lost
+
+
+TOOLS = Toolset(
+    "sample",
+    (
+        say,
+        count,
+        fail,
+        break_down,
+        overflow,
+        wait,
+        wait_in_vain,
+        time_out,
+        break_later,
+        lose,
+    ),
+)
+
+
+def serving(bench: Workbench) -> Server:
+    """Return a server of all tools above."""
+    return Server(IMPLEMENTATION, TOOLS.bind([bench]))
+
+
+def request(id_: Any, method: str, /, **params: object) -> dict[str, object]:
+    """Return the JSON of a request."""
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+
+
+def notification(method: str, /, **params: object) -> dict[str, object]:
+    """Return the JSON of a notification."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def tool_call(id_: Any, name: str, /, **arguments: object) -> dict[str, object]:
+    """Return the JSON of `tools/call`."""
+    return request(id_, "tools/call", name=name, arguments=arguments)

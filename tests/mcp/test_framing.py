@@ -1,0 +1,217 @@
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.mcp.framing import MAX_HEADER_BYTES, Frame, FrameError, Framer, Framing, encode
+
+LIMIT = 40
+"""Small enough for hypothesis to cross, large enough for a `Content-Length` header."""
+
+PIECES = (
+    b"{}",
+    b'{"id":1}',
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b" ",
+    b"\xef\xbb\xbf",
+    b"Content-Length: 2",
+    b"content-length:7\r\n\r\n",
+    b"Content-Length: 41\r\n\r\n",
+    b"Content-Type: application/json\r\n",
+    b"Content-Length: 0\n\n",
+    b"Content-",
+    b"X: y\n",
+    b"x" * LIMIT,
+    b"x" * (LIMIT + 1),
+    b"\x00\xff",
+)
+
+streams = st.one_of(
+    st.binary(max_size=200),
+    st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=4)), max_size=25).map(b"".join),
+)
+bodies = st.binary(min_size=1, max_size=LIMIT).filter(
+    lambda body: (
+        b"\n" not in body
+        and body == body.strip(b" \t\r")
+        and not body.startswith(b"\xef\xbb\xbf")
+        and not body.lower().startswith(b"content-")
+    )
+)
+frames = st.builds(Frame, bodies, st.sampled_from(Framing))
+
+
+def cut(stream: bytes, places: list[int]) -> Iterator[bytes]:
+    edges = sorted({0, len(stream), *(place % (len(stream) + 1) for place in places)})
+    for start, end in itertools.pairwise(edges):
+        yield stream[start:end]
+
+
+def read(*chunks: bytes, limit: int = LIMIT) -> list[Frame | FrameError]:
+    framer = Framer(limit)
+    return [one for chunk in chunks for one in framer.feed(chunk)] + framer.end()
+
+
+def reasons(found: list[Frame | FrameError]) -> list[str]:
+    return [one.reason for one in found if isinstance(one, FrameError)]
+
+
+@given(streams, st.lists(st.integers(0, 1000), max_size=10))
+def test_the_same_frames_come_out_however_the_bytes_are_chunked(
+    stream: bytes, places: list[int]
+) -> None:
+    whole = read(stream)
+    assert read(*cut(stream, places)) == whole
+    assert read(*(bytes([byte]) for byte in stream)) == whole
+
+
+@given(streams)
+def test_no_frame_is_empty_or_over_the_limit(stream: bytes) -> None:
+    for frame in read(stream):
+        assert isinstance(frame, FrameError) or 0 < len(frame.body) <= LIMIT
+
+
+@given(st.lists(frames, max_size=8), st.lists(st.integers(0, 1000), max_size=10))
+def test_what_is_written_is_read_back_in_the_same_framings(
+    written: list[Frame], places: list[int]
+) -> None:
+    assert read(*cut(b"".join(map(encode, written)), places)) == written
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b" \t\r\n", b""])
+def test_a_line_may_end_in_lf_crlf_blanks_or_with_the_input(ending: bytes) -> None:
+    assert read(b"{}" + ending) == [Frame(b"{}")]
+
+
+def test_blank_lines_and_byte_order_marks_are_passed_over() -> None:
+    assert read(b"\xef\xbb\xbf{}\n\n \r\n\xef\xbb\xbf\n\xef\xbb\xbf1\n") == [
+        Frame(b"{}"),
+        Frame(b"1"),
+    ]
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b""])
+def test_a_line_as_long_as_the_limit_is_read_and_one_byte_more_is_not(ending: bytes) -> None:
+    at_limit, over = b"x" * LIMIT + ending, b"x" * (LIMIT + 1) + ending
+    too_long = [FrameError("a line is longer than 40 bytes")]
+    assert read(at_limit) == [Frame(b"x" * LIMIT)]
+    assert read(*(bytes([byte]) for byte in at_limit)) == [Frame(b"x" * LIMIT)]
+    if ending:
+        assert read(over) == too_long
+        assert read(*(bytes([byte]) for byte in over)) == too_long
+
+
+def test_a_line_that_is_too_long_is_refused_once_and_the_next_one_is_read() -> None:
+    assert read(*[b"x" * 30] * 10, b'y\n{"id":1}\n') == [
+        FrameError("a line is longer than 40 bytes"),
+        Frame(b'{"id":1}'),
+    ]
+
+
+def test_an_endless_line_is_not_kept_in_memory() -> None:
+    framer = Framer(LIMIT)
+    found = [one for _ in range(1000) for one in framer.feed(b"x" * 1000)]
+    assert len(found) == 1
+    assert len(framer._buffer) <= LIMIT + 1  # noqa: SLF001 - memory shows nowhere else
+
+
+def test_a_length_at_the_limit_is_read_and_one_more_is_passed_over_whole() -> None:
+    at_limit = b"Content-Length: 40\r\n\r\n" + b"x" * 40
+    over = b"Content-Length: 41\r\n\r\n" + b"x" * 41
+    assert read(at_limit + over + b"{}\n") == [
+        Frame(b"x" * 40, Framing.HEADERS),
+        FrameError("Content-Length is more than 40 bytes", Framing.HEADERS),
+        Frame(b"{}"),
+    ]
+
+
+def test_headers_may_fill_their_limit_and_not_a_byte_more() -> None:
+    length = b"Content-Length: 2"
+    filler = b"X: ".ljust(MAX_HEADER_BYTES - len(length), b"x")
+    assert read(length + b"\n" + filler + b"\n\n{}", limit=10**6) == [Frame(b"{}", Framing.HEADERS)]
+    (error, *_) = read(length + b"\n" + filler + b"x\n\n{}", limit=10**6)
+    assert error == FrameError("headers are longer than 8192 bytes", Framing.HEADERS)
+
+
+def test_the_first_header_alone_may_not_exceed_the_limit_either() -> None:
+    header = b"Content-Length:" + b" " * (MAX_HEADER_BYTES - 16) + b"2"
+    assert len(header) == MAX_HEADER_BYTES
+    assert read(header + b"\n\n{}", limit=10**6) == [Frame(b"{}", Framing.HEADERS)]
+    (error, *_) = read(header + b"2\n\n{}", limit=10**6)
+    assert error == FrameError("headers are longer than 8192 bytes", Framing.HEADERS)
+
+
+def test_header_names_and_their_order_do_not_matter_and_lf_alone_will_do() -> None:
+    assert read(b"CONTENT-TYPE: x/y\nx-more: 1\ncontent-length :2\n\n{}") == [
+        Frame(b"{}", Framing.HEADERS)
+    ]
+
+
+def test_a_body_is_counted_in_bytes_and_may_hold_newlines() -> None:
+    body = '{\n"ü":1}\n'.encode()
+    assert read(b"Content-Length: %d\r\n\r\n%s{}" % (len(body), body)) == [
+        Frame(body, Framing.HEADERS),
+        Frame(b"{}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        (b"Content-Type: x\r\n\r\n", "headers without a Content-Length"),
+        (b"Content-Length: 2\nContent-Length: 3\n\n", "given more than once"),
+        (b"Content-Length: two\n\n", "not a number"),
+        (b"Content-Length: -2\n\n", "not a number"),
+        (b"Content-Length: +2\n\n", "not a number"),
+        (b"Content-Length: 1_0\n\n", "not a number"),
+        (b"Content-Length:\n\n", "not a number"),
+        (b"Content-Length: \xc2\xb2\n\n", "not a number"),
+        (b"Content-Length: 0\n\n", "Content-Length is 0"),
+        (b"Content-Length: 2\n", "without the blank line"),
+    ],
+)
+def test_headers_that_say_nothing_are_refused_and_the_next_line_is_read(
+    headers: bytes, reason: str
+) -> None:
+    error, frame = read(headers + b"{}\n")
+    assert isinstance(error, FrameError)
+    assert reason in error.reason
+    assert error.framing is Framing.HEADERS
+    assert frame == Frame(b"{}")
+
+
+def test_the_same_length_twice_is_one_length() -> None:
+    assert read(b"Content-Length: 2\nContent-Length: 2\n\n{}") == [Frame(b"{}", Framing.HEADERS)]
+
+
+def test_a_body_cut_short_by_the_end_of_input_is_told() -> None:
+    assert reasons(read(b"Content-Length: 7\r\n\r\n{}")) == [
+        "input ended 5 bytes short of its Content-Length"
+    ]
+    assert reasons(read(b"Content-Length: 7\r\n\r")) == [
+        "input ended 7 bytes short of its Content-Length"
+    ]
+
+
+@pytest.mark.parametrize("headers", [b"Content-Length: 7", b"Content-Length: 7\r\n"])
+def test_headers_cut_short_by_the_end_of_input_are_told(headers: bytes) -> None:
+    assert reasons(read(headers)) == ["input ended within headers"]
+
+
+def test_the_end_of_input_within_what_is_passed_over_adds_nothing() -> None:
+    assert len(read(b"x" * 60)) == 1
+    assert len(read(b"Content-Length: 60\r\n\r\n{}")) == 1
+
+
+def test_a_stream_of_many_small_chunks_is_read_in_linear_time() -> None:
+    framer = Framer()
+    line = b"x" * 1023
+    for _ in range(4 * 1024):
+        assert framer.feed(line) == []
+    (frame,) = framer.feed(b"\n")
+    assert isinstance(frame, Frame)
+    assert len(frame.body) == 4 * 1024 * 1023

@@ -1,0 +1,188 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.mcp import jsonrpc
+from bridge.mcp.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Batch,
+    Malformed,
+    Notification,
+    Request,
+    Response,
+    RpcError,
+    decode,
+    encode,
+)
+
+texts = st.text(st.characters(exclude_categories=[]))
+values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)
+    )
+    | texts,
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(texts, inner)),
+    max_leaves=10,
+)
+ids = st.one_of(texts, st.integers())
+params = st.one_of(st.none(), st.lists(values), st.dictionaries(texts, values))
+messages = st.one_of(
+    st.builds(Request, ids, texts, params),
+    st.builds(Notification, texts, params),
+    st.builds(Response, ids, values),
+    st.builds(Response, st.one_of(st.none(), ids), error=st.dictionaries(texts, values)),
+)
+
+
+def malformed(body: bytes | str) -> Malformed:
+    message = decode(body)
+    assert isinstance(message, Malformed)
+    return message
+
+
+@given(messages)
+def test_what_is_encoded_is_decoded_as_it_was(
+    message: Request | Notification | Response,
+) -> None:
+    body = encode(message)
+    assert b"\n" not in body
+    assert decode(body) == message
+
+
+@given(st.lists(st.builds(Response, ids, values), min_size=1))
+def test_the_replies_to_a_batch_are_decoded_as_they_were(responses: list[Response]) -> None:
+    assert decode(encode(responses)) == Batch(tuple(responses))
+
+
+@given(st.one_of(st.binary(), texts))
+def test_no_input_makes_decoding_raise(body: bytes | str) -> None:
+    decode(body)
+
+
+@given(values)
+def test_no_json_makes_decoding_raise(value: object) -> None:
+    decode(json.dumps(value))
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "jsonrpc": st.one_of(st.just("2.0"), values),
+            "id": values,
+            "method": st.one_of(texts, values),
+            "params": values,
+            "result": values,
+            "error": values,
+        },
+    )
+)
+def test_whatever_an_object_holds_its_usable_id_is_kept(value: dict[str, object]) -> None:
+    message = decode(json.dumps(value))
+    id_ = value.get("id")
+    usable = isinstance(id_, str | int) and not isinstance(id_, bool)
+    if not isinstance(message, Notification | Batch):
+        assert message.id == (id_ if usable else None)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "Expecting value at character 0"),
+        (b"{", "at character 1"),
+        (b"{} {}", "Extra data at character 3"),
+        (b"\xff", "not UTF-8: invalid start byte at byte 0"),
+        (b'"\xed\xa0\x80"', "not UTF-8"),
+        (b"NaN", "NaN is not JSON"),
+        (b'{"id": -Infinity}', "-Infinity is not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b"1" * 5000, "Exceeds the limit"),
+        (b'"a\nb"', "Invalid control character"),
+        ("\ufeff{}", "BOM"),
+    ],
+)
+def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reason: str) -> None:
+    message = malformed(body)
+    assert message.id is None
+    assert message.error.code == PARSE_ERROR
+    assert reason in str(message.error.data)
+
+
+@pytest.mark.parametrize(
+    ("body", "id_", "reason"),
+    [
+        ("1", None, "a message is a JSON object"),
+        ("null", None, "a message is a JSON object"),
+        ("{}", None, '"jsonrpc" is not "2.0"'),
+        ('{"jsonrpc":"1.0","id":"a","method":"m"}', "a", '"jsonrpc" is not "2.0"'),
+        ('{"jsonrpc":2.0,"id":7,"method":"m"}', 7, '"jsonrpc" is not "2.0"'),
+        ('{"jsonrpc":"2.0","id":7}', 7, 'there is no "method"'),
+        ('{"jsonrpc":"2.0","id":7,"method":null}', 7, '"method" is not a string'),
+        ('{"jsonrpc":"2.0","id":null,"method":"m"}', None, '"id" is neither'),
+        ('{"jsonrpc":"2.0","id":1.5,"method":"m"}', None, '"id" is neither'),
+        ('{"jsonrpc":"2.0","id":true,"method":"m"}', None, '"id" is neither'),
+        ('{"jsonrpc":"2.0","id":{},"method":"m"}', None, '"id" is neither'),
+        ('{"jsonrpc":"2.0","id":0,"method":"m","params":3}', 0, '"params" is neither'),
+        ('{"jsonrpc":"2.0","method":"m","params":"x"}', None, '"params" is neither'),
+    ],
+)
+def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
+    body: str, id_: str | int | None, reason: str
+) -> None:
+    message = malformed(body)
+    assert message.id == id_
+    assert message.error.code == INVALID_REQUEST
+    assert reason in str(message.error.data)
+
+
+def test_null_params_are_none() -> None:
+    assert decode('{"jsonrpc":"2.0","id":1,"method":"m","params":null}') == Request(1, "m")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"jsonrpc":"2.0","id":1,"result":{}}',
+        '{"jsonrpc":"2.0","id":1,"result":null}',
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
+        '{"jsonrpc":"2.0","id":1,"error":"odd"}',
+        '{"id":1,"result":{},"error":null}',
+    ],
+)
+def test_what_is_shaped_like_a_response_is_one(body: str) -> None:
+    assert isinstance(decode(body), Response)
+
+
+def test_an_array_is_a_batch_even_when_empty_or_wrong_within() -> None:
+    assert decode("[]") == Batch(())
+    batch = decode('[{"jsonrpc":"2.0","method":"m"},1,[]]')
+    assert isinstance(batch, Batch)
+    first, second, third = batch.messages
+    assert first == Notification("m")
+    assert isinstance(second, Malformed)
+    assert isinstance(third, Malformed)
+
+
+def test_a_null_id_is_written_and_an_absent_error_is_not() -> None:
+    assert json.loads(encode(Response(None, error={"code": 1, "message": "m"}))) == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": 1, "message": "m"},
+    }
+    assert json.loads(encode(Response(1))) == {"jsonrpc": "2.0", "id": 1, "result": None}
+
+
+def test_text_is_written_as_utf8_and_a_lone_surrogate_as_its_escape() -> None:
+    assert "ü☃".encode() in encode(Response(1, "ü☃"))
+    assert b'"\\ud800\\u00fc"' in encode(Response(1, "\ud800ü"))
+
+
+@pytest.mark.parametrize("code", jsonrpc.TITLES)
+def test_every_error_code_has_the_words_of_the_specification(code: int) -> None:
+    assert RpcError(code).wire() == {"code": code, "message": jsonrpc.TITLES[code]}
+    assert RpcError(code, "why").wire()["data"] == "why"
+    assert str(RpcError(code, "why", "What")) == "What: why"

@@ -1,0 +1,452 @@
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.schema import (
+    ABSENT_IF_NONE,
+    ArgumentsError,
+    Bounds,
+    MismatchError,
+    SchemaError,
+    Signature,
+    describe,
+    render,
+    wire_name,
+)
+
+
+class Colour(Enum):
+    RED = "red"
+    ONE = 1
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclass(frozen=True)
+class Point:
+    x_axis: int
+    label_: str = "here"
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Line:
+    points: tuple[Point, ...]
+    colour: Colour | None = None
+
+
+HINTS: tuple[Any, ...] = (
+    str,
+    bool,
+    int,
+    float,
+    None,
+    object,
+    str | None,
+    int | str,
+    int | float | None,
+    Literal["a", "b", 1],
+    Literal[True] | None,
+    Literal[Colour.RED, 2],
+    Colour,
+    Level,
+    Annotated[int, Bounds(minimum=1, maximum=5)],
+    Annotated[float, Bounds(minimum=0.5)],
+    Annotated[str, Bounds(min_length=1, max_length=3)],
+    Annotated[list[int], Bounds(min_length=1, max_length=2)],
+    Annotated[tuple[int, ...], Bounds(min_length=1, max_length=2)],
+    Annotated[list[str] | None, Bounds(max_length=1)],
+    Annotated[str | list[str] | int, Bounds(minimum=2, min_length=1)],
+    Annotated[int | bool, Bounds(minimum=1)],
+    Annotated[int, "how many", Bounds(maximum=3)] | None,
+    Annotated[int | str, ABSENT_IF_NONE] | None,
+    list[int],
+    Sequence[str | None],
+    tuple[bool, ...],
+    dict[str, int],
+    Mapping[str, list[object]],
+    Point,
+    Line,
+    Point | None,
+    list[Point] | dict[str, Point],
+)
+
+texts = st.text(st.characters(exclude_categories=[]), max_size=5)
+keys = st.one_of(texts, st.sampled_from(["xAxis", "label", "tags", "points", "colour"]))
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 7),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, 1.0, 2.5, "a", "b", "red"]),
+    texts,
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(keys, inner, max_size=4),
+        st.fixed_dictionaries({"xAxis": inner}, optional={"label": inner, "tags": inner}),
+        st.fixed_dictionaries({"points": st.lists(inner)}, optional={"colour": inner}),
+    ),
+    max_leaves=8,
+)
+
+
+def named(hint: Any) -> str:
+    return str(hint).replace(f"{__name__}.", "")
+
+
+def fits(hint: Any, value: object) -> bool:
+    try:
+        describe(hint)[1](value, "value")
+    except MismatchError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=named)
+def test_what_is_described_is_valid_json_schema(hint: Any) -> None:
+    schema = describe(hint)[0]
+    Draft202012Validator.check_schema(schema)
+    json.dumps(schema)
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=named)
+def test_a_value_is_taken_exactly_if_its_schema_allows_it(hint: Any) -> None:
+    validator = Draft202012Validator(describe(hint)[0])
+
+    @given(values)
+    @settings(max_examples=50)
+    def agree(value: object) -> None:
+        assert fits(hint, value) is validator.is_valid(value)
+
+    agree()
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=named)
+@given(data=st.data())
+@settings(max_examples=30)
+def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataObject) -> None:
+    schema, read = describe(hint)
+    value = data.draw(values)
+    if fits(hint, value):
+        assert Draft202012Validator(schema).is_valid(render(read(value, "value")))
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (str, {"type": "string"}),
+        (str | None, {"type": ["string", "null"]}),
+        (Literal["a", "b"], {"enum": ["a", "b"]}),
+        (Colour, {"enum": ["red", 1]}),
+        (
+            Annotated[int, "how many", Bounds(minimum=1, maximum=5)],
+            {"type": "integer", "description": "how many", "minimum": 1, "maximum": 5},
+        ),
+        (
+            Annotated[list[str], Bounds(max_length=5)],
+            {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+        ),
+        (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (
+            Point,
+            {
+                "type": "object",
+                "properties": {
+                    "xAxis": {"type": "integer"},
+                    "label": {"type": "string"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["xAxis"],
+                "additionalProperties": False,
+            },
+        ),
+    ],
+    ids=named,
+)
+def test_a_type_is_described_in_the_words_of_json_schema(hint: Any, schema: object) -> None:
+    assert describe(hint)[0] == schema
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [bytes, set[str], dict[int, str], tuple[int, str], Literal[b"x"], complex, type],
+    ids=str,
+)
+def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
+    with pytest.raises(SchemaError):
+        describe(hint)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "complaint"),
+    [
+        (str, 1, "value is a number; a string is wanted"),
+        (bool, "true", "value is a string; true or false is wanted"),
+        (int, True, "value is a boolean; a whole number is wanted"),
+        (int, 1.5, "value is a number; a whole number is wanted"),
+        (int, float("inf"), "value is a number; a whole number is wanted"),
+        (float, None, "value is null; a number is wanted"),
+        (float, float("inf"), "value is too large a number"),
+        (float, 10**400, "value is too large a number"),
+        (None, {}, "value is an object; null is wanted"),
+        (list[int], {}, "value is an object; an array is wanted"),
+        (list[int], [1, "x"], "value[1] is a string; a whole number is wanted"),
+        (dict[str, int], [], "value is an array; an object is wanted"),
+        (dict[str, int], {"a": ""}, "value.a is a string; a whole number is wanted"),
+        (Literal["a", 2], "c", "value is 'c'; one of a, 2 is wanted"),
+        (Literal["a", 2], [], "value is an array; one of a, 2 is wanted"),
+        (Point, {}, "value.xAxis is missing"),
+        (Point, {"xAxis": 1, "y": 2}, "value.y is not known"),
+        (Point, {"xAxis": "1"}, "value.xAxis is a string; a whole number is wanted"),
+        (
+            int | None,
+            "x",
+            "value is a string; a whole number is wanted / value is a string; null is wanted",
+        ),
+        (Annotated[int, Bounds(minimum=1)], 0, "value is 0; the least is 1"),
+        (Annotated[int, Bounds(maximum=5)], 6, "value is 6; the most is 5"),
+        (Annotated[str, Bounds(min_length=1)], "", "value has 0 characters; the least is 1"),
+        (Annotated[list[int], Bounds(max_length=1)], [1, 2], "value has 2 items; the most is 1"),
+    ],
+)
+def test_a_misfit_is_told_with_its_place_and_what_would_fit(
+    hint: Any, value: object, complaint: str
+) -> None:
+    with pytest.raises(MismatchError) as caught:
+        describe(hint)[1](value, "value")
+    assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("hint", "inside", "outside"),
+    [
+        (Annotated[int, Bounds(minimum=1)], 1, 0),
+        (Annotated[int, Bounds(maximum=5)], 5, 6),
+        (Annotated[float, Bounds(minimum=0.5, maximum=50)], 0.5, 0.4999),
+        (Annotated[float, Bounds(minimum=0.5, maximum=50)], 50, 50.001),
+        (Annotated[str, Bounds(min_length=1)], "😀", ""),
+        (Annotated[str, Bounds(max_length=2)], "😀😀", "😀😀😀"),
+        (Annotated[list[int], Bounds(min_length=1)], [1], []),
+        (Annotated[tuple[int, ...], Bounds(max_length=1)], [1], [1, 2]),
+        (float, sys.float_info.max, int(sys.float_info.max) + 1),
+    ],
+)
+def test_a_bound_belongs_to_what_it_bounds(hint: Any, inside: object, outside: object) -> None:
+    assert fits(hint, inside)
+    assert not fits(hint, outside)
+
+
+def test_a_misfit_of_any_depth_and_length_is_told_in_few_words() -> None:
+    deep: object = 1
+    for _ in range(5000):
+        deep = [deep]
+    for value in (deep, "x" * 10**6):
+        with pytest.raises(MismatchError) as caught:
+            describe(Literal["a"])[1](value, "value")
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "read"),
+    [
+        (int, 5.0, 5),
+        (Colour, "red", Colour.RED),
+        (Colour, 1, Colour.ONE),
+        (Literal[5], 5.0, 5),
+        (tuple[int, ...], [1, 2], (1, 2)),
+        (Line, {"points": [{"xAxis": 3, "label": "p"}]}, Line((Point(3, "p"),))),
+    ],
+    ids=named,
+)
+def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: object) -> None:
+    found = describe(hint)[1](value, "value")
+    assert found == read
+    assert type(found) is type(read)
+
+
+def gather(
+    house: Point,
+    /,
+    message: Annotated[str, Bounds(min_length=1)],
+    timeout_seconds: Annotated[float, Bounds(minimum=0, maximum=50)] = 10,
+    from_: str | None = None,
+    *,
+    colours: Sequence[Colour] = (Colour.RED,),
+    where: Point = Point(1),
+) -> Line:
+    raise AssertionError((house, message, timeout_seconds, from_, colours, where))
+
+
+SIGNATURE = Signature.of(gather)
+
+
+def test_a_signature_is_told_apart_into_collaborators_and_arguments() -> None:
+    assert SIGNATURE.collaborators == (Point,)
+    assert SIGNATURE.result is Line
+    assert [(one.name, one.wire, one.required) for one in SIGNATURE.parameters] == [
+        ("message", "message", True),
+        ("timeout_seconds", "timeoutSeconds", False),
+        ("from_", "from", False),
+        ("colours", "colours", False),
+        ("where", "where", False),
+    ]
+
+
+def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> None:
+    schema = SIGNATURE.input_schema()
+    Draft202012Validator.check_schema(schema)
+    assert schema["required"] == ["message"]
+    assert schema["additionalProperties"] is False
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    assert {name: one.get("default") for name, one in properties.items()} == {
+        "message": None,
+        "timeoutSeconds": 10,
+        "from": None,
+        "colours": ["red"],
+        "where": {"xAxis": 1, "label": "here", "tags": []},
+    }
+
+
+def test_arguments_are_bound_by_their_python_names() -> None:
+    arguments = {"message": "m", "from": "x", "timeoutSeconds": 50, "colours": [1]}
+    assert SIGNATURE.bind(arguments) == {
+        "message": "m",
+        "from_": "x",
+        "timeout_seconds": 50,
+        "colours": [Colour.ONE],
+    }
+
+
+def test_every_fault_of_the_arguments_is_named_at_once() -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        SIGNATURE.bind({"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}})
+    assert caught.value.problems == (
+        "message is missing",
+        "timeoutSeconds is 51; the most is 50",
+        "from is a number; a string is wanted / from is a number; null is wanted",
+        "'from_' is not an argument (colours, from, message, timeoutSeconds, where)",
+        "'house' is not an argument (colours, from, message, timeoutSeconds, where)",
+    )
+    assert "; ".join(caught.value.problems) == str(caught.value)
+
+
+def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        SIGNATURE.bind({"message": "m"} | {f"{index}" * 10_000: 1 for index in range(100)})
+    assert len(caught.value.problems) == 5
+    assert len(str(caught.value)) < 1000
+
+
+@given(
+    st.one_of(
+        st.dictionaries(texts, values),
+        st.fixed_dictionaries(
+            {},
+            optional=dict.fromkeys(
+                ("message", "timeoutSeconds", "from", "colours", "where", "house"), values
+            ),
+        ),
+    )
+)
+def test_arguments_are_bound_exactly_if_the_schema_allows_them(
+    arguments: dict[str, object],
+) -> None:
+    allowed = Draft202012Validator(SIGNATURE.input_schema()).is_valid(arguments)
+    if allowed:
+        SIGNATURE.bind(arguments)
+    else:
+        with pytest.raises(ArgumentsError):
+            SIGNATURE.bind(arguments)
+
+
+def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:
+    def untyped(x) -> str:  # type: ignore[no-untyped-def]
+        return str(x)
+
+    def several(*xs: int) -> str:
+        return str(xs)
+
+    def options(**xs: int) -> str:
+        return str(xs)
+
+    def raw(x: bytes) -> str:
+        return str(x)
+
+    for function in (untyped, several, options, raw):
+        with pytest.raises(SchemaError):
+            Signature.of(function)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [("from_", "from"), ("timeout_seconds", "timeoutSeconds"), ("a_b_c", "aBC"), ("x", "x")],
+)
+def test_a_wire_name_is_camel_case_without_a_trailing_underscore(name: str, wire: str) -> None:
+    assert wire_name(name) == wire
+
+
+@dataclass(frozen=True)
+class Seen:
+    at_time: str
+    reason: Annotated[str | None, ABSENT_IF_NONE]
+    real_jid: str | None = None
+    level: Level = Level.LOW
+
+
+def test_a_result_leaves_out_what_is_absent_and_keeps_what_is_null() -> None:
+    assert render(Seen("now", None)) == {"atTime": "now", "realJid": None, "level": 1}
+    assert render(Seen("now", "r", "j", Level.HIGH)) == {
+        "atTime": "now",
+        "reason": "r",
+        "realJid": "j",
+        "level": 2,
+    }
+    assert type(render(Level.HIGH)) is int
+    schema = describe(Seen)[0]
+    assert schema["required"] == ["atTime"]
+    assert Draft202012Validator(schema).is_valid(render(Seen("now", None)))
+
+
+def test_keys_of_a_mapping_are_data_and_keep_their_spelling() -> None:
+    assert render({"snake_case": [Point(1)]}) == {
+        "snake_case": [{"xAxis": 1, "label": "here", "tags": []}]
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object, b"x", {1, 2}, Point, {1: "x"}, float("nan"), [float("inf")], {"a": -float("inf")}],
+    ids=str,
+)
+def test_what_has_no_json_form_is_not_rendered(value: object) -> None:
+    with pytest.raises(SchemaError):
+        render(value)
+
+
+@given(values)
+def test_json_is_rendered_as_it_is(value: object) -> None:
+    assert render(value) == value
+
+
+def test_fields_are_not_shared_between_classes_of_one_name() -> None:
+    first = dataclasses.make_dataclass("Same", [("a", int)])
+    second = dataclasses.make_dataclass("Same", [("b", int)])
+    assert render(first(1)) == {"a": 1}
+    assert render(second(1)) == {"b": 1}

@@ -1,0 +1,147 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.escaping import HIDDEN_LETTERS, JOINERS, one_line, visible
+
+everything = st.characters(exclude_categories=[])
+suspects = st.sampled_from(
+    "ab \t\n\r\x00\x1b\x85\xad\u034f\u115f\u180b\u200b\u200c\u200d\u202e\u2028\u2029\u2066\ufe0e"
+    "\ufe0f\ufeff\U0001f468\U0001f3fb\U000e0041\U000e0100\ud800\\{"
+)
+texts = st.one_of(st.text(everything), st.text(suspects), st.text(st.one_of(suspects, everything)))
+
+HIDDEN = (
+    "\x00\x07\x08\x0b\x0c\r\x1b\x1f\x7f\x80\x85\x9b\x9f"  # Cc
+    "\xad\u061c\u0600\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2063\u2066\u2069"
+    "\ufeff\ufff9\U000e0001\U000e0020\U000e007f"  # Cf
+    "\u2028\u2029"  # Zl, Zp
+    "\u115f\u1160\u3164\uffa0"
+    "\ud800\udfff"
+)
+
+
+@pytest.mark.parametrize("character", HIDDEN, ids=lambda one: f"U+{ord(one):04X}")
+def test_a_character_that_shows_nothing_is_written_as_its_number(character: str) -> None:
+    shown = f"a\\u{{{ord(character):X}}}b"
+    assert visible(f"a{character}b") == shown
+    assert one_line(f"a{character}b") == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain ASCII, with \\u{202E} typed by hand",
+        "Grüße, Ωmega, שלום, 你好",
+        "e\u0301 combining",
+        "no\u00a0break and\u3000wide",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "👩🏽\u200d🚀",
+        "❤\ufe0f",
+        "❤\ufe0f\u200d🔥",
+        "🏳\ufe0f\u200d🌈 🏴\u200d☠\ufe0f",
+        "1\ufe0f\u20e3",
+        "می\u200cخواهم",  # noqa: RUF001 - Persian
+        "क\u094d\u200dष",
+        "葛\U000e0100",
+        "ᠠ\u180bᠡ",
+    ],
+)
+def test_what_a_reader_can_see_stays_as_it_is(text: str) -> None:
+    assert visible(text) == text
+    assert one_line(text) == text
+
+
+def test_a_text_of_several_lines_keeps_them_and_a_line_of_a_log_does_not() -> None:
+    assert visible("a\n\tb") == "a\n\tb"
+    assert one_line("a\n\tb") == "a\\u{A}\\u{9}b"
+    assert visible("a\r\nb") == "a\\u{D}\nb"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\u200d", "\\u{200D}"),
+        ("\u200da", "\\u{200D}a"),
+        ("a\u200d", "a\\u{200D}"),
+        ("a\u200c b", "a\\u{200C} b"),
+        ("a \u200cb", "a \\u{200C}b"),
+        ("a\n\u200cb", "a\n\\u{200C}b"),
+        ("a\u200d\u200db", "a\\u{200D}\\u{200D}b"),
+        ("a\u200d\u202eb", "a\\u{200D}\\u{202E}b"),
+        ("a\u200d\ufe0fb", "a\\u{200D}\\u{FE0F}b"),
+    ],
+)
+def test_a_joiner_stays_between_visible_characters_only(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\ufe0f", "\\u{FE0F}"),
+        (" \ufe0f", " \\u{FE0F}"),
+        ("\n\ufe0f", "\n\\u{FE0F}"),
+        ("❤\ufe0f\ufe0f", "❤\ufe0f\\u{FE0F}"),
+        ("a\ufe00\U000e0100\U000e0101", "a\ufe00\\u{E0100}\\u{E0101}"),
+        ("a\ufe0f\u200d\ufe0fb", "a\ufe0f\\u{200D}\\u{FE0F}b"),
+        ("a\u200b\ufe0f", "a\\u{200B}\\u{FE0F}"),
+    ],
+)
+def test_one_variation_selector_a_visible_character_stays(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_a_message_hidden_in_tags_is_shown() -> None:
+    hidden = "".join(chr(0xE0000 + ord(one)) for one in "hi")
+    assert visible(f"🏴{hidden}") == "🏴\\u{E0068}\\u{E0069}"
+
+
+def test_a_message_hidden_in_variation_selectors_is_shown_but_for_its_first() -> None:
+    hidden = "".join(chr(0xE0100 + one) for one in b"hi!")
+    assert visible(f"😀{hidden}") == "😀\U000e0168\\u{E0169}\\u{E0121}"
+
+
+@given(texts)
+def test_one_line_leaves_no_character_that_could_forge_another(text: str) -> None:
+    line = one_line(text)
+    assert len(line.splitlines()) <= 1
+    for character in line:
+        category = unicodedata.category(character)
+        assert category not in {"Cc", "Cs", "Zl", "Zp"}
+        assert category != "Cf" or character in JOINERS
+        assert character not in HIDDEN_LETTERS
+
+
+@given(texts)
+def test_visible_differs_from_one_line_in_tabs_and_newlines_alone(text: str) -> None:
+    shown = visible(text)
+    assert shown.replace("\t", "\\u{9}").replace("\n", "\\u{A}") == one_line(text)
+    assert {one for one in shown if unicodedata.category(one) == "Cc"} <= {"\t", "\n"}
+
+
+@given(texts)
+def test_what_was_made_visible_is_made_so_once(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+    assert one_line(one_line(text)) == one_line(text)
+
+
+@given(texts)
+def test_what_was_made_visible_can_be_encoded(text: str) -> None:
+    visible(text).encode()
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Mn", "Lo"])))
+def test_text_without_anything_hidden_stays_as_it_is(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_a_line_is_cut_at_its_limit_and_says_how_long_it_was() -> None:
+    assert one_line("x" * 5, 5) == "xxxxx"
+    assert one_line("x" * 6, 5) == "xxxxx... (6 characters)"
+    assert one_line("\n\n\n", 2) == "\\u{A}\\u{A}... (3 characters)"
+    assert one_line("a\u200db", 2) == "a\\u{200D}... (3 characters)"
+    assert one_line("x", 0) == "... (1 characters)"

@@ -1,0 +1,228 @@
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bridge
+
+PACKAGE = Path(bridge.__file__).parent
+
+SPEAKS_XMPP = frozenset(
+    f"bridge.xmpp.{name}" for name in ("connection", "endpoint", "login", "stanzas", "stream")
+)
+"""The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
+
+LOADS_THEM = frozenset({"bridge.xmpp.participant"})
+"""Who may import one of those, and only inside a function."""
+
+PURE = frozenset(
+    {
+        "bridge.escaping",
+        "bridge.times",
+        *(
+            f"bridge.mcp.{name}"
+            for name in ("framing", "jsonrpc", "revisions", "schema", "toolset", "server")
+        ),
+        *(
+            f"bridge.xmpp.{name}"
+            for name in (
+                "backoff",
+                "events",
+                "faults",
+                "journal",
+                "narration",
+                "room",
+                "saying",
+                "scram",
+            )
+        ),
+    }
+)
+"""Modules that take values and return values."""
+
+IMPURE = frozenset(
+    {
+        "asyncio",
+        "logging",
+        "multiprocessing",
+        "os",
+        "pathlib",
+        "random",
+        "secrets",
+        "select",
+        "selectors",
+        "shutil",
+        "signal",
+        "slixmpp",
+        "socket",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "time",
+        "uuid",
+    }
+)
+"""What opens files or connections, waits, reads a clock or rolls dice."""
+
+CLOCKS = frozenset({"now", "utcnow", "today"})
+"""The methods by which `datetime` reads one."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import, wherever in the module it stands."""
+
+    importer: str
+    imported: str
+    """The module, with the name taken from it where there is one."""
+    on_loading: bool
+    """Whether it happens when the importer is loaded: not in a function, not for types only."""
+
+    def of(self, *packages: str) -> bool:
+        """Whether what is imported is, or lies in, one of these."""
+        return any(
+            self.imported == package or self.imported.startswith(f"{package}.")
+            for package in packages
+        )
+
+    def by(self, *packages: str) -> bool:
+        """Whether the importer is, or lies in, one of these."""
+        return any(
+            self.importer == package or self.importer.startswith(f"{package}.")
+            for package in packages
+        )
+
+    def __str__(self) -> str:
+        return f"{self.importer} imports {self.imported}"
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {_name(path): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def _imports(module: str, node: ast.AST, *, on_loading: bool = True) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (Import(module, one.name, on_loading) for one in names)
+            case ast.ImportFrom(module=str(source), names=names, level=0):
+                yield from (Import(module, f"{source}.{one.name}", on_loading) for one in names)
+            case ast.ImportFrom():
+                raise AssertionError(f"{module} has a relative import: write it out")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                yield from _imports(module, child, on_loading=False)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=otherwise):
+                for one in body:
+                    yield from _imports(module, ast.Module([one], []), on_loading=False)
+                for one in otherwise:
+                    yield from _imports(module, ast.Module([one], []), on_loading=on_loading)
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[*_, ast.Constant(value)]):
+                yield Import(module, str(value), on_loading)
+            case _:
+                yield from _imports(module, child, on_loading=on_loading)
+
+
+HELD = PURE | {name for name, tree in TREES.items() if "Pure" in (ast.get_docstring(tree) or "")}
+"""The pure modules by law, and whichever others say of themselves that they are."""
+
+IMPORTS = [one for module, tree in TREES.items() for one in _imports(module, tree)]
+
+
+def _breaches(*found: Import) -> list[str]:
+    return [str(one) for one in found]
+
+
+def test_the_imports_were_read() -> None:
+    told = {(one.importer, one.imported, one.on_loading) for one in IMPORTS}
+    assert ("bridge.service", "bridge.mcp.stdio.Stdio", True) in told
+    assert ("bridge.xmpp.participant", "bridge.xmpp.connection.Connection", False) in told
+    assert set(TREES) >= PURE | SPEAKS_XMPP | LOADS_THEM
+
+
+def test_the_two_wings_do_not_know_of_each_other() -> None:
+    assert not _breaches(
+        *(one for one in IMPORTS if one.by("bridge.mcp") and one.of("bridge.xmpp")),
+        *(one for one in IMPORTS if one.by("bridge.xmpp") and one.of("bridge.mcp")),
+    )
+
+
+def test_only_the_composition_root_imports_the_tools() -> None:
+    assert not _breaches(
+        *(
+            one
+            for one in IMPORTS
+            if one.of("bridge.tools") and not one.by("bridge.tools", "bridge.service")
+        )
+    )
+
+
+def test_nothing_below_imports_what_is_above() -> None:
+    above = ("bridge.service", "bridge.cli", "bridge.console")
+    assert not _breaches(
+        *(
+            one
+            for one in IMPORTS
+            if one.of(*above) and not one.by("bridge.cli", "bridge.console", "bridge.__main__")
+        )
+    )
+
+
+def test_slixmpp_is_imported_in_one_corner_only() -> None:
+    assert not _breaches(
+        *(one for one in IMPORTS if one.of("slixmpp") and one.importer not in SPEAKS_XMPP)
+    )
+
+
+def test_nothing_imports_that_corner_when_it_is_loaded() -> None:
+    assert not _breaches(
+        *(
+            one
+            for one in IMPORTS
+            if one.of(*SPEAKS_XMPP)
+            and one.importer not in SPEAKS_XMPP
+            and (one.on_loading or one.importer not in LOADS_THEM)
+        )
+    )
+
+
+@pytest.mark.parametrize("module", sorted(HELD))
+def test_a_pure_module_touches_nothing_outside(module: str) -> None:
+    found = [one for one in IMPORTS if one.importer == module]
+    assert not _breaches(*(one for one in found if one.of(*IMPURE)))
+    ours = [one for one in found if one.of("bridge") and one.on_loading]
+    assert not [str(one) for one in ours if not one.of(*HELD)]
+    called = [node.func for node in ast.walk(TREES[module]) if isinstance(node, ast.Call)]
+    assert not [one for one in called if isinstance(one, ast.Name) and one.id == "open"]
+    assert not [one for one in called if isinstance(one, ast.Attribute) and one.attr in CLOCKS]
+
+
+def test_the_sandbox_stands_on_the_standard_library_alone() -> None:
+    assert not _breaches(
+        *(
+            one
+            for one in IMPORTS
+            if one.by("bridge.sandbox")
+            and not one.of("bridge.sandbox")
+            and one.imported.partition(".")[0] not in sys.stdlib_module_names
+        )
+    )
+
+
+def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> None:
+    program = "import bridge.cli, bridge.service, sys; print(*sys.modules)"
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(child.stdout.split())
+    assert "bridge.mcp.stdio" in loaded
+    heavy = {"slixmpp", "aiodns", "dotenv", "prompt_toolkit", "re2", "bridge.sandbox", *SPEAKS_XMPP}
+    assert not loaded & heavy

@@ -1,0 +1,203 @@
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from bridge.log import PIPE_BUF, StderrHandler
+
+PATIENCE = 10.0
+"""Seconds after which a test that waits has failed."""
+
+
+@contextmanager
+def logging_to(descriptor: int) -> Iterator[logging.Logger]:
+    # Nobody else listens to it: pytest would keep what xdist then cannot hand over.
+    logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001
+    logger.addHandler(StderrHandler("[Server]", descriptor))
+    yield logger
+
+
+@contextmanager
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def read_all(descriptor: int) -> str:
+    found = bytearray()
+    with suppress(BlockingIOError):
+        while data := os.read(descriptor, 1 << 20):
+            found += data
+    return found.decode()
+
+
+def test_a_line_has_the_prefix_and_its_level_if_it_is_a_warning_or_worse() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.debug("one %s", "a")
+        logger.info("two")
+        logger.warning("three")
+        logger.error("four")
+        assert read_all(reading).splitlines() == [
+            "[Server] one a",
+            "[Server] two",
+            "[Server] WARNING: three",
+            "[Server] ERROR: four",
+        ]
+
+
+def test_an_exception_is_told_below_its_line() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        try:
+            raise ValueError("why")
+        except ValueError:
+            logger.exception("broke")
+        first, second, *_, last = read_all(reading).splitlines()
+        assert first == "[Server] ERROR: broke"
+        assert second.startswith("Traceback")
+        assert last == "ValueError: why"
+
+
+def test_text_that_utf8_cannot_say_is_written_as_its_escape() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.info("ü \ud800")
+        assert read_all(reading) == "[Server] ü \\ud800\n"
+
+
+@pytest.mark.parametrize("length", [1, 100, PIPE_BUF - 10, PIPE_BUF - 9, 3 * PIPE_BUF])
+def test_a_full_pipe_never_blocks_and_the_next_line_tells_how_many_were_dropped(
+    length: int,
+) -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        lines = 10 + 200_000 // (length + 10)
+        for _ in range(2):
+            for _ in range(lines):
+                logger.info("%s", "x" * length)
+            dropped = lines - read_all(reading).count("x" * length + "\n")
+            assert dropped > 0
+            logger.info("next")
+            logger.info("after")
+            notice, following, after = read_all(reading).lstrip("\n").splitlines()
+            assert notice == f"[Server] ({dropped} lines were dropped: stderr was full)"
+            assert (following, after) == ("[Server] next", "[Server] after")
+
+
+def test_a_line_that_was_cut_off_does_not_join_the_next() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.info("%s", "x" * 1_000_000)
+        logger.info("while it is full")
+        cut = read_all(reading)
+        assert re.fullmatch(r"\[Server\] x{4000,}", cut)
+        logger.info("next")
+        assert read_all(reading).splitlines() == [
+            "",
+            "[Server] (2 lines were dropped: stderr was full)",
+            "[Server] next",
+        ]
+
+
+def test_a_line_longer_than_one_write_comes_whole_where_there_is_room() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.info("%s", "ü" * PIPE_BUF)
+        assert read_all(reading) == f"[Server] {'ü' * PIPE_BUF}\n"
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_full_socket_never_blocks_either(blocking: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, logging_to(ours.fileno()) as logger:
+        ours.setblocking(blocking)
+        theirs.setblocking(False)
+        for _ in range(1000):
+            logger.info("%s", "x" * 2000)
+        whole = read_all(theirs.fileno()).count("x" * 2000 + "\n")
+        assert whole < 1000
+        logger.info("next")
+        notice, following = read_all(theirs.fileno()).lstrip("\n").splitlines()
+        assert notice == f"[Server] ({1000 - whole} lines were dropped: stderr was full)"
+        assert following == "[Server] next"
+
+
+def test_nobody_listening_is_no_error() -> None:
+    reading, writing = os.pipe()
+    with logging_to(writing) as logger:
+        os.close(reading)
+        logger.info("nobody hears")
+        os.close(writing)
+        logger.info("nowhere to go")
+
+
+OPEN = """
+import logging, sys
+from bridge.log import complain, open_log
+open_log("[Server]", LEVEL)
+complain("for a person")
+logging.getLogger("bridge.mcp.session").debug("a detail")
+logging.getLogger("bridge.xmpp").info("news")
+logging.getLogger("slixmpp.xmlstream").critical("SEND: <auth>secret</auth>")
+logging.getLogger("slixmpp").debug("secret")
+logging.getLogger("asyncio").error("secret")
+open_log("[Server]", LEVEL)
+logging.getLogger("bridge").warning("bad news")
+"""
+
+
+def opened(level: str, redirections: str = "") -> subprocess.CompletedProcess[str]:
+    script = OPEN.replace("LEVEL", repr(level))
+    return subprocess.run(
+        ["bash", "-c", f'exec "$@" {redirections}', "bash", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"),
+    [
+        (
+            "DEBUG",
+            ["for a person", "[Server] a detail", "[Server] news", "[Server] WARNING: bad news"],
+        ),
+        ("INFO", ["for a person", "[Server] news", "[Server] WARNING: bad news"]),
+        ("ERROR", ["for a person"]),
+    ],
+)
+def test_the_log_is_ours_alone_on_stderr_alone_each_line_once(level: str, lines: list[str]) -> None:
+    done = opened(level)
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == lines
+
+
+def test_a_closed_stderr_is_no_error() -> None:
+    assert opened("DEBUG", "2>&-").stdout == ""
+
+
+def test_what_took_the_place_of_a_closed_stderr_is_not_written_to() -> None:
+    script = (
+        "import logging, os, sys; from bridge.log import open_log\n"
+        "reading, writing = os.pipe()\n"
+        "os.set_blocking(reading, False)\n"
+        "assert 2 in (reading, writing)\n"
+        "if reading == 2: os.dup2(writing, 2)\n"
+        "open_log('[Server]', 'INFO'); logging.getLogger('bridge').info('x')\n"
+        "try: print(os.read(reading, 10))\n"
+        "except BlockingIOError: print('nothing')\n"
+    )
+    done = subprocess.run(
+        ["bash", "-c", 'exec "$@" 2>&- <&-', "bash", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout == "nothing\n"

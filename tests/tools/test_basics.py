@@ -1,0 +1,272 @@
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Configuration, load
+from bridge.mcp.schema import render
+from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
+from bridge.tools import basics
+from bridge.tools.link import RoomLink
+from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Journal
+from bridge.xmpp.participant import Reflection
+from bridge.xmpp.room import LastError, LastIncoming, Occupant, RoomStatus
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
+
+ROOM = "lobby@conference.example"
+FAULT = Fault("connection-refused", "Nothing listens there.", "Check XMPP_SERVICE.")
+STATUS = RoomStatus(
+    phase=Phase.JOINED,
+    since=0.0,
+    attempt=0,
+    next_attempt_at=None,
+    last_error=None,
+    nickname="McpDebug",
+    occupants=(Occupant(f"{ROOM}/McpDebug", "McpDebug", "participant", "none", 0.0, own=True),),
+    subject="tests",
+    last_incoming=None,
+    jid="bot@example/r",
+    service="xmpp://example:5222",
+    tls=Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True),
+    sasl="SCRAM-SHA-256",
+    self_ping_ms=None,
+    room_created=False,
+    warnings=(),
+)
+
+
+@dataclass
+class Played:
+    """A participant made of plain values."""
+
+    picture: RoomStatus = STATUS
+    room_jid: str = ROOM
+    refusal: Exception | None = None
+    journal: Journal = field(default_factory=lambda: Journal("epoch"))
+    said: list[tuple[str, float]] = field(default_factory=list)
+
+    def status(self) -> RoomStatus:
+        return self.picture
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        check_body(body)
+        self.said.append((body, timeout_seconds))
+        if self.refusal is not None:
+            raise self.refusal
+        message = MessageReceived(
+            f"{ROOM}/McpDebug", "McpDebug", body, id="m1", stanza_id="s1", own=True
+        )
+        return Reflection(self.journal.append(message, 1.5), message, 0.0123456)
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Configuration:
+    return load(
+        {
+            "XMPP_USERNAME": "bot@example",
+            "XMPP_PASSWORD": "bot-passes-4711",
+            "MUC_ROOM": ROOM,
+            "NODE_TLS_REJECT_UNAUTHORIZED": "0",
+        },
+        cwd=tmp_path,
+        package_root=tmp_path / "package",
+    )
+
+
+def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
+    wire = render(basics.xmpp_status(RoomLink(lambda: played), configuration))
+    assert isinstance(wire, dict)
+    return wire
+
+
+async def _refused(played: Played, message: str = "hello") -> ToolError:
+    with pytest.raises(ToolError) as refusal:
+        await basics.xmpp_send(RoomLink(lambda: played), message=message)
+    return refusal.value
+
+
+def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
+    tools = Toolset.of_module("basics", basics).tools
+    assert [(one.name, one.read_only, one.open_world) for one in tools] == [
+        ("echo", True, False),
+        ("xmppStatus", True, False),
+        ("xmppSend", False, True),
+    ]
+    assert not any(one.destructive for one in tools)
+
+
+def test_an_echo_is_what_was_said() -> None:
+    assert basics.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
+
+
+def test_a_status_in_the_room(configuration: Configuration) -> None:
+    played = Played()
+    played.journal.append(SubjectChanged("tests"), 0.0)
+    status = _status(played, configuration)
+    assert status == {
+        "connected": True,
+        "room": ROOM,
+        "nickname": "McpDebug",
+        "lastIncoming": None,
+        "phase": "joined",
+        "since": "1970-01-01T00:00:00.000Z",
+        "attempt": 0,
+        "nextAttemptAt": None,
+        "lastError": None,
+        "occupants": 1,
+        "subject": "tests",
+        "jid": "bot@example/r",
+        "service": "xmpp://example:5222",
+        "tls": {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "verified": True},
+        "sasl": "SCRAM-SHA-256",
+        "selfPingMs": None,
+        "roomCreated": False,
+        "envFile": None,
+        "envCandidates": [
+            {"path": one.path, "reason": "missing"} for one in configuration.candidates
+        ],
+        "problems": [],
+        "warnings": list(configuration.warnings),
+        "cursor": "epoch-1",
+        "notice": basics.NOTICE,
+    }
+    assert len(configuration.warnings) == 1
+
+
+def test_a_status_out_of_the_room_tells_why_and_when_next(configuration: Configuration) -> None:
+    picture = dataclasses.replace(
+        STATUS,
+        phase=Phase.WAITING,
+        attempt=3,
+        next_attempt_at=60.5,
+        last_error=LastError(FAULT, 1.0),
+        tls=None,
+    )
+    status = _status(Played(picture), configuration)
+    assert (status["connected"], status["phase"], status["attempt"]) == (False, "waiting", 3)
+    assert status["nextAttemptAt"] == "1970-01-01T00:01:00.500Z"
+    assert status["tls"] is None
+    assert status["lastError"] == {
+        "condition": "connection-refused",
+        "message": "Nothing listens there.",
+        "hint": "Check XMPP_SERVICE.",
+        "at": "1970-01-01T00:00:01.000Z",
+    }
+
+
+def test_a_status_without_settings_lists_the_problems(tmp_path: Path) -> None:
+    empty = load({}, cwd=tmp_path, package_root=tmp_path / "package")
+    picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED, nickname="", service="")
+    status = _status(Played(picture, room_jid=""), empty)
+    assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
+    assert any("XMPP_PASSWORD" in problem for problem in status["problems"])
+
+
+def test_the_last_incoming_message_has_its_five_fields(configuration: Configuration) -> None:
+    message = MessageReceived(f"{ROOM}/Wilma", "Wilma", "hello", type="chat")
+    picture = dataclasses.replace(STATUS, last_incoming=LastIncoming(message, 2.0))
+    assert _status(Played(picture), configuration)["lastIncoming"] == {
+        "body": "hello",
+        "sender": "Wilma",
+        "from": f"{ROOM}/Wilma",
+        "type": "chat",
+        "receivedAt": "1970-01-01T00:00:02.000Z",
+    }
+
+
+def test_what_a_reader_cannot_see_is_shown(configuration: Configuration) -> None:
+    nickname = "W\u200bilma"
+    message = MessageReceived(f"{ROOM}/{nickname}", nickname, "a\u202eb\nc")
+    picture = dataclasses.replace(
+        STATUS,
+        subject="x\u2066y",
+        nickname="Mc\u00adp",
+        last_incoming=LastIncoming(message, 0.0),
+        last_error=LastError(dataclasses.replace(FAULT, message="it says \x1b[2J"), 0.0),
+    )
+    status = _status(Played(picture), configuration)
+    assert status["subject"] == "x\\u{2066}y"
+    assert status["nickname"] == "Mc\\u{AD}p"
+    assert status["lastIncoming"]["body"] == "a\\u{202E}b\nc"
+    assert status["lastIncoming"]["sender"] == "W\\u{200B}ilma"
+    assert status["lastIncoming"]["from"] == f"{ROOM}/W\\u{{200B}}ilma"
+    assert status["lastIncoming"]["escaped"] is True
+    assert status["lastError"]["message"] == "it says \\u{1B}[2J"
+
+
+async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
+    played = Played()
+    sent = await basics.xmpp_send(RoomLink(lambda: played), message="hello")
+    assert render(sent) == {
+        "sent": True,
+        "to": ROOM,
+        "message": "hello",
+        "id": "m1",
+        "stanzaId": "s1",
+        "reflectedAt": "1970-01-01T00:00:01.500Z",
+        "roundTripMs": 12.346,
+        "cursor": "epoch-1",
+    }
+    assert played.said == [("hello", 10)]
+
+
+async def test_a_body_that_cannot_be_sent_is_the_callers_mistake() -> None:
+    played = Played()
+    refusal = await _refused(played, "")
+    assert isinstance(refusal, ArgumentError)
+    assert refusal.condition == "bad-request"
+    assert "empty" in refusal.message
+    assert played.said == []
+
+
+async def test_out_of_the_room_the_cause_is_told() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
+    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
+    assert not isinstance(refusal, ArgumentError)
+    assert refusal.message == f"Not in the room {ROOM} (phase waiting): Nothing listens there."
+    assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
+
+
+async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.SECURING)
+    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
+    assert refusal.condition == "recipient-unavailable"
+    assert "securing" in refusal.message
+
+
+async def test_without_settings_the_status_is_named() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED)
+    refusal = await _refused(Played(room_jid="", refusal=NotInRoomError(picture)))
+    assert refusal.condition == "unconfigured"
+    assert "xmppStatus" in refusal.hint
+
+
+async def test_a_returned_message_has_the_rooms_words_shown_safely() -> None:
+    failure = SendFailed("m1", "forbidden", "no voice\u202e")
+    refusal = await _refused(Played(refusal=BouncedError(failure)))
+    assert refusal.condition == "forbidden"
+    assert "(no voice\\u{202E})" in refusal.message
+
+
+async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> None:
+    refusal = await _refused(Played(refusal=NotReflectedError(FAULT)))
+    assert refusal.condition == FAULT.condition
+    assert "not known whether it was heard" in refusal.message
+    assert "before sending it again" in refusal.hint
+
+
+def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
+    found = []
+
+    def find() -> Played:
+        found.append(Played())
+        return found[-1]
+
+    link = RoomLink(find)
+    assert found == []
+    assert link.participant is link.participant
+    assert len(found) == 1

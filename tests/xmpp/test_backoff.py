@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.backoff import (
+    FIRST_SECONDS,
+    JITTER,
+    LATER_SECONDS,
+    MINUTE_SECONDS,
+    MOST_SECONDS,
+    pause,
+)
+from bridge.xmpp.faults import Retry
+
+
+def test_pauses_double_up_to_the_most() -> None:
+    pauses = [pause(Retry.SOON, attempt, 0) for attempt in range(1, 9)]
+    assert pauses == [1, 2, 4, 8, 16, 32, MOST_SECONDS, MOST_SECONDS]
+
+
+def test_what_must_not_be_tried_again_is_not() -> None:
+    assert pause(Retry.NEVER, 1, 0) is None
+
+
+def test_a_kick_is_waited_out_for_a_minute_however_often() -> None:
+    assert {pause(Retry.MINUTE, attempt, 1) for attempt in (1, 5)} == {MINUTE_SECONDS}
+
+
+def test_what_others_must_mend_is_looked_at_every_quarter_of_an_hour() -> None:
+    assert pause(Retry.LATER, 3, 0) == LATER_SECONDS
+
+
+@pytest.mark.parametrize("jitter", [-1.0, 1.0])
+def test_jitter_moves_a_pause_by_its_part(jitter: float) -> None:
+    assert pause(Retry.SOON, 1, jitter) == FIRST_SECONDS * (1 + JITTER * jitter)
+
+
+@given(st.sampled_from(Retry), st.integers(1, 10**9), st.floats(-1, 1))
+def test_every_pause_is_above_nothing_and_bounded(
+    retry: Retry, attempt: int, jitter: float
+) -> None:
+    seconds = pause(retry, attempt, jitter)
+    if seconds is not None:
+        assert FIRST_SECONDS * (1 - JITTER) <= seconds <= LATER_SECONDS * (1 + JITTER)

@@ -1,0 +1,155 @@
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Record
+from bridge.xmpp.narration import MAX_BODY_CHARACTERS, narrate
+
+_hostile = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
+    ["\n[Server] forged", "\r\x1b[2J", "\u202egnihton", "\u2028", "\x85", "\ud800", "\u3164"]
+)
+_maybe = st.none() | _hostile
+_events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(
+        MessageReceived,
+        occupant=_hostile,
+        nickname=_hostile,
+        body=_hostile,
+        type=st.sampled_from(["groupchat", "chat"]),
+        id=_maybe,
+        stanza_id=_maybe,
+        delayed_from=_maybe,
+        source=st.sampled_from(Source),
+        own=st.booleans(),
+    ),
+    st.builds(MessageSent, occupant=_hostile, body=_hostile, id=st.just("id")),
+    st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
+    st.builds(
+        OccupantJoined,
+        occupant=_hostile,
+        nickname=_hostile,
+        role=_hostile,
+        affiliation=_hostile,
+        show=_maybe,
+        status=_maybe,
+        jid=_maybe,
+    ),
+    st.builds(
+        OccupantLeft,
+        occupant=_hostile,
+        nickname=_hostile,
+        codes=st.frozensets(st.integers(100, 999), max_size=3),
+        reason=_maybe,
+        actor=_maybe,
+        status=_maybe,
+    ),
+    st.builds(NicknameChanged, occupant=_hostile, nickname=_hostile, new_nickname=_hostile),
+    st.builds(RoomDestroyed, reason=_maybe, venue=_maybe),
+    st.builds(SubjectChanged, subject=_hostile, nickname=_maybe),
+    st.builds(RoomError, condition=_hostile, text=_maybe, venue=_maybe),
+    st.builds(
+        ConnectionChanged,
+        phase=st.sampled_from(Phase),
+        fault=st.none() | st.builds(Fault, condition=_hostile, message=_hostile, hint=_hostile),
+        retry_seconds=st.none() | st.floats(0, 1000),
+    ),
+    st.builds(
+        Connected,
+        jid=_hostile,
+        service=st.just("xmpp://h:1"),
+        tls=st.none() | st.just(Tls("TLSv1.3", "AES", verified=True)),
+        sasl=st.just("PLAIN"),
+    ),
+    st.builds(Joined, occupant=_hostile, nickname=_hostile, created=st.booleans()),
+)
+
+
+def _line(event: Event) -> str:
+    return narrate(Record(1, 0.0, event)).removeprefix("1970-01-01T00:00:00.000Z ")
+
+
+@given(_events)
+def test_whatever_strangers_write_is_one_printable_line(event: Event) -> None:
+    line = _line(event)
+    # What `isprintable` objects to beyond that is unassigned or private: it shows as a box.
+    assert line.splitlines() == [line]
+    assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in line)
+    assert not set(line) & set("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u200b\ufeff")
+    line.encode()
+
+
+def test_every_event_has_its_words() -> None:
+    tried = {
+        type(event)
+        for event in (
+            MessageReceived("r/a", "a", "b"),
+            MessageSent("r/me", "b", "1"),
+            SendFailed("1", "forbidden"),
+            OccupantJoined("r/a", "a", "participant", "none"),
+            OccupantLeft("r/a", "a"),
+            NicknameChanged("r/a", "a", "b"),
+            RoomDestroyed(),
+            SubjectChanged(""),
+            RoomError("forbidden"),
+            ConnectionChanged(Phase.JOINED),
+            Connected("a@b/c", "xmpp://h:1", None, "PLAIN"),
+            Joined("r/me", "me", created=False),
+        )
+        if _line(event)
+    }
+    assert tried == set(get_args(Event))
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (MessageReceived("r/a", "a", "hello"), "<a> hello"),
+        (MessageReceived("r/a", "a", "psst", type="chat"), "<a> (private) psst"),
+        (MessageReceived("r/a", "a", "me", own=True), "<a> (our own) me"),
+        (
+            MessageReceived("r/a", "a", "old", delayed_from="1999", source=Source.HISTORY),
+            "<a> (said 1999) old",
+        ),
+        (MessageReceived("r/a", "a\nb", "x\n[Server] y"), "<a\\u{A}b> x\\u{A}[Server] y"),
+        (
+            OccupantLeft("r/a", "a", codes=frozenset({307, 110}), reason="spam", actor="Owner"),
+            "* a left by Owner [110, 307]: spam",
+        ),
+        (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
+        (
+            ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4.2),
+            "waiting: It went. [gone] Wait. Next attempt in 4 s.",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
+    assert _line(event) == line
+
+
+def test_a_long_body_is_cut_with_a_mark() -> None:
+    line = _line(MessageReceived("r/a", "a", "x" * (MAX_BODY_CHARACTERS + 1)))
+    assert line == f"<a> {'x' * MAX_BODY_CHARACTERS}... (2001 characters)"
+    whole = _line(MessageReceived("r/a", "a", "x" * MAX_BODY_CHARACTERS))
+    assert whole == f"<a> {'x' * MAX_BODY_CHARACTERS}"

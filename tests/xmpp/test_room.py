@@ -1,0 +1,182 @@
+from itertools import count
+
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Record
+from bridge.xmpp.room import LastError, LastIncoming, Room, RoomStatus
+
+ROOM = "room@muc.example"
+FAULT = Fault("connection-reset", "It was cut.", "Wait.")
+TLS = Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True)
+
+
+class Story:
+    """A room that things happen to, one a second."""
+
+    def __init__(self) -> None:
+        self.room = Room(nickname="Me", service="xmpp://h:1", phase=Phase.RESOLVING, since=0)
+        self._seconds = count(1)
+
+    def tell(self, *events: Event) -> RoomStatus:
+        for event in events:
+            second = next(self._seconds)
+            self.room.apply(Record(second, float(second), event))
+        return self.room.status()
+
+
+def _joined(nickname: str, *, own: bool = False) -> OccupantJoined:
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none", own=own)
+
+
+def _left(nickname: str, *, own: bool = False) -> OccupantLeft:
+    return OccupantLeft(f"{ROOM}/{nickname}", nickname, own=own)
+
+
+def _said(
+    body: str, nickname: str = "Wilma", *, source: Source = Source.LIVE, own: bool = False
+) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, source=source, own=own)
+
+
+def _names(status: RoomStatus) -> list[str]:
+    return [one.nickname for one in status.occupants]
+
+
+def test_a_new_room_knows_nothing() -> None:
+    status = Story().tell()
+    assert (status.connected, status.phase, status.since) == (False, Phase.RESOLVING, 0)
+    assert (status.occupants, status.subject, status.last_incoming) == ((), None, None)
+
+
+def test_a_join_is_connected_and_a_loss_is_not() -> None:
+    story = Story()
+    assert story.tell(ConnectionChanged(Phase.JOINED)).connected
+    lost = story.tell(ConnectionChanged(Phase.WAITING, FAULT, attempt=1, retry_seconds=4))
+    assert not lost.connected
+    assert (lost.since, lost.attempt, lost.next_attempt_at) == (2, 1, 6)
+    assert lost.last_error == LastError(FAULT, 2)
+
+
+def test_the_last_error_outlives_the_next_join() -> None:
+    status = Story().tell(ConnectionChanged(Phase.WAITING, FAULT), ConnectionChanged(Phase.JOINED))
+    assert status.last_error == LastError(FAULT, 1)
+    assert status.next_attempt_at is None
+
+
+def test_a_phase_that_stays_keeps_its_beginning() -> None:
+    status = Story().tell(
+        ConnectionChanged(Phase.FAILED, FAULT), ConnectionChanged(Phase.FAILED, FAULT)
+    )
+    assert status.since == 1
+    assert status.last_error == LastError(FAULT, 2)
+
+
+def test_occupants_come_and_go_in_order() -> None:
+    story = Story()
+    assert _names(story.tell(_joined("A"), _joined("B"), _joined("C"))) == ["A", "B", "C"]
+    assert _names(story.tell(_left("B"), _left("nobody"))) == ["A", "C"]
+
+
+def test_an_occupant_whose_presence_changes_keeps_the_time_of_entering() -> None:
+    story = Story()
+    story.tell(_joined("A"))
+    away = OccupantJoined(f"{ROOM}/A", "A", "moderator", "owner", show="away", status="out")
+    (occupant,) = story.tell(away).occupants
+    assert (occupant.since, occupant.role, occupant.show, occupant.status) == (
+        1,
+        "moderator",
+        "away",
+        "out",
+    )
+    assert story.room.occupant(f"{ROOM}/A") == occupant
+    assert story.room.occupant(f"{ROOM}/B") is None
+
+
+def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
+    story = Story()
+    story.tell(_joined("A"), _joined("Me", own=True))
+    status = story.tell(
+        NicknameChanged(f"{ROOM}/A", "A", "a/b"), NicknameChanged(f"{ROOM}/Me", "Me", "I", own=True)
+    )
+    assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
+        (f"{ROOM}/a/b", "a/b", 1),
+        (f"{ROOM}/I", "I", 2),
+    ]
+    assert status.nickname == "I"
+
+
+def test_the_nickname_is_the_one_the_room_gave() -> None:
+    status = Story().tell(Joined(f"{ROOM}/Me-2", "Me-2", created=True))
+    assert (status.nickname, status.room_created) == ("Me-2", True)
+
+
+def test_an_empty_subject_is_none() -> None:
+    story = Story()
+    assert story.tell(SubjectChanged("tests")).subject == "tests"
+    assert story.tell(SubjectChanged("")).subject is None
+
+
+def test_the_last_incoming_message_is_live_with_a_body_and_from_somebody_else() -> None:
+    story = Story()
+    status = story.tell(
+        _said("first"),
+        _said("second"),
+        _said("old", source=Source.HISTORY),
+        _said("from the archive", source=Source.ARCHIVE),
+        _said("mine", "Me", own=True),
+        _said(""),
+    )
+    assert status.last_incoming == LastIncoming(_said("second"), 2)
+
+
+def test_the_last_incoming_message_outlives_the_connection() -> None:
+    status = Story().tell(_said("hello"), ConnectionChanged(Phase.WAITING, FAULT))
+    assert status.last_incoming == LastIncoming(_said("hello"), 1)
+
+
+def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
+    story = Story()
+    joined = story.tell(
+        Connected("me@example/r", "xmpp://h:2", TLS, "SCRAM-SHA-256"),
+        ConnectionChanged(Phase.JOINING),
+        _joined("A"),
+        SubjectChanged("tests"),
+        ConnectionChanged(Phase.JOINED),
+    )
+    assert (joined.jid, joined.service, joined.tls, joined.sasl) == (
+        "me@example/r",
+        "xmpp://h:2",
+        TLS,
+        "SCRAM-SHA-256",
+    )
+    assert _names(joined) == ["A"]
+    lost = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert (lost.occupants, lost.subject) == ((), None)
+    assert (lost.jid, lost.tls, lost.sasl) == (None, None, None)
+
+
+def test_who_was_announced_while_joining_stays() -> None:
+    status = Story().tell(
+        ConnectionChanged(Phase.JOINING), _joined("A"), ConnectionChanged(Phase.JOINED)
+    )
+    assert _names(status) == ["A"]
+
+
+def test_a_status_is_a_picture_of_its_moment() -> None:
+    story = Story()
+    before = story.tell(_joined("A"))
+    story.tell(_joined("B"))
+    assert _names(before) == ["A"]
