@@ -88,12 +88,18 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _load(options: argparse.Namespace, extra: dict[str, str] | None = None) -> config.Configuration:
+def _load(options: argparse.Namespace, sandbox: dict[str, str] | None) -> config.Configuration:
+    """Read the settings; beside a sandbox only those that are not about a server of one's own."""
+    environ: dict[str, str] = dict(os.environ)
+    if sandbox is not None:
+        about_a_server = ("XMPP_", "MUC_", "NODE_", "TIA_")
+        environ = {k: v for k, v in environ.items() if not k.startswith(about_a_server)} | sandbox
     return config.load(
-        {**os.environ, **(extra or {})},
+        environ,
         cwd=_current_directory(),
         package_root=PACKAGE_ROOT,
         env_file=options.env_file,
+        searching=sandbox is None,
     )
 
 
@@ -119,7 +125,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 async def _serve_with_or_without_sandbox(options: argparse.Namespace, stdio: "Stdio") -> None:
     if not options.sandbox:
-        await _serve_configuration(options, stdio, _load(options))
+        await _serve_configuration(options, stdio, _load(options, None))
         return
     from bridge.sandbox.server import Sandbox
 

@@ -194,14 +194,21 @@ class Configuration:
 
 
 def load(
-    environ: Mapping[str, str], *, cwd: Path, package_root: Path, env_file: Path | None = None
+    environ: Mapping[str, str],
+    *,
+    cwd: Path,
+    package_root: Path,
+    env_file: Path | None = None,
+    searching: bool = True,
 ) -> Configuration:
     """Read and check all settings.
 
     `cwd` and `package_root` (the folder that holds `bridge/`) are absolute; `env_file` is what
-    `--env-file` names.
+    `--env-file` names. Without `searching` no other file is looked for.
     """
-    environment = Environment(environ, cwd=cwd, package_root=package_root, env_file=env_file)
+    environment = Environment(
+        environ, cwd=cwd, package_root=package_root, env_file=env_file, searching=searching
+    )
     reading = _Reading(environment)
     # One after the other: each adds to the problems.
     settings = reading.settings()

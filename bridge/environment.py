@@ -112,7 +112,13 @@ class Environment:
     """The process environment and one `.env` file, as one."""
 
     def __init__(
-        self, environ: Mapping[str, str], *, cwd: Path, package_root: Path, env_file: Path | None
+        self,
+        environ: Mapping[str, str],
+        *,
+        cwd: Path,
+        package_root: Path,
+        env_file: Path | None,
+        searching: bool = True,
     ) -> None:
         self.env_file: Path | None = None
         """The file that is used."""
@@ -130,7 +136,7 @@ class Environment:
         if env_file is not None:
             places = {_absolute(str(env_file), cwd, environ): True}
         else:
-            places = _places(environ, cwd, package_root)
+            places = _places(environ, cwd, package_root) if searching else {}
         values = self._search(places, outright=env_file is not None)
 
         secrets = {text.get(name, "").strip() for name in SECRET for text in (environ, values)}

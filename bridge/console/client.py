@@ -65,13 +65,12 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool) -> int:
 
 
 async def _shake_hands(peer: Peer) -> None:
-    await peer.request(
-        "initialize",
+    await peer.initialize(
         {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": {"name": "xmpp-bridge client", "version": __version__},
-        },
+        }
     )
     await peer.notify("notifications/initialized")
 

@@ -13,6 +13,9 @@ from bridge.mcp.framing import Frame, Framer
 from bridge.mcp.jsonrpc import Notification, Request, Response
 from bridge.mcp.stdio import READ_BYTES
 
+HANDSHAKE_SECONDS = 10.0
+"""How long a server may take to its first answer; a program that is none never gives one."""
+
 STOP_SECONDS = 12.0
 """How long the server may take to end after its input did: its drain is at most 10 s."""
 
@@ -66,6 +69,16 @@ class Peer:
             detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""
             raise PeerError(f"{response.error.get('message')}{detail}")
         return response.result
+
+    async def initialize(
+        self, params: dict[str, object], *, seconds: float = HANDSHAKE_SECONDS
+    ) -> Any:
+        """Shake hands; raises `PeerError` when nothing comes back in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.request("initialize", params)
+        except TimeoutError as error:
+            raise PeerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
 
     async def notify(self, method: str) -> None:
         """Send a notification."""

@@ -239,6 +239,12 @@ def _not_in_room(room: str, status: "RoomStatus") -> ToolError:
             condition="unconfigured",
             hint="xmppStatus lists every problem with the settings.",
         )
+    if status.phase.value == "closed":
+        return ToolError(
+            f"The bridge is leaving the room {room}: it was told to end.",
+            condition="recipient-unavailable",
+            hint="Start the bridge again.",
+        )
     if status.last_error is None:
         return ToolError(
             f"Not in the room {room} yet (phase {status.phase.value}).",

@@ -133,6 +133,12 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
     """Nothing came back within the stage's deadline of `seconds`."""
     within = f" within {seconds:g} s" if seconds is not None else ""
     match stage:
+        case Stage.STANDING:
+            return Fault(
+                "connection-timeout",
+                f"{place.service} fell silent: no answer{within}.",
+                "The network between may be down. The bridge tries again by itself.",
+            )
         case Stage.JOIN:
             return Fault(
                 "remote-server-timeout",
@@ -152,6 +158,15 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
                 f"{place.service} did not answer{within} at the step {stage.value}.",
                 f"{SERVICE_HINT} A firewall that drops packets looks like this.",
             )
+
+
+def no_reflection(seconds: float, place: Place) -> Fault:
+    """The room did not send a message back within the `seconds` its sender would wait."""
+    return Fault(
+        "remote-server-timeout",
+        f"The room {place.room} sent nothing back within {seconds:g} s.",
+        "The server may be slow or hold the message back; allow more timeoutSeconds.",
+    )
 
 
 def no_starttls(place: Place) -> Fault:
@@ -226,6 +241,11 @@ _STREAM_FAULTS: dict[str, tuple[str, str, Retry]] = {
     "host-unknown": (
         "{service} does not serve the domain {domain}.",
         "Check XMPP_DOMAIN (or the domain in XMPP_USERNAME).",
+        Retry.LATER,
+    ),
+    "host-gone": (
+        "{service} no longer serves the domain {domain}.",
+        "Check XMPP_SERVICE and XMPP_DOMAIN: the domain may have moved.",
         Retry.LATER,
     ),
     "conflict": (

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bridge.config import Settings
+from bridge.escaping import one_line
 from bridge.xmpp import faults
 from bridge.xmpp.backoff import pause
 from bridge.xmpp.events import (
@@ -115,33 +116,46 @@ class Participant:
         settings, place = self._settings, self._place
         failures = 0
         resource = f"xmpp-debug-bridge.{secrets.token_hex(4)}"
+        while True:
+            was_in = False
+            try:
+                fault, was_in = await self._attempt(settings, place, resource, failures + 1)
+            except Exception as error:  # a mistake of ours must not end the bridge
+                log.error(
+                    "the participant broke: %s: %s",
+                    type(error).__name__,
+                    one_line(str(error), 200),
+                    exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+                )
+                fault = faults.of_exception(Stage.STANDING, error, place)
+            if self._room.phase is Phase.CLOSED:
+                return
+            failures = 1 if was_in else failures + 1
+            await self._rest(fault, failures)
+
+    async def _attempt(
+        self, settings: Settings, place: Place, resource: str, attempt: int
+    ) -> tuple[Fault, bool]:
+        """Get into the room and stay; return what ended it, and whether we got in at all."""
+        was_in = False
         await asyncio.to_thread(importlib.import_module, "bridge.xmpp.connection")
         from bridge.xmpp.connection import Connection
 
-        while True:
+        def on_stage(stage: Stage) -> None:
+            self._change(PHASES[stage], attempt=attempt)
 
-            def on_stage(stage: Stage, attempt: int = failures + 1) -> None:
-                self._change(PHASES[stage], attempt=attempt)
-
-            connection = Connection(
-                settings, place, resource=resource, publish=self.publish, on_stage=on_stage
-            )
-            try:
-                await self._enter(connection, settings.nickname)
-                failures = 0
-                fault = await self._stay(connection)
-            except ConnectionFailedError as failed:
-                fault = failed.fault
-            except Exception as error:  # a mistake of ours must not end the bridge
-                log.exception("the participant broke; it starts anew")
-                fault = faults.of_exception(Stage.STANDING, error, place)
-            finally:
-                self._connection = None
-                connection.close()
-            if self._room.phase is Phase.CLOSED:
-                return
-            failures += 1
-            await self._rest(fault, failures)
+        connection = Connection(
+            settings, place, resource=resource, publish=self.publish, on_stage=on_stage
+        )
+        try:
+            await self._enter(connection, settings.nickname)
+            was_in = True
+            return await self._stay(connection), was_in
+        except ConnectionFailedError as failed:
+            return failed.fault, was_in
+        finally:
+            self._connection = None
+            connection.close()
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         """Say `body` in the room, and return the room's reflection of it.
@@ -169,7 +183,7 @@ class Participant:
         except ConnectionFailedError as failed:
             raise NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
-            fault = faults.of_silence(Stage.JOIN, timeout_seconds, connection.place)
+            fault = faults.no_reflection(timeout_seconds, connection.place)
             raise NotReflectedError(fault) from error
         finally:
             del self._reflections[id_]

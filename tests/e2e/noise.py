@@ -60,6 +60,17 @@ ORDER = """
     os.write = watched
 """
 
+BROKEN_SLIXMPP = """
+    import importlib.abc, sys
+
+    class Broken(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == "slixmpp":
+                raise ImportError("half an installation")
+
+    sys.meta_path.insert(0, Broken())
+"""
+
 SLOW_RESOLVER = """
     import os, socket, threading
 

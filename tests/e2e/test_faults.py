@@ -6,6 +6,7 @@ from time import monotonic
 
 import pytest
 
+from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
 from tests.servers.certificates import Authority
 from tests.servers.endpoint import Endpoint
@@ -313,3 +314,15 @@ async def test_a_server_that_comes_back_finds_the_bridge_in_the_room_again(
         async with Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as witness:
             await bridge.bare("xmppSend", message="back again")
             await witness.heard("back again")
+
+
+async def test_a_broken_installation_is_told_and_mcp_goes_on(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    broken = noise.at_start(tmp_path / "site", noise.BROKEN_SLIXMPP)
+    async with BridgeProcess(tmp_path / "home", sandbox.environment() | broken) as bridge:
+        status = await bridge.until(lambda it: it["lastError"])
+        assert status["lastError"]["condition"] == "internal-server-error"
+        assert "ImportError" in status["lastError"]["message"]
+        assert "half an installation" in bridge.stderr
+        assert "Traceback" not in bridge.stderr

@@ -222,3 +222,18 @@ async def test_a_sandbox_on_the_command_line_needs_no_settings(places: Places) -
         await run.bare("xmppSend", message="hello")
         answered = await run.until(lambda it: it["lastIncoming"])
         assert answered["lastIncoming"]["body"].endswith("hello")
+
+
+async def test_a_sandbox_is_not_led_astray_by_settings_for_another_server(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".env").write_text(
+        "XMPP_SERVICE=xmpps://elsewhere.example\nXMPP_TLS_CA_FILE=/missing.pem\n"
+        "MUC_PASSWORD=wrong\n",
+        encoding="utf-8",
+    )
+    settings = {"XMPP_DOMAIN": "elsewhere.example", "XMPP_TLS_CA_FILE": "/missing.pem"}
+    async with BridgeProcess(home, settings, arguments=("--sandbox",)) as bridge:
+        status = await bridge.joined()
+        assert status["problems"] == []
+        assert status["envCandidates"] == []
