@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -687,9 +687,28 @@ def test_what_is_no_plain_utf8_file_is_passed_over_at_once(folders: Folders, kin
     assert reasons[-1] == USED
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
+NOBODY = 65534
+"""Root may read everything; whoever this is may not."""
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[None]:
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    yield
+    os.seteuid(before)
+
+
+@pytest.fixture
+def locked(folders: Folders) -> Path:
+    path = write(folders.here, ACCOUNT)
+    path.chmod(0)
+    return path
+
+
+@pytest.mark.usefixtures("locked", "unprivileged")
 def test_a_file_without_permission_is_passed_over(folders: Folders) -> None:
-    write(folders.here, ACCOUNT).chmod(0)
     assert folders.reasons({})[0] == f"{UNREADABLE}: Permission denied"
 
 
