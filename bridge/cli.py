@@ -1,17 +1,19 @@
 """The command line: the only place that talks to a person and picks exit codes."""
 
-import argparse
 import asyncio
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bridge import __version__, config
+from bridge.escaping import one_line
 from bridge.log import complain, open_log
 
 if TYPE_CHECKING:
+    import argparse
+
     from bridge.mcp.stdio import Stdio
 
 SUCCESS = 0
@@ -20,25 +22,36 @@ FAILURE = 1
 USAGE = 2
 """A mistake on the command line or in the settings."""
 
-COMMANDS = ("serve", "client", "sandbox")
-
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
+
+
+class Options(NamedTuple):
+    """What the command line says of the bridge to start."""
+
+    env_file: Path | None = None
+    sandbox: bool = False
+    read_only: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
-        words.insert(0, "serve")
-    options = _parser().parse_args(words)
     try:
-        return int(options.run(options))
+        if words in ([], ["serve"]):
+            # As agents start it; the parser takes time that they may not give.
+            return _serve(Options())
+        if words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}:
+            words.insert(0, "serve")
+        parsed = _parser().parse_args(words)
+        return int(parsed.run(parsed))
     except KeyboardInterrupt:
         return 128 + 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> "argparse.ArgumentParser":
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="xmpp-bridge",
         description="Sits in an XMPP chat room and hands what happens there to a coding agent.",
@@ -56,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--read-only", action="store_true", help="withhold every tool that writes to the room"
     )
-    serve.set_defaults(run=_serve)
+    serve.set_defaults(run=lambda parsed: _serve(_options(parsed)))
     client = commands.add_parser(
         "client",
         help="the interactive test client",
@@ -79,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_settings(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument(
         "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
     )
@@ -88,7 +101,11 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _load(options: argparse.Namespace, sandbox: dict[str, str] | None) -> config.Configuration:
+def _options(parsed: "argparse.Namespace") -> Options:
+    return Options(parsed.env_file, parsed.sandbox, getattr(parsed, "read_only", False))
+
+
+def _load(options: Options, sandbox: dict[str, str] | None) -> config.Configuration:
     """Read the settings; beside a sandbox only those that are not about a server of one's own."""
     environ: dict[str, str] = dict(os.environ)
     if sandbox is not None:
@@ -110,7 +127,7 @@ def _current_directory() -> Path:
         return Path("/")
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: Options) -> int:
     from bridge.mcp.stdio import Stdio, StdioError
 
     try:
@@ -123,7 +140,7 @@ def _serve(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-async def _serve_with_or_without_sandbox(options: argparse.Namespace, stdio: "Stdio") -> None:
+async def _serve_with_or_without_sandbox(options: Options, stdio: "Stdio") -> None:
     if not options.sandbox:
         await _serve_configuration(options, stdio, _load(options, None))
         return
@@ -134,34 +151,40 @@ async def _serve_with_or_without_sandbox(options: argparse.Namespace, stdio: "St
 
 
 async def _serve_configuration(
-    options: argparse.Namespace, stdio: "Stdio", configuration: config.Configuration
+    options: Options, stdio: "Stdio", configuration: config.Configuration
 ) -> None:
+    import signal
+
     from bridge.service import serve
 
     open_log("[Server]", configuration.log_level)
     _report(configuration)
     await serve(configuration, stdio, read_only=options.read_only)
+    # The goodbye is said and only the interpreter's end is left, which a client's second signal
+    # would turn into a traceback or a bad exit code.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
 def _report(configuration: config.Configuration) -> None:
     """Say on stderr where the settings came from and what is wrong with them."""
     for candidate in configuration.candidates:
-        complain(f"[Server] settings: {candidate.path}: {candidate.reason}")
+        complain(f"[Server] settings: {one_line(candidate.path)}: {one_line(candidate.reason)}")
     for warning in configuration.warnings:
-        complain(f"[Server] WARNING: {warning}")
+        complain(f"[Server] WARNING: {one_line(warning)}")
     for problem in configuration.problems:
-        complain(f"[Server] ERROR: {problem}")
+        complain(f"[Server] ERROR: {one_line(str(problem))}")
 
 
-def _client(options: argparse.Namespace) -> int:
+def _client(parsed: "argparse.Namespace") -> int:
     from bridge.console.client import run_client
 
-    command = options.server or _own_command(options)
-    return asyncio.run(run_client(command, waits_for_room=not options.server))
+    command = parsed.server or _own_command(_options(parsed))
+    return asyncio.run(run_client(command, waits_for_room=not parsed.server))
 
 
-def _own_command(options: argparse.Namespace) -> list[str]:
-    command = [sys.executable, "-m", "bridge", "serve"]
+def _own_command(options: Options) -> list[str]:
+    # -P: a folder that happens to be called `bridge` here is not ours.
+    command = [sys.executable, "-P", "-m", "bridge", "serve"]
     if options.sandbox:
         command.append("--sandbox")
     if options.env_file is not None:
@@ -169,8 +192,8 @@ def _own_command(options: argparse.Namespace) -> list[str]:
     return command
 
 
-def _sandbox(options: argparse.Namespace) -> int:
-    del options
+def _sandbox(parsed: "argparse.Namespace") -> int:
+    del parsed
     return asyncio.run(_run_sandbox())
 
 

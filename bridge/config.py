@@ -5,13 +5,12 @@ package as values, reads files, and returns a `Configuration`; it prints nothing
 for what somebody wrote into a setting. `${...}` is never expanded.
 """
 
-import re
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
+from bridge import values
 from bridge.environment import (
     VARIABLES,
     Candidate,
@@ -20,6 +19,7 @@ from bridge.environment import (
     UnusableError,
     check_readable,
 )
+from bridge.values import Service
 
 __all__ = [
     "VARIABLES",
@@ -32,9 +32,6 @@ __all__ = [
     "Settings",
     "load",
 ]
-
-MAX_JID_PART_BYTES = 1023
-"""Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""
 
 SEND_RATES = range(1, 6001)
 """Messages a minute; 6,000 is a hundred a second, beyond which no room keeps up."""
@@ -104,27 +101,6 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret cannot be pickled")
-
-
-@dataclass(frozen=True)
-class Service:
-    """The address of a server, where the user named one."""
-
-    scheme: Literal["xmpp", "xmpps"]
-    host: str
-    """Name or IP address in lower case, an IPv6 one without its brackets."""
-
-    port: int
-    """1 to 65535."""
-
-    @property
-    def direct_tls(self) -> bool:
-        """Whether TLS starts at once (XEP-0368) rather than by STARTTLS."""
-        return self.scheme == "xmpps"
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,15 +188,15 @@ def load(
     reading = _Reading(environment)
     # One after the other: each adds to the problems.
     settings = reading.settings()
-    send_rate = reading.parsed("BRIDGE_SEND_RATE", _whole_number(SEND_RATES))
-    history = reading.parsed("BRIDGE_HISTORY", _whole_number(HISTORIES))
+    send_rate = reading.parsed("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES))
+    history = reading.parsed("BRIDGE_HISTORY", values.whole_number(HISTORIES))
     read_only = reading.read_only()
     traffic_log = reading.path("BRIDGE_TRAFFIC_LOG")
-    toolsets = reading.parsed("BRIDGE_TOOLSETS", _names)
-    llm_base_url = reading.parsed("LLM_BASE_URL", _base_url)
+    toolsets = reading.parsed("BRIDGE_TOOLSETS", values.names)
+    llm_base_url = reading.parsed("LLM_BASE_URL", values.base_url)
     llm_api_key = reading.key("LLM_API_KEY")
-    llm_model = reading.parsed("LLM_MODEL", _visible)
-    log_level = reading.parsed("LOG_LEVEL", _log_level)
+    llm_model = reading.parsed("LLM_MODEL", values.visible)
+    log_level = reading.parsed("LOG_LEVEL", values.log_level)
     return Configuration(
         settings=settings,
         problems=tuple(environment.problems),
@@ -239,10 +215,6 @@ def load(
     )
 
 
-class _FlawError(Exception):
-    """A value does not do. The text continues `holds '...', ` and says what would be right."""
-
-
 _Value = TypeVar("_Value")
 
 
@@ -259,7 +231,7 @@ class _Reading:
         value = self._environment[name].strip()
         try:
             return parse(value)
-        except _FlawError as flaw:
+        except values.FlawError as flaw:
             self._environment.reject(
                 name, f"holds {self._environment.shown(name, value)}, {flaw} would be right"
             )
@@ -270,7 +242,7 @@ class _Reading:
         if name not in self._environment:
             return None
         value = self._environment[name]
-        if _CONTROL.search(value) or not _is_utf8(value):  # SASLprep (RFC 4013 §2.3)
+        if values.CONTROL.search(value) or not values.is_utf8(value):  # SASLprep (RFC 4013 §2.3)
             self._environment.reject(
                 name,
                 "holds a control character or broken UTF-8 (it is not shown here); a password "
@@ -285,7 +257,7 @@ class _Reading:
         if name not in self._environment:
             return None
         value = self._environment[name].strip()
-        if not _KEY.fullmatch(value):
+        if not values.KEY.fullmatch(value):
             self._environment.reject(
                 name,
                 "holds blanks or characters beyond ASCII (it is not shown here); the key alone, "
@@ -295,27 +267,27 @@ class _Reading:
         return Secret(value)
 
     def path(self, name: str) -> Path | None:
-        text = self.parsed(name, _path)
+        text = self.parsed(name, values.path)
         return None if text is None else self._environment.path(name, text)
 
     def read_only(self) -> bool:
-        value = self.parsed("BRIDGE_READ_ONLY", _switch)
+        value = self.parsed("BRIDGE_READ_ONLY", values.switch)
         # Whoever wrote something unreadable here wanted a restriction; so it is in force.
         return "BRIDGE_READ_ONLY" in self._environment if value is None else value
 
     def settings(self) -> Settings | None:
         """What the participant needs, or None if one of the problems concerns it."""
-        service = self.parsed("XMPP_SERVICE", _service)
-        account = self.parsed("XMPP_USERNAME", _account)
+        service = self.parsed("XMPP_SERVICE", values.service)
+        account = self.parsed("XMPP_USERNAME", values.account)
         domain = self._domain(account, service)
         password = self.password("XMPP_PASSWORD")
-        room = self.parsed("MUC_ROOM", _room)
+        room = self.parsed("MUC_ROOM", values.room)
         preferred = "MCP_BOT_NICKNAME" in self._environment
-        nickname = self.parsed("MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME", _nickname)
+        nickname = self.parsed("MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME", values.nickname)
         room_password = self.password("MUC_PASSWORD")
         tls_ca_file = self._tls_ca_file()
-        tls_verify = self.parsed("NODE_TLS_REJECT_UNAUTHORIZED", _certificate_checks)
-        allow_plaintext = self.parsed("XMPP_ALLOW_PLAINTEXT", _switch)
+        tls_verify = self.parsed("NODE_TLS_REJECT_UNAUTHORIZED", values.certificate_checks)
+        allow_plaintext = self.parsed("XMPP_ALLOW_PLAINTEXT", values.switch)
         if tls_verify is False:
             self._environment.warnings.append(
                 "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
@@ -351,8 +323,8 @@ class _Reading:
         if name not in self._environment and not self._rejected(name, "--env-file"):
             self._environment.reject(name, f"is not set; {right} would be right")
 
-    def _domain(self, account: "_Account | None", service: Service | None) -> str | None:
-        named = self.parsed("XMPP_DOMAIN", _domain)
+    def _domain(self, account: values.Account | None, service: Service | None) -> str | None:
+        named = self.parsed("XMPP_DOMAIN", values.domain)
         if account is not None and account.resource is not None:
             self._environment.warnings.append(
                 "XMPP_USERNAME holds a resource, the part from '/' on; it is ignored, since the "
@@ -376,7 +348,7 @@ class _Reading:
                     "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,",
                 )
             return None
-        if not _is_ip(service.host):
+        if not values.is_ip(service.host):
             return service.host
         self._environment.warnings.append(
             "XMPP_DOMAIN is not set and XMPP_SERVICE has only an IP address to put in its place, "
@@ -396,206 +368,3 @@ class _Reading:
                     "PEM file would be right",
                 )
         return path
-
-
-@dataclass(frozen=True)
-class _Account:
-    local: str
-    domain: str | None
-    resource: str | None
-
-
-_SCHEMES: dict[str, tuple[Literal["xmpp", "xmpps"], int]] = {
-    "xmpp": ("xmpp", 5222),
-    "xmpps": ("xmpps", 5223),
-}
-_SERVICE_FORMS = "xmpp://host[:port] (STARTTLS) or xmpps://host[:port] (direct TLS)"
-_AUTHORITY = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::([^:]*))?", re.DOTALL)
-_NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is common
-_NOT_IN_LOCAL_PARTS = frozenset("\"&'/:<>@ ")  # RFC 7622 §3.3.1
-_JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_KEY = re.compile(r"[!-~]+")
-_BASE_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", re.IGNORECASE)
-_SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
-    ("0", "false", "no", "off"), False
-)
-_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _service(value: str) -> Service:
-    scheme, separator, authority = value.partition("://")
-    if not separator:
-        try:
-            port = _authority(value, 0)[1]
-        except _FlawError:
-            raise _FlawError(f"which has no scheme; {_SERVICE_FORMS}") from None
-        likely = "xmpps" if port == _SCHEMES["xmpps"][1] else "xmpp"
-        raise _FlawError(f"which has no scheme; {likely}://{value}")
-    if scheme.lower() not in _SCHEMES:
-        raise _FlawError(
-            "whose scheme is not that of a plain XMPP connection (neither BOSH nor WebSocket is "
-            f"spoken here); {_SERVICE_FORMS}"
-        )
-    if "@" in authority:
-        raise _FlawError(
-            "which has a user name in it; the account in XMPP_USERNAME and XMPP_PASSWORD, and "
-            f"here {_SERVICE_FORMS}"
-        )
-    if any(mark in authority for mark in "/?#"):
-        raise _FlawError(f"which goes on after host and port; {_SERVICE_FORMS}")
-    known, default_port = _SCHEMES[scheme.lower()]
-    return Service(known, *_authority(authority, default_port))
-
-
-def _authority(text: str, default_port: int) -> tuple[str, int]:
-    match = _AUTHORITY.fullmatch(text)
-    if match is None:
-        if _is_ip(text):
-            raise _FlawError(f"which has an IPv6 address without brackets; xmpp://[{text}]:5222")
-        raise _FlawError(f"which is not a host with a port; {_SERVICE_FORMS}")
-    address, host, port = match.groups()
-    if address is not None and not (":" in address and _is_ip(address)):
-        raise _FlawError("whose brackets hold no IPv6 address; one such as xmpp://[::1]:5222")
-    if address is None and not host:
-        raise _FlawError(f"which names no host; {_SERVICE_FORMS}")
-    if port is None:
-        return (_domain(host) if address is None else address.lower()), default_port
-    if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
-        raise _FlawError("whose port is none; a port of 1 to 65535, or none at all,")
-    return (_domain(host) if address is None else address.lower()), int(port)
-
-
-def _is_ip(host: str) -> bool:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host)
-        except (OSError, ValueError):
-            continue
-        return True
-    return False
-
-
-def _account(value: str) -> _Account:
-    if "@" not in value:
-        return _Account(_local_part(value), None, None)
-    bare, slash, resource = value.partition("/")
-    local, _, domain = bare.partition("@")
-    return _Account(_local_part(local), _domain(domain), resource if slash else None)
-
-
-def _room(value: str) -> str:
-    if value.lower().startswith("xmpp:"):
-        raise _FlawError("which is a URI; the JID alone (room@conference.example.org)")
-    bare, slash, _ = value.partition("/")
-    local, at, domain = bare.partition("@")
-    if not at:
-        raise _FlawError("which names no room at a service; room@conference.example.org")
-    room = f"{_local_part(local)}@{_domain(domain)}"
-    if slash:
-        raise _FlawError(
-            f"which has a resource after the '/'; the bare JID {room}, and the nickname in "
-            "MCP_BOT_NICKNAME,"
-        )
-    return room
-
-
-def _local_part(value: str) -> str:
-    _expect_length("local part", value)
-    for character in value:
-        if character in _NOT_IN_LOCAL_PARTS or not character.isprintable():
-            raise _FlawError(f"whose local part must not have {character!r} in it; one without")
-    return value
-
-
-def _domain(value: str) -> str:
-    if value.startswith("[") and value.endswith("]") and _is_ip(value[1:-1]):
-        return value.lower()
-    domain = value.removesuffix(".").lower()
-    _expect_length("domain", domain)
-    if _NOT_IN_DOMAINS.search(domain) or not domain.isprintable():
-        raise _FlawError("whose domain is not letters, digits and dots; one such as example.org")
-    return domain
-
-
-def _nickname(value: str) -> str:
-    _expect_length("nickname", value)
-    for character in value:
-        if character not in _JOINERS and not character.isprintable():
-            raise _FlawError(f"a nickname that must not have {character!r} in it; one without")
-    return value
-
-
-def _expect_length(what: str, value: str) -> None:
-    if not value:
-        raise _FlawError(f"whose {what} is empty; one with a {what}")
-    # Lone surrogates are no UTF-8; whatever counts them here, their own check rejects them.
-    size = len(value.encode(errors="surrogatepass"))
-    if size > MAX_JID_PART_BYTES:
-        raise _FlawError(
-            f"whose {what} is {size:,} bytes long; one of at most {MAX_JID_PART_BYTES:,} bytes"
-        )
-
-
-def _certificate_checks(value: str) -> bool:
-    if value not in {"0", "1"}:
-        raise _FlawError("which is neither; 1 (certificates are checked) or 0 (they are not)")
-    return value == "1"
-
-
-def _switch(value: str) -> bool:
-    if value.lower() not in _SWITCHES:
-        raise _FlawError("which is neither on nor off; 1 or 0")
-    return _SWITCHES[value.lower()]
-
-
-def _whole_number(bounds: range) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        # No more digits than int() takes in its stride, and no others than 0 to 9.
-        if not re.fullmatch("[0-9]{1,9}", value) or int(value) not in bounds:
-            raise _FlawError(
-                f"which is out of bounds; a whole number from {bounds[0]} to {bounds[-1]}"
-            )
-        return int(value)
-
-    return parse
-
-
-def _is_utf8(value: str) -> bool:
-    """False if a byte of the environment that is no UTF-8 came in as a lone surrogate."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _log_level(value: str) -> str:
-    if value.upper() not in _LOG_LEVELS:
-        raise _FlawError(f"which is no level; one of {', '.join(_LOG_LEVELS)}")
-    return value.upper()
-
-
-def _names(value: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
-
-
-def _path(value: str) -> str:
-    if _CONTROL.search(value):
-        raise _FlawError("which has control characters in it; a path without")
-    return value
-
-
-def _base_url(value: str) -> str:
-    if not _BASE_URL.fullmatch(value) or not value.isprintable():
-        raise _FlawError(
-            "which is not a plain base URL; one such as https://llm.example.org/v1, without "
-            "credentials or query, the key in LLM_API_KEY,"
-        )
-    return value
-
-
-def _visible(value: str) -> str:
-    if not value.isprintable():
-        raise _FlawError("which has invisible characters in it; one without")
-    return value

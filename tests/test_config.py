@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from bridge.config import (
     HISTORIES,
-    MAX_JID_PART_BYTES,
     SEND_RATES,
     VARIABLES,
     Candidate,
@@ -35,6 +34,7 @@ from bridge.environment import (
     MAX_SHOWN,
     MIN_MASKED,
 )
+from bridge.values import MAX_JID_PART_BYTES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PASSWORD = "correct-horse-battery"
@@ -983,7 +983,12 @@ before = set(sys.modules)
 import bridge.config
 print(*sorted(set(sys.modules) - before))
 """
-    assert child(code).split() == ["bridge", "bridge.config", "bridge.environment"]
+    assert child(code).split() == [
+        "bridge",
+        "bridge.config",
+        "bridge.environment",
+        "bridge.values",
+    ]
 
 
 @pytest.mark.parametrize(
