@@ -8,8 +8,9 @@ They become `\u{202E}` and the like. Pure.
 import re
 import unicodedata
 
-HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
-"""Letters by category (Lo) that draw nothing: the Hangul fillers."""
+HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
+"""Characters that draw nothing though their category says otherwise: fillers, inherent vowels,
+the grapheme joiner, and one that is kept free for such use."""
 
 JOINERS = frozenset("\u200c\u200d")
 """Zero-width (non-)joiners: they spell words and emoji, but only between visible characters."""
@@ -47,11 +48,17 @@ def _is_variation_selector(character: str) -> bool:
     )
 
 
+def _is_reserved(character: str) -> bool:
+    """Unassigned, and never to be drawn (Unicode, `Default_Ignorable_Code_Point`)."""
+    return "\ufff0" <= character <= "\ufff8" or "\U000e0000" <= character <= "\U000e0fff"
+
+
 def _is_hidden(character: str) -> bool:
     return (
         unicodedata.category(character) in _HIDDEN_CATEGORIES
         or character in HIDDEN_LETTERS
         or _is_variation_selector(character)
+        or _is_reserved(character)
     )
 
 

@@ -4,17 +4,20 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from bridge import __version__
 from bridge.config import Configuration
-from bridge.mcp.server import Implementation, Server
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.replies import Implementation
+from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
-from bridge.tools import basics
+from bridge.tools import basics, prompts, resources
 from bridge.tools.link import RoomLink
 
 if TYPE_CHECKING:
@@ -50,11 +53,13 @@ log = logging.getLogger(__name__)
 async def serve(configuration: Configuration, stdio: Stdio, *, read_only: bool = False) -> None:
     """Be the bridge, until the client or a signal ends it."""
     room = _RoomWing(configuration)
-    tools = merge([Toolset.of_module("bridge", basics)])
+    tools = merge([Toolset.of_modules("bridge", basics, resources, prompts)])
     if read_only or configuration.read_only:
         tools = tools.that_only_read()
-    bound = tools.bind([RoomLink(lambda: room.participant), configuration])
-    session = Session(Server(IMPLEMENTATION, bound), stdio.write)
+    link = RoomLink(lambda: room.participant)
+    server = Server(IMPLEMENTATION, Catalogue(tools, [link, configuration]))
+    session = Session(server, stdio.write, ready=stdio.ready)
+    room.listeners.append(partial(_pass_on, session))
     stopped = asyncio.Event()
 
     def stop() -> None:
@@ -88,20 +93,36 @@ class _RoomWing:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self.listeners: list[Callable[[Record], None]] = [_narrate]
 
     @cached_property
     def participant(self) -> "Participant":
         from bridge.xmpp.participant import Participant
 
         participant = Participant(self._configuration.settings, history=self._configuration.history)
-        participant.listen(self._narrate)
+        for listener in self.listeners:
+            participant.listen(listener)
         return participant
 
-    def _narrate(self, record: "Record") -> None:
-        from bridge.xmpp.narration import narrate
 
-        if log.isEnabledFor(logging.INFO):
-            log.info("%s", narrate(record))
+def _narrate(record: "Record") -> None:
+    from bridge.xmpp.narration import narrate
+
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", narrate(record))
+
+
+def _pass_on(session: Session, record: "Record") -> None:
+    """Let the client know of what it watches, and of the way into the room and out of it."""
+    from bridge.xmpp.events import ConnectionChanged
+    from bridge.xmpp.narration import narrate
+
+    for uri in resources.changed_by(record.event):
+        session.changed(uri)
+    if isinstance(record.event, ConnectionChanged):
+        session.announce(
+            "info" if record.event.fault is None else "warning", "room", narrate(record)
+        )
 
 
 async def _take_part(room: _RoomWing, session: Session) -> None:

@@ -14,6 +14,10 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 MAX_HEADER_BYTES = 8 * 1024
 """The longest block of headers, in bytes, as HTTP servers commonly have it."""
 
+MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
+"""The longest body that is passed over as announced; a greater number is taken for rubbish, since
+waiting for so much would be waiting for ever."""
+
 _HEADER = re.compile(rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:")
 _BOM = b"\xef\xbb\xbf"
 
@@ -190,7 +194,7 @@ class Framer:
                 length = int(text)
                 if length > self._limit:
                     problem = f"Content-Length is more than {self._limit} bytes"
-                    self._skip = length
+                    self._skip = length if length <= MAX_SKIPPED_BYTES else 0
         if problem is not None:
             found.append(FrameError(problem, Framing.HEADERS))
         elif length == 0:

@@ -33,6 +33,9 @@ TITLES = {
 }
 """The specification's own words for each code."""
 
+MAX_BATCH_MESSAGES = 4096
+"""Messages in one array: each costs far more memory than the bytes it is written in."""
+
 Id: TypeAlias = str | int
 Json: TypeAlias = object
 """What `json.loads` gives: None, bool, int, float, str, list, dict."""
@@ -46,6 +49,11 @@ class RpcError(Exception):
         self.message = message or TITLES[code]
         self.data = data
         super().__init__(f"{self.message}: {data}" if data else self.message)
+
+    @property
+    def ours(self) -> bool:
+        """Whether the fault is on this side."""
+        return self.code == INTERNAL_ERROR
 
     def wire(self) -> dict[str, Json]:
         """Return the error object of a response (JSON-RPC 2.0, section 5.1)."""
@@ -114,6 +122,9 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
         reason = str(error).partition(";")[0]
     else:
         if isinstance(value, list):
+            if len(value) > MAX_BATCH_MESSAGES:
+                reason = f"a batch holds at most {MAX_BATCH_MESSAGES} messages"
+                return Malformed(RpcError(INVALID_REQUEST, reason))
             return Batch(tuple(_message(item) for item in value))
         return _message(value)
     return Malformed(RpcError(PARSE_ERROR, reason))

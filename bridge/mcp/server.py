@@ -2,114 +2,90 @@
 
 `Server.receive` takes a decoded message and says what to do about it; `Server.complete` takes
 what came of a call and words the reply. Each request is judged by what it carries, not by what
-came first: an MCP method is answered under the revision agreed on (or the newest, before any
-handshake), and a tool's own name as the method is the bare dialect.
+came first: an envelope in `_meta` names its revision, an MCP method without one is answered
+under the revision that `initialize` agreed on (or the newest, before any), and a tool's own
+name as the method is the bare dialect.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
-from bridge.mcp.jsonrpc import Batch, Id, Malformed, Message, Notification, Request, Response
+from bridge.mcp.batches import Batches
+from bridge.mcp.calls import Action, Call, Cancel, Failed, Outcome, Reply, Tell
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.envelope import (
+    LEVELS,
+    MISSING_CLIENT_CAPABILITY,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+    Envelope,
+    open_envelope,
+)
+from bridge.mcp.jsonrpc import (
+    Batch,
+    Id,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    RpcError,
+)
+from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import ArgumentsError, SchemaError, render
-from bridge.mcp.toolset import ArgumentError, BoundTool, Tool, ToolError
+from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.subscriptions import MAX_LISTENERS, Subscriptions
+from bridge.mcp.toolset import ArgumentError, Tool
 
-BARE = None
-"""The dialect without MCP: a tool's name as the method, its arguments as the params."""
-
-
-@dataclass(frozen=True)
-class Implementation:
-    """Who we are, as `initialize` tells it (MCP schema, `Implementation`)."""
-
-    name: str
-    title: str
-    version: str
-    instructions: str
-    """How the tools work together; clients show it to the model."""
-
-
-@dataclass(frozen=True)
-class Succeeded:
-    """The tool returned `value`."""
-
-    value: object
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The tool could not, and said why."""
-
-    error: ToolError
-
-
-@dataclass(frozen=True)
-class Crashed:
-    """The tool broke; `reason` is fit for the caller to see."""
-
-    reason: str
-
-
-Outcome: TypeAlias = Succeeded | Failed | Crashed
-
-
-@dataclass(frozen=True)
-class Reply:
-    """Send this."""
-
-    response: Response | tuple[Response, ...]
-
-
-@dataclass(frozen=True)
-class Call:
-    """Run this tool, then hand its outcome to `Server.complete`."""
-
-    serial: int
-    """Ours, and unique: a client may use one id twice."""
-    id: Id | None
-    """None for a notification: the tool runs and nobody is told."""
-    tool: Tool
-    run: Callable[..., Any] = field(repr=False)
-    arguments: Mapping[str, object]
-    revision: Revision | None
-    """None in the bare dialect."""
-    batch: int | None = None
-    """The serial of the batch it came in, whose replies go out together."""
-
-
-@dataclass(frozen=True)
-class Cancel:
-    """Stop working on this call; it gets no reply."""
-
-    call: Call
-
-
-Action: TypeAlias = Reply | Call | Cancel
+Params: TypeAlias = Mapping[str, Json]
+Answer: TypeAlias = Callable[[Params, Revision], Mapping[str, Json]]
 
 
 class Server:
     """One client's conversation. Not for two clients: it remembers what was agreed."""
 
-    def __init__(self, implementation: Implementation, tools: Mapping[str, BoundTool]) -> None:
+    def __init__(self, implementation: Implementation, catalogue: Catalogue) -> None:
         self._implementation = implementation
-        self._tools = tools
+        self._catalogue = catalogue
         self._revision = revisions.UNNEGOTIATED
+        self._capabilities: Mapping[str, Json] = {}
+        self._log_level: str | None = None
         self._serials: Iterator[int] = count(1)
         self._running: dict[int, Call] = {}
-        self._batches: dict[int, _OpenBatch] = {}
-        self._methods: dict[str, Callable[[Mapping[str, object]], Mapping[str, object]]] = {
-            "initialize": self._initialize,
-            "ping": lambda params: {},
-            "tools/list": self._list_tools,
+        self._progress: dict[int, float] = {}
+        self._batches = Batches()
+        self._subscriptions = Subscriptions(frozenset(catalogue.resources))
+        self._methods: dict[str, tuple[Answer, Caching | None]] = {
+            "initialize": (self._initialize, None),
+            "ping": (lambda params, revision: {}, None),
+            "server/discover": (self._discover, LISTS),
+            "tools/list": (catalogue.list_tools, LISTS),
+            "resources/list": (catalogue.list_resources, LISTS),
+            "resources/templates/list": (catalogue.list_resource_templates, LISTS),
+            "resources/read": (catalogue.read_resource, CONTENTS),
+            "resources/subscribe": (self._subscribe, None),
+            "resources/unsubscribe": (self._unsubscribe, None),
+            "prompts/list": (catalogue.list_prompts, LISTS),
+            "prompts/get": (catalogue.get_prompt, None),
+            "completion/complete": (catalogue.complete, None),
+            "logging/setLevel": (self._set_level, None),
         }
+
+    def dialect(self, request: Request | Notification) -> str:
+        """Return how `request` is spoken, for the log: `bare`, or a revision's date."""
+        if request.method in self._catalogue.tools:
+            return "bare"
+        meta = request.params.get("_meta") if isinstance(request.params, Mapping) else None
+        named = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
+        return named[:10] if isinstance(named, str) else self._revision.date
 
     @property
     def revision(self) -> Revision:
-        """The revision that MCP requests are answered under just now."""
+        """The revision that MCP requests without an envelope are answered under just now."""
         return self._revision
 
     def receive(self, message: Message | Batch) -> list[Action]:
@@ -120,54 +96,87 @@ class Server:
 
     def complete(self, call: Call, outcome: Outcome) -> Reply | None:
         """Return the reply to `call`; None if nobody waits for one, or not yet (a batch)."""
+        self._progress.pop(call.serial, None)
         if self._running.pop(call.serial, None) is None or call.id is None:
             return None
-        return self._hand_in(call, _reply(call, outcome))
+        return self._batches.hand_in(call, reply_to(call, outcome, self._implementation))
+
+    def progress(
+        self, call: Call, done: float, total: float | None, message: str | None
+    ) -> Notification | None:
+        """Return what to send of a call's progress; None if nobody asked or it did not grow."""
+        envelope = call.envelope
+        if envelope is None or envelope.progress_token is None or call.serial not in self._running:
+            return None
+        if done <= self._progress.get(call.serial, float("-inf")):
+            return None
+        self._progress[call.serial] = done
+        params: dict[str, Json] = {"progressToken": envelope.progress_token, "progress": done}
+        if total is not None:
+            params["total"] = total
+        if message is not None and envelope.revision.progress_message:
+            params["message"] = message
+        return Notification("notifications/progress", params)
+
+    def log(self, call: Call, level: str, logger: str, data: Json) -> Notification | None:
+        """Return a log message that belongs to `call`; None if it does not want those."""
+        wanted = None if call.envelope is None else call.envelope.log_level
+        if wanted is None or call.serial not in self._running:
+            return None
+        if LEVELS.index(level) < LEVELS.index(wanted):
+            return None
+        return _log_message(level, logger, data)
+
+    def announce(self, level: str, logger: str, data: Json) -> Notification | None:
+        """Return a log message that belongs to no call, for a client that set a level for all."""
+        if self._log_level is None or LEVELS.index(level) < LEVELS.index(self._log_level):
+            return None
+        return _log_message(level, logger, data)
+
+    def watched(self, uri: str) -> bool:
+        """Whether anybody wants to hear of changes at `uri`."""
+        return self._subscriptions.watched(uri)
+
+    def changed(self, uri: str) -> list[Tell]:
+        """Return what to send now that the resource at `uri` has changed."""
+        return [Tell(one) for one in self._subscriptions.changed(uri)]
+
+    def close(self) -> list[Reply]:
+        """Return what is still owed when we end: a good end to each listening request."""
+        own = {SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
+        return [Reply(one) for one in self._subscriptions.close(own)]
 
     def _receive_batch(self, batch: Batch) -> list[Action]:
         if not self._revision.batches:
             reason = f"batches are not part of MCP {self._revision.date}"
-            return [_refusal(None, jsonrpc.RpcError(jsonrpc.INVALID_REQUEST, reason))]
+            return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
         if not batch.messages:
             reason = "a batch holds at least one message"
-            return [_refusal(None, jsonrpc.RpcError(jsonrpc.INVALID_REQUEST, reason))]
+            return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
         serial = next(self._serials)
-        # Until it is read to its end it waits for itself, so that a call cancelled within it, or
-        # the last of its calls so far, does not settle it.
-        opened = self._batches[serial] = _OpenBatch([], {serial})
+        self._batches.open(serial)
         actions: list[Action] = []
         for message in batch.messages:
-            for action in self._receive(message):
+            for action in self._receive_in_batch(message):
                 match action:
                     case Reply(response=Response() as response):
-                        opened.responses.append(response)
+                        self._batches.add(serial, response)
                     case Call(id=id_) if id_ is not None:
                         call = replace(action, batch=serial)
                         self._running[call.serial] = call
-                        opened.pending.add(call.serial)
+                        self._batches.add(serial, call)
                         actions.append(call)
                     case _:
                         actions.append(action)
-        if reply := self._settle(serial, serial):
+        if reply := self._batches.close(serial):
             actions.append(reply)
         return actions
 
-    def _hand_in(self, call: Call, response: Response | None) -> Reply | None:
-        """Return the reply that `response` is, or completes; None for a cancelled call alone."""
-        if call.batch is None:
-            return None if response is None else Reply(response)
-        if response is not None:
-            self._batches[call.batch].responses.append(response)
-        return self._settle(call.batch, call.serial)
-
-    def _settle(self, serial: int, part: int) -> Reply | None:
-        """Return the reply to the batch `serial` if `part` was the last it waited for."""
-        batch = self._batches[serial]
-        batch.pending.discard(part)
-        if batch.pending:
-            return None
-        del self._batches[serial]
-        return Reply(tuple(batch.responses)) if batch.responses else None
+    def _receive_in_batch(self, message: Message) -> list[Action]:
+        if isinstance(message, Request) and message.method == "initialize":
+            reason = "initialize comes alone, not in a batch"  # 2025-03-26, "Initialization"
+            return [_refusal(message.id, RpcError(jsonrpc.INVALID_REQUEST, reason))]
+        return self._receive(message)
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
@@ -182,107 +191,170 @@ class Server:
             case Request(id=id_, method=method, params=params):
                 try:
                     return self._requested(id_, method, _by_name(params))
-                except jsonrpc.RpcError as error:
+                except RpcError as error:
                     return [_refusal(id_, error)]
 
     def _notified(self, method: str, params: object) -> list[Action]:
         # A bare call without an id is carried out and not answered (JSON-RPC 2.0, section 4.1).
-        if method not in self._tools or isinstance(params, list):
+        if method not in self._catalogue.tools or isinstance(params, list):
             return []
-        call = self._call(None, method, _by_name(params), BARE)
+        call = self._call(None, method, _by_name(params), None)
         return [call] if isinstance(call, Call) else []
 
-    def _requested(self, id_: Id, method: str, params: Mapping[str, object]) -> list[Action]:
-        if method == "tools/call":
-            return [self._call_tool(id_, params)]
-        if answer := self._methods.get(method):
-            return [Reply(Response(id_, answer(params)))]
-        if method in self._tools:
-            return [self._call(id_, method, params, BARE)]
-        raise jsonrpc.RpcError(
-            jsonrpc.METHOD_NOT_FOUND,
-            f"{method[:100]!r} is neither a method of MCP that is served here nor a tool "
-            f"({', '.join(self._tools)})",
+    def _requested(self, id_: Id, method: str, params: Params) -> list[Action]:
+        if method in self._catalogue.tools:
+            return [self._call(id_, method, params, None)]
+        known = method in self._methods or method in {"tools/call", "subscriptions/listen"}
+        envelope = open_envelope(
+            params,
+            session=self._revision,
+            session_capabilities=self._capabilities,
+            session_log_level=self._log_level,
+            required=method in revisions.STATELESS_METHODS,
         )
+        if not known or not envelope.revision.has(method):
+            tools = ", ".join(self._catalogue.tools)
+            raise RpcError(
+                jsonrpc.METHOD_NOT_FOUND,
+                f"{method[:100]!r} is neither a method of MCP {envelope.revision.date} that is "
+                f"served here nor a tool ({tools})",
+            )
+        if method == "tools/call":
+            return [self._call_tool(id_, params, envelope)]
+        if method == "subscriptions/listen":
+            return [self._listen(id_, params)]
+        answer, caching = self._methods[method]
+        result = answer(params, envelope.revision)
+        wire = stamped(result, envelope.revision, self._implementation, caching)
+        return [Reply(Response(id_, wire))]
 
-    def _initialize(self, params: Mapping[str, object]) -> Mapping[str, object]:
-        requested = params.get("protocolVersion")
+    def _initialize(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+        del revision
+        requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if requested is not None and not isinstance(requested, str):
-            raise jsonrpc.RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
+            raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
         self._revision = revisions.negotiate(requested)
-        info = {"name": self._implementation.name, "version": self._implementation.version}
-        if self._revision.titles:
-            info["title"] = self._implementation.title
+        self._capabilities = capabilities if isinstance(capabilities, dict) else {}
         return {
             "protocolVersion": self._revision.date,
-            "capabilities": {"tools": {}},
-            "serverInfo": info,
+            "capabilities": self._offered(self._revision),
+            "serverInfo": self._implementation.wire(self._revision),
             "instructions": self._implementation.instructions,
         }
 
-    def _list_tools(self, params: Mapping[str, object]) -> Mapping[str, object]:
-        if params.get("cursor") is not None:
-            raise jsonrpc.RpcError(
-                jsonrpc.INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out"
-            )
-        return {"tools": [_describe(one.tool, self._revision) for one in self._tools.values()]}
+    def _discover(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+        del params
+        return {
+            "supportedVersions": [one.date for one in revisions.ALL],
+            "capabilities": self._offered(revision),
+            "instructions": self._implementation.instructions,
+        }
 
-    def _call_tool(self, id_: Id, params: Mapping[str, object]) -> Action:
+    def _offered(self, revision: Revision) -> dict[str, Json]:
+        offered: dict[str, Json] = {"tools": {}, "logging": {}}
+        if self._catalogue.resources:
+            offered["resources"] = {"subscribe": True}
+        if self._catalogue.prompts:
+            offered["prompts"] = {}
+            if revision.completions:
+                offered["completions"] = {}
+        return offered
+
+    def _set_level(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+        del revision
+        level = params.get("level")
+        if level not in LEVELS:
+            raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
+        self._log_level = str(level)
+        return {}
+
+    def _subscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+        self._subscriptions.session_wide.add(self._catalogue.check_resource(params, revision))
+        return {}
+
+    def _unsubscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+        uri = self._catalogue.check_resource(params, revision)
+        self._subscriptions.session_wide.discard(uri)
+        return {}
+
+    def _listen(self, id_: Id, params: Params) -> Action:
+        wanted = params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise RpcError(jsonrpc.INVALID_PARAMS, "notifications: an object is wanted")
+        if id_ in self._subscriptions.listeners:
+            raise RpcError(jsonrpc.INVALID_REQUEST, "a listening request of this id is open")
+        if len(self._subscriptions.listeners) >= MAX_LISTENERS:
+            raise RpcError(
+                jsonrpc.INVALID_PARAMS, f"{MAX_LISTENERS} listening requests are open; end some"
+            )
+        return Tell(self._subscriptions.listen(id_, wanted))
+
+    def _call_tool(self, id_: Id, params: Params, envelope: Envelope) -> Action:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
-            raise jsonrpc.RpcError(jsonrpc.INVALID_PARAMS, "name: the name of a tool is wanted")
-        if name not in self._tools:
-            raise jsonrpc.RpcError(
-                jsonrpc.INVALID_PARAMS,
-                f"Unknown tool: {name[:100]!r}. The tools are {', '.join(self._tools)}",
+            raise RpcError(jsonrpc.INVALID_PARAMS, "name: the name of a tool is wanted")
+        if name not in self._catalogue.tools:
+            known = ", ".join(self._catalogue.tools)
+            raise RpcError(
+                jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:100]!r}. The tools are {known}"
             )
         if arguments is not None and not isinstance(arguments, dict):
-            raise jsonrpc.RpcError(jsonrpc.INVALID_PARAMS, "arguments: an object is wanted")
-        return self._call(id_, name, arguments or {}, self._revision)
+            raise RpcError(jsonrpc.INVALID_PARAMS, "arguments: an object is wanted")
+        tool, _ = self._catalogue.tools[name]
+        missing = [one for one in tool.requires if one not in envelope.capabilities]
+        if missing and not envelope.revision.handshake:
+            raise RpcError(
+                MISSING_CLIENT_CAPABILITY,
+                {"requiredCapabilities": {one: {} for one in missing}},
+                "Missing required client capability",
+            )
+        return self._call(id_, name, arguments or {}, envelope)
 
     def _call(
-        self, id_: Id | None, name: str, arguments: Mapping[str, object], revision: Revision | None
+        self, id_: Id | None, name: str, arguments: Params, envelope: Envelope | None
     ) -> Action:
-        bound = self._tools[name]
-        call = Call(next(self._serials), id_, bound.tool, bound.run, {}, revision)
+        tool, run = self._catalogue.tools[name]
+        call = Call(next(self._serials), id_, tool, run, {}, envelope)
         try:
-            call = replace(call, arguments=bound.tool.signature.bind(arguments))
+            call = replace(call, arguments=tool.signature.bind(arguments))
         except ArgumentsError as error:
-            return Reply(_reply(call, Failed(_argument_error(bound.tool, error))))
+            failed = Failed(_argument_error(tool, error))
+            return Reply(reply_to(call, failed, self._implementation))
         self._running[call.serial] = call
         return call
 
     def _cancel(self, params: object) -> list[Action]:
         id_ = params.get("requestId") if isinstance(params, dict) else None
+        if (
+            isinstance(id_, str | int)
+            and not isinstance(id_, bool)
+            and self._subscriptions.end(id_)
+        ):
+            return []
         actions: list[Action] = []
         for call in [one for one in self._running.values() if one.id is not None]:
             # 1 and True, or 1 and 1.0, are one key in Python and two ids in JSON.
             if type(call.id) is type(id_) and call.id == id_:
                 del self._running[call.serial]
-                actions.append(Cancel(call))
-                if reply := self._hand_in(call, None):
-                    actions.append(reply)
+                self._progress.pop(call.serial, None)
+                actions.append(Cancel(call, self._batches.hand_in(call, None)))
         return actions
 
 
-@dataclass
-class _OpenBatch:
-    responses: list[Response]
-    pending: set[int]
-
-
-def _by_name(params: object) -> Mapping[str, object]:
+def _by_name(params: object) -> Params:
     if params is None:
         return {}
     if not isinstance(params, Mapping):
-        raise jsonrpc.RpcError(
-            jsonrpc.INVALID_PARAMS, "params are given by position; they are named here"
-        )
+        raise RpcError(jsonrpc.INVALID_PARAMS, "params are given by position; they are named here")
     return params
 
 
-def _refusal(id_: Id | None, error: jsonrpc.RpcError) -> Reply:
-    return Reply(Response(id_, error=error.wire()))
+def _log_message(level: str, logger: str, data: Json) -> Notification:
+    return Notification("notifications/message", {"level": level, "logger": logger, "data": data})
+
+
+def _refusal(id_: Id | None, error: RpcError) -> Reply:
+    return Reply(Response(id_, error=error.wire()), error.__cause__ if error.ours else None)
 
 
 def _argument_error(tool: Tool, error: ArgumentsError) -> ArgumentError:
@@ -294,75 +366,3 @@ def _argument_error(tool: Tool, error: ArgumentsError) -> ArgumentError:
         condition="bad-request",
         hint=f"Its arguments: {expected}." if expected else "It takes no arguments.",
     )
-
-
-def _reply(call: Call, outcome: Outcome) -> Response:
-    word = _bare_reply if call.revision is BARE else _mcp_reply
-    try:
-        return word(call, outcome)
-    except (SchemaError, RecursionError) as error:
-        return word(call, Crashed(f"what the tool {call.tool.name} returned is not JSON: {error}"))
-
-
-def _bare_reply(call: Call, outcome: Outcome) -> Response:
-    match outcome:
-        case Succeeded(value=str() as text):
-            return Response(call.id, {"content": [_text(text)]})
-        case Succeeded(value=value):
-            return Response(call.id, render(value))
-        case Failed(error=error):
-            code = (
-                jsonrpc.INVALID_PARAMS
-                if isinstance(error, ArgumentError)
-                else jsonrpc.INTERNAL_ERROR
-            )
-            data = {"condition": error.condition, "hint": error.hint}
-            return Response(call.id, error=jsonrpc.RpcError(code, data, error.message).wire())
-        case Crashed(reason=reason):
-            data = {"condition": "internal-server-error", "hint": reason}
-            return Response(call.id, error=jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, data).wire())
-
-
-def _mcp_reply(call: Call, outcome: Outcome) -> Response:
-    match outcome:
-        case Succeeded(value=str() as text):
-            return Response(call.id, {"content": [_text(text)], "isError": False})
-        case Succeeded(value=value):
-            wire = render(value)
-            result: dict[str, object] = {"content": [_text(_compact(wire))], "isError": False}
-            if call.revision is not None and call.revision.structured:
-                result["structuredContent"] = wire
-            return Response(call.id, result)
-        case Failed(error=error):
-            lines = (error.message, f"Condition: {error.condition}", f"Hint: {error.hint}")
-            return Response(call.id, {"content": [_text("\n".join(lines))], "isError": True})
-        case Crashed(reason=reason):
-            return Response(call.id, error=jsonrpc.RpcError(jsonrpc.INTERNAL_ERROR, reason).wire())
-
-
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
-def _text(text: str) -> dict[str, object]:
-    return {"type": "text", "text": text}
-
-
-def _describe(tool: Tool, revision: Revision) -> dict[str, object]:
-    wire: dict[str, object] = {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": tool.signature.input_schema(),
-    }
-    if revision.titles:
-        wire["title"] = tool.title
-    if revision.structured and tool.output_schema is not None:
-        wire["outputSchema"] = tool.output_schema
-    if revision.annotations:
-        wire["annotations"] = {
-            "title": tool.title,
-            "readOnlyHint": tool.read_only,
-            "destructiveHint": tool.destructive,
-            "idempotentHint": tool.idempotent,
-            "openWorldHint": tool.open_world,
-        }
-    return wire

@@ -7,19 +7,37 @@ deadline, and cancellation. At end of input what is in flight is finished, withi
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bridge.escaping import one_line
-from bridge.mcp import framing, jsonrpc
+from bridge.mcp import framing, jsonrpc, wirelog
+from bridge.mcp.calls import Action, Call, Cancel, Crashed, Failed, Outcome, Reply, Succeeded, Tell
+from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import Malformed, Response, RpcError
-from bridge.mcp.server import Call, Cancel, Crashed, Failed, Outcome, Reply, Server, Succeeded
+from bridge.mcp.jsonrpc import (
+    Batch,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    RpcError,
+)
+from bridge.mcp.server import Server
 from bridge.mcp.toolset import ToolError
+from bridge.mcp.wirelog import Asked
 
 MAX_CALLS_AT_ONCE = 256
 """Waiting calls that run side by side; further ones wait their turn."""
+
+MAX_PENDING_CALLS = 4096
+"""Calls running or waiting their turn; beyond it nothing more is read until some end."""
+
+MAX_PENDING_BYTES = 64 * 1024 * 1024
+"""What their requests may hold of memory; beyond it likewise."""
 
 DRAIN_SECONDS = 10.0
 """How long calls in flight may go on after the end of input."""
@@ -27,8 +45,15 @@ DRAIN_SECONDS = 10.0
 NOISE_REPLIES_PER_SECOND = 50
 """Error replies to input without a usable id: more would feed a storm between two bridges."""
 
-LOGGED_CHARACTERS = 200
-"""How much of a request's arguments stands in the log at DEBUG."""
+CHANGES_SECONDS = 0.25
+"""Between two notifications that the same resource has changed: a flood of messages is none."""
+
+ENDED = ToolError(
+    "The server was told to end before this was done.",
+    condition="system-shutdown",
+    hint="Whether it took effect is not known; look before calling it again.",
+)
+"""For calls that are still in flight when we must go."""
 
 log = logging.getLogger(__name__)
 
@@ -53,18 +78,26 @@ class Session:
         server: Server,
         write: Callable[[bytes], None],
         *,
+        ready: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self._server = server
         self._write = write
+        self._ready = ready
         self._clock = clock
         self._drain_seconds = drain_seconds
         self._framer = Framer()
+        self._framing = Framing.LINES
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._asked: dict[int, Asked] = {}
+        self._pending_bytes = 0
         self._noise = _NoiseLimit()
         self._outgoing: list[bytes] = []
+        self._changed: dict[str, None] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._over = False
         self.answered = asyncio.Event()
         """Set once the first reply is on its way."""
 
@@ -78,73 +111,172 @@ class Session:
         try:
             async for chunk in chunks:
                 self._take(self._framer.feed(chunk))
+                while self._is_full():
+                    await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
             self._take(self._framer.end())
             if self._tasks:
                 await asyncio.wait(self._tasks.values(), timeout=self._drain_seconds)
         finally:
             await self._abandon()
 
+    def changed(self, uri: str) -> None:
+        """Tell whoever watches `uri` of a change: at once, then once a `CHANGES_SECONDS`."""
+        if self._over or not self._server.watched(uri):
+            return
+        self._changed[uri] = None
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell_changes())
+
+    def announce(self, level: str, logger: str, data: Json) -> None:
+        """Write a log message to a client that set a level for the whole session."""
+        if self._over:
+            return
+        if notification := self._server.announce(level, logger, data):
+            self._tell(notification)
+            self._flush()
+
     def _take(self, frames: list[Frame | FrameError]) -> None:
         for frame in frames:
+            self._framing = frame.framing
+            started = self._clock()
             match frame:
                 case FrameError(reason=reason):
-                    message: jsonrpc.Message | jsonrpc.Batch = Malformed(
-                        RpcError(jsonrpc.PARSE_ERROR, reason)
-                    )
+                    message: Message | Batch = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
+                    asked = Asked(frame.framing, 0, started)
                 case Frame(body=body):
                     message = jsonrpc.decode(body)
-                    if log.isEnabledFor(logging.DEBUG):
-                        _log_received(message, len(body))
+                    asked = self._described(message, Asked(frame.framing, len(body), started))
+            if wirelog.log.isEnabledFor(logging.DEBUG):
+                wirelog.received(message, asked)
+            if isinstance(message, Batch):
+                asked = self._shared_out(message, asked)
             for action in self._server.receive(message):
-                self._act(action, frame.framing)
+                self._act(action, asked)
         self._flush()
 
-    def _act(self, action: Reply | Call | Cancel, framing_: Framing) -> None:
+    def _described(self, message: Message | Batch, asked: Asked) -> Asked:
+        match message:
+            case Request(id=id_, method=method):
+                return replace(asked, dialect=self._server.dialect(message), method=method, id=id_)
+            case Notification(method=method):
+                return replace(asked, dialect=self._server.dialect(message), method=method)
+            case Malformed(id=id_) if id_ is not None:
+                return replace(asked, id=id_)
+            case _:
+                return asked
+
+    def _shared_out(self, batch: Batch, asked: Asked) -> Asked:
+        """Return what each part of `batch` was asked with: of its bytes, its share."""
+        share = replace(asked, size=asked.size // max(1, len(batch.messages)))
+        if wirelog.log.isEnabledFor(logging.DEBUG):
+            for message in batch.messages:
+                wirelog.received(message, self._described(message, share))
+        return share
+
+    def _act(self, action: Action, asked: Asked) -> None:
         match action:
             case Reply():
-                self._reply(action, framing_)
-            case Cancel(call=call):
-                log.debug("cancelled %s, id %s", call.tool.name, _logged(call.id))
+                self._reply(action, asked)
+            case Tell(notification=notification):
+                self._tell(notification)
+            case Cancel(call=call, reply=reply):
+                theirs = self._asked.get(call.serial, asked)
                 if task := self._tasks.get(call.serial):
+                    wirelog.cancelled(theirs, self._clock())
                     task.cancel()
-            case Call() if action.tool.waits:
-                task = asyncio.create_task(self._wait_for(action, framing_))
-                self._tasks[action.serial] = task
-                task.add_done_callback(partial(self._forget, action.serial))
+                if reply:
+                    self._reply(reply, theirs)
             case Call():
-                started = self._clock()
-                outcome = _run_plain(action)
-                self._complete(action, outcome, framing_, started)
+                self._start(action, asked if action.batch is None else _in_batch(action, asked))
 
-    async def _wait_for(self, call: Call, framing_: Framing) -> None:
-        started = self._clock()
+    def _start(self, call: Call, asked: Asked) -> None:
+        if not call.tool.waits:
+            outcome = _run_plain(call, self._context(call))
+            self._complete(call, outcome, asked)
+            return
+        task = asyncio.create_task(self._wait_for(call, asked))
+        self._tasks[call.serial] = task
+        self._asked[call.serial] = asked
+        self._pending_bytes += asked.size
+        task.add_done_callback(partial(self._forget, call))
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._tasks) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES
+        ) and bool(self._tasks)
+
+    async def _wait_for(self, call: Call, asked: Asked) -> None:
         async with self._slots:
-            outcome = await _run_waiting(call)
-        self._complete(call, outcome, framing_, started)
+            outcome = await _run_waiting(call, self._context(call))
+        self._complete(call, outcome, asked)
         self._flush()
 
-    def _forget(self, serial: int, task: asyncio.Task[None]) -> None:
-        del self._tasks[serial]
-        if not task.cancelled() and (error := task.exception()):
+    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
+        del self._tasks[call.serial]
+        asked = self._asked.pop(call.serial)
+        self._pending_bytes -= asked.size
+        if task.cancelled():
+            # Either we must go, or its caller gave it up: to the server that one is known.
+            self._complete(call, Failed(ENDED), asked)
+        elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
 
-    def _complete(self, call: Call, outcome: Outcome, framing_: Framing, started: float) -> None:
-        if reply := self._server.complete(call, outcome):
-            self._reply(reply, framing_, f" in {(self._clock() - started) * 1000:.1f} ms")
+    def _context(self, call: Call) -> Context | None:
+        """Return the way back to the caller, for the tools that want it."""
+        if not call.tool.wants_context:
+            return None
 
-    def _reply(self, reply: Reply, framing_: Framing, took: str = "") -> None:
+        def report(done: float, total: float | None, message: str | None) -> None:
+            if notification := self._server.progress(call, done, total, message):
+                self._tell(notification)
+                self._flush()
+
+        def write(level: str, data: Json) -> None:
+            if notification := self._server.log(call, level, call.tool.name, data):
+                self._tell(notification)
+                self._flush()
+
+        return Context(report, write, {} if call.envelope is None else call.envelope.capabilities)
+
+    def _complete(self, call: Call, outcome: Outcome, asked: Asked) -> None:
+        if reply := self._server.complete(call, outcome):
+            self._reply(reply, asked)
+
+    def _reply(self, reply: Reply, asked: Asked) -> None:
+        if reply.cause is not None:
+            log.error("%s: %s", asked, _in_words(reply.cause))
         response = reply.response
         if isinstance(response, tuple):
             response = tuple(one for one in response if self._is_wanted(one))
         if response == () or (isinstance(response, Response) and not self._is_wanted(response)):
             return
         body = jsonrpc.encode(response)
-        if log.isEnabledFor(logging.DEBUG):
-            _log_reply(response, len(body), took)
-        self._outgoing.append(framing.encode(Frame(body, framing_)))
+        if wirelog.log.isEnabledFor(logging.DEBUG):
+            wirelog.replied(response, asked, len(body), self._clock())
+        self._outgoing.append(framing.encode(Frame(body, asked.framing)))
 
     def _is_wanted(self, response: Response) -> bool:
         return response.id is not None or self._noise.allows(self._clock())
+
+    def _tell(self, notification: Notification) -> None:
+        body = jsonrpc.encode(notification)
+        if wirelog.log.isEnabledFor(logging.DEBUG):
+            wirelog.told(notification, len(body))
+        self._outgoing.append(framing.encode(Frame(body, self._framing)))
+
+    async def _tell_changes(self) -> None:
+        while self._changed:
+            if self._ready is not None:
+                await self._ready()  # a client that does not read is told once, when it does
+            self._tell_changed()
+            self._flush()
+            await asyncio.sleep(CHANGES_SECONDS)
+
+    def _tell_changed(self) -> None:
+        uris, self._changed = self._changed, {}
+        for uri in uris:
+            for tell in self._server.changed(uri):
+                self._tell(tell.notification)
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -154,25 +286,39 @@ class Session:
             self.answered.set()
 
     async def _abandon(self) -> None:
-        tasks = list(self._tasks.values())
+        self._over = True
+        tasks = [*self._tasks.values(), *([self._telling] if self._telling else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._tell_changed()
+        for reply in self._server.close():
+            self._reply(
+                reply, Asked(self._framing, 0, self._clock(), method="subscriptions/listen")
+            )
+        self._flush()
 
 
-def _run_plain(call: Call) -> Outcome:
+def _in_batch(call: Call, asked: Asked) -> Asked:
+    if call.envelope is None:
+        return replace(asked, dialect="bare", method=call.tool.name, id=call.id)
+    dialect = call.envelope.revision.date
+    return replace(asked, dialect=dialect, method="tools/call", id=call.id)
+
+
+def _run_plain(call: Call, context: Context | None) -> Outcome:
     try:
-        return Succeeded(call.run(**call.arguments))
+        return Succeeded(call.run(*_given(context), **call.arguments))
     except ToolError as error:
         return Failed(error)
     except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
         return _crashed(call, error)
 
 
-async def _run_waiting(call: Call) -> Outcome:
+async def _run_waiting(call: Call, context: Context | None) -> Outcome:
     try:
         async with asyncio.timeout(call.tool.deadline) as deadline:
-            return Succeeded(await call.run(**call.arguments))
+            return Succeeded(await call.run(*_given(context), **call.arguments))
     except ToolError as error:
         return Failed(error)
     except TimeoutError as error:
@@ -182,7 +328,7 @@ async def _run_waiting(call: Call) -> Outcome:
             ToolError(
                 f"{call.tool.name} took longer than {call.tool.deadline:g} s and was given up",
                 condition="remote-server-timeout",
-                hint="Ask xmppStatus how the connection stands.",
+                hint="Call it again; the server's log may say what it waited for.",
             )
         )
     except asyncio.CancelledError as error:
@@ -194,44 +340,19 @@ async def _run_waiting(call: Call) -> Outcome:
         return _crashed(call, error)
 
 
+def _given(context: Context | None) -> tuple[Context, ...]:
+    return () if context is None else (context,)
+
+
 def _crashed(call: Call, error: BaseException) -> Crashed:
     log.error(
-        "the tool %s broke: %s: %s",
+        "the tool %s broke: %s",
         call.tool.name,
-        type(error).__name__,
-        one_line(str(error), LOGGED_CHARACTERS),
+        _in_words(error),
         exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
     )
     return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__}); see the log")
 
 
-def _log_received(message: jsonrpc.Message | jsonrpc.Batch, size: int) -> None:
-    match message:
-        case jsonrpc.Batch(messages=messages):
-            log.debug("received a batch of %d, %d bytes", len(messages), size)
-        case jsonrpc.Request(id=id_, method=method, params=params):
-            log.debug(
-                "request %s, id %s, %d bytes: %s",
-                one_line(method, 100),
-                _logged(id_),
-                size,
-                _logged(params),
-            )
-        case jsonrpc.Notification(method=method):
-            log.debug("notification %s, %d bytes", one_line(method, 100), size)
-        case Malformed(error=error):
-            log.debug("not a message, %d bytes: %s", size, one_line(str(error), LOGGED_CHARACTERS))
-        case Response(id=id_):
-            log.debug("a response to nothing we asked, id %s, %d bytes", _logged(id_), size)
-
-
-def _log_reply(response: Response | tuple[Response, ...], size: int, took: str) -> None:
-    if isinstance(response, tuple):
-        log.debug("replied to a batch of %d, %d bytes%s", len(response), size, took)
-    else:
-        kind = "reply" if response.error is None else f"error {response.error['code']}"
-        log.debug("%s, id %s, %d bytes%s", kind, _logged(response.id), size, took)
-
-
-def _logged(value: object) -> str:
-    return one_line(repr(value), LOGGED_CHARACTERS)
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {one_line(str(error), wirelog.LOGGED_CHARACTERS)}"

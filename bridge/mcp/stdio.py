@@ -64,7 +64,11 @@ class Stdio:
         if self._reading is not None:
             async for chunk in read_chunks(self._reading):
                 yield chunk
-                await self._writable.wait()
+                await self.ready()
+
+    async def ready(self) -> None:
+        """Wait while the client leaves more replies unread than `MAX_UNSENT_BYTES`."""
+        await self._writable.wait()
 
     def write(self, data: bytes) -> None:
         """Send `data` after all that was written before; what does not fit waits in memory."""

@@ -16,11 +16,13 @@ call; an `async def` gets a task, a deadline and cancellation.
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
 
+from bridge.mcp.context import Context
+from bridge.mcp.resource import Prompt, Resource
 from bridge.mcp.schema import Schema, SchemaError, Signature, describe
 
 DEFAULT_DEADLINE_SECONDS = 60.0
@@ -72,6 +74,14 @@ class Tool:
     deadline: float
     """Seconds after which a call of an `async def` is given up."""
 
+    requires: tuple[str, ...] = ()
+    """Capabilities of the client without which it cannot work."""
+
+    @property
+    def wants_context(self) -> bool:
+        """Whether the function takes a `Context` with each call."""
+        return Context in self.signature.collaborators
+
     @property
     def waits(self) -> bool:
         """Whether the function is a coroutine."""
@@ -91,6 +101,7 @@ def tool(
     idempotent: bool = False,
     open_world: bool = True,
     deadline: float = DEFAULT_DEADLINE_SECONDS,
+    requires: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of the function below it; without `name` it is called as the function is.
 
@@ -104,6 +115,8 @@ def tool(
         if not description:
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
         signature = Signature.of(function)
+        if Context in signature.collaborators[:-1]:
+            raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
         text = signature.result is str
         try:
             output = None if text else describe(signature.result)[0]
@@ -123,63 +136,74 @@ def tool(
             idempotent=idempotent or read_only,
             open_world=open_world,
             deadline=deadline,
+            requires=requires,
         )
 
     return make
 
 
 @dataclass(frozen=True)
-class BoundTool:
-    """A tool with its collaborators in hand."""
-
-    tool: Tool
-    run: Callable[..., Any] = field(repr=False)
-
-
-@dataclass(frozen=True)
 class Toolset:
-    """Tools that are switched on together, under a name."""
+    """Tools that are switched on together, under a name; and what goes with them."""
 
     name: str
     tools: tuple[Tool, ...]
+    resources: tuple[Resource, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
 
     @classmethod
-    def of_module(cls, name: str, module: ModuleType) -> "Toolset":
-        """Return all tools of `module`, in the order they are written there."""
-        return cls(name, tuple(one for one in vars(module).values() if isinstance(one, Tool)))
+    def of_modules(cls, name: str, *modules: ModuleType) -> "Toolset":
+        """Return all tools, resources and prompts of `modules`, in the order written there."""
+        found = [one for module in modules for one in vars(module).values()]
+        return cls(
+            name,
+            tuple(one for one in found if isinstance(one, Tool)),
+            tuple(one for one in found if isinstance(one, Resource)),
+            tuple(one for one in found if isinstance(one, Prompt)),
+        )
 
     def that_only_read(self) -> "Toolset":
         """Return the set without the tools that change anything."""
-        return Toolset(self.name, tuple(one for one in self.tools if one.read_only))
-
-    def bind(self, collaborators: Iterable[object]) -> "dict[str, BoundTool]":
-        """Return the tools by name, each with the collaborators it asks for by type."""
-        given = tuple(collaborators)
-        return {one.name: BoundTool(one, _bind(one, given)) for one in self.tools}
+        return replace(self, tools=tuple(one for one in self.tools if one.read_only))
 
 
 def merge(sets: Iterable[Toolset]) -> Toolset:
-    """Return one set of all `sets`' tools, in order; raises `ToolsetError` when two names clash."""
-    owners: dict[str, str] = {}
+    """Return one set of all that `sets` have, in order; raises `ToolsetError` when names clash."""
+    owners: dict[tuple[str, str], str] = {}
     tools: list[Tool] = []
+    resources: list[Resource] = []
+    prompts: list[Prompt] = []
     for one in sets:
-        for each in one.tools:
-            if each.name in owners:
+        for kind, name in (
+            *(("tool", each.name) for each in one.tools),
+            *(("resource", each.uri) for each in one.resources),
+            *(("prompt", each.name) for each in one.prompts),
+        ):
+            if (kind, name) in owners:
                 raise ToolsetError(
-                    f"the toolsets {owners[each.name]} and {one.name} both have a tool {each.name}"
+                    f"the toolsets {owners[kind, name]} and {one.name} both have a {kind} {name}"
                 )
-            owners[each.name] = one.name
-            tools.append(each)
-    return Toolset("+".join(dict.fromkeys(owners.values())), tuple(tools))
+            owners[kind, name] = one.name
+        tools += one.tools
+        resources += one.resources
+        prompts += one.prompts
+    name = "+".join(dict.fromkeys(owners.values()))
+    return Toolset(name, tuple(tools), tuple(resources), tuple(prompts))
 
 
-def _bind(one: Tool, given: tuple[object, ...]) -> Callable[..., Any]:
+def bound(
+    name: str, function: Callable[..., Any], signature: Signature, given: Iterable[object]
+) -> Callable[..., Any]:
+    """Return `function` with the collaborators it asks for, found among `given` by type.
+
+    A `Context` is left to be given with each call.
+    """
     found = []
-    for wanted in one.signature.collaborators:
+    for wanted in signature.collaborators:
+        if wanted is Context:
+            continue
         fitting = [each for each in given if isinstance(each, wanted)]
         if len(fitting) != 1:
-            raise ToolsetError(
-                f"{one.name} wants a {wanted.__name__}; there are {len(fitting)} here"
-            )
+            raise ToolsetError(f"{name} wants a {wanted.__name__}; there are {len(fitting)} here")
         found.append(fitting[0])
-    return partial(one.function, *found) if found else one.function
+    return partial(function, *found) if found else function

@@ -51,5 +51,8 @@ class Journal:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records)
 
+    def __reversed__(self) -> Iterator[Record]:
+        return reversed(self._records)
+
     def __len__(self) -> int:
         return len(self._records)

@@ -1,0 +1,78 @@
+"""What the server wants done, and what came of it. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from bridge.mcp.envelope import Envelope
+from bridge.mcp.jsonrpc import Id, Notification, Response
+from bridge.mcp.toolset import Tool, ToolError
+
+
+@dataclass(frozen=True)
+class Succeeded:
+    """The tool returned `value`."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The tool could not, and said why."""
+
+    error: ToolError
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The tool broke; `reason` is fit for the caller to see."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Succeeded | Failed | Crashed
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Send this: an answer, or the answers to a batch."""
+
+    response: Response | tuple[Response, ...]
+    cause: BaseException | None = field(default=None, repr=False)
+    """What broke on our side, for the log; its text is not for the client."""
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send this: it answers nothing."""
+
+    notification: Notification
+
+
+@dataclass(frozen=True)
+class Call:
+    """Run this tool, then hand its outcome to `Server.complete`."""
+
+    serial: int
+    """Ours, and unique: a client may use one id twice."""
+    id: Id | None
+    """None for a notification: the tool runs and nobody is told."""
+    tool: Tool
+    run: Callable[..., Any] = field(repr=False)
+    arguments: Mapping[str, object]
+    envelope: Envelope | None
+    """None in the bare dialect: a tool's name as the method, its arguments as the params."""
+    batch: int | None = None
+    """The serial of the batch it came in, whose replies go out together."""
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Stop working on this call; it gets no reply."""
+
+    call: Call
+    reply: Reply | None = None
+    """The reply to the batch it came in, if that was waiting for nothing else."""
+
+
+Action: TypeAlias = Reply | Tell | Call | Cancel

@@ -1,0 +1,86 @@
+"""What can be read and watched without calling a tool: the status, the people, the talk."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bridge.config import Configuration
+from bridge.mcp.resource import resource
+from bridge.tools.basics import Status, describe_status
+from bridge.tools.entries import NOTICE, Entry, OccupantEntry, message_entry, occupant_entry
+from bridge.tools.link import RoomLink
+
+if TYPE_CHECKING:
+    from bridge.xmpp.events import Event
+
+STATUS = "bridge://status"
+OCCUPANTS = "bridge://room/occupants"
+MESSAGES = "bridge://room/messages"
+
+RECENT_MESSAGES = 50
+"""How many messages `bridge://room/messages` holds."""
+
+
+@dataclass(frozen=True)
+class Occupants:
+    """Who is in the room."""
+
+    room: str | None
+    occupants: list[OccupantEntry]
+    notice: str = NOTICE
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What was said last."""
+
+    room: str | None
+    entries: list[Entry]
+    cursor: str
+    notice: str = NOTICE
+
+
+@resource(STATUS, title="Status of the bridge")
+def status(link: RoomLink, configuration: Configuration, /) -> Status:
+    """Whether the bridge is in its XMPP room now, and if not, why not; as xmppStatus tells it."""
+    return describe_status(link, configuration)
+
+
+@resource(OCCUPANTS, title="People in the room")
+def occupants(link: RoomLink, /) -> Occupants:
+    """Who is in the XMPP room now, with role, affiliation and status."""
+    participant = link.participant
+    people = [occupant_entry(one) for one in participant.status().occupants]
+    return Occupants(participant.room_jid or None, people)
+
+
+@resource(MESSAGES, title="Recent messages")
+def messages(link: RoomLink, /) -> Messages:
+    """What was said last in the XMPP room, oldest first."""
+    from bridge.xmpp.events import MessageReceived
+
+    participant = link.participant
+    journal = participant.journal
+    entries: list[Entry] = []
+    for record in reversed(journal):
+        if isinstance(record.event, MessageReceived):
+            entries.append(message_entry(record, record.event, journal))
+            if len(entries) == RECENT_MESSAGES:
+                break
+    return Messages(participant.room_jid or None, entries[::-1], journal.cursor)
+
+
+def changed_by(event: "Event") -> tuple[str, ...]:
+    """Return the addresses of what `event` changed."""
+    from bridge.xmpp import events
+
+    match event:
+        case events.MessageReceived():
+            return STATUS, MESSAGES
+        case events.OccupantJoined() | events.OccupantLeft() | events.NicknameChanged():
+            return STATUS, OCCUPANTS
+        case events.ConnectionChanged():
+            return STATUS, OCCUPANTS
+        case events.MessageSent() | events.SendFailed():
+            return ()
+        case _:
+            return (STATUS,)
