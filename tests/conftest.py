@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
@@ -15,6 +16,10 @@ from tests.servers.prosody import missing_prosody, running_prosody
 from tests.servers.sandbox import running_sandbox
 from tests.servers.server import Transport, XmppServer
 
+# How fast the machine is that runs them is not what the property tests are about.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
 ENDPOINTS: tuple[tuple[str, Transport], ...] = (
     ("prosody", "starttls"),
     ("prosody", "direct"),
@@ -23,6 +28,20 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
     ("sandbox", "plaintext"),
 )
 """Every server by every transport it offers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let soaks come last, so that what is broken shows before they begin."""
+    items.sort(key=lambda item: item.get_closest_marker("soak") is not None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that only these tests have."""
+    parser.addoption(
+        "--update-transcripts",
+        action="store_true",
+        help="write down what the replayed conversations really are; read the diff",
+    )
 
 
 def _do_without(program: str) -> NoReturn:

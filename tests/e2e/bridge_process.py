@@ -67,6 +67,8 @@ class BridgeProcess:
         self.home = home
         self.odd: list[bytes] = []
         """Lines on stdout that are no JSON object."""
+        self.framed = 0
+        """How many messages came with a Content-Length."""
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(environment or {})}
         self._arguments = arguments
         self._command = command
@@ -289,6 +291,7 @@ class BridgeProcess:
                 # Answered as asked: one header, a blank line, the body.
                 blank, body = await stdout.readexactly(2), await stdout.readexactly(int(length[1]))
                 line = body if blank == b"\r\n" else line + blank + body
+                self.framed += 1
             self._take(line)
             self._news.set()
 

@@ -1,11 +1,15 @@
-"""A few tools of every kind, for tests of what serves them."""
+"""A few tools, resources and prompts of every kind, for tests of what serves them."""
 
 import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.context import Context
+from bridge.mcp.replies import Implementation
+from bridge.mcp.resource import Completes, prompt, resource
 from bridge.mcp.schema import Bounds
-from bridge.mcp.server import Implementation, Server
+from bridge.mcp.server import Server
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset, tool
 
 IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")
@@ -21,6 +25,7 @@ class Workbench:
         self.running = 0
         self.most_running = 0
         self.cleaned_up: list[str] = []
+        self.people = ["Anna", "anton", "Berta"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,86 @@ async def lose() -> str:
     return await lost
 
 
+@tool(title="Climb", read_only=True)
+def climb(context: Context, /, heights: list[float]) -> str:
+    """Tell of each height on the way, and of the top in the log."""
+    for height in heights:
+        context.progress(height, 9, f"at {height:g}")
+    context.log("debug", "looked down")
+    context.log("warning", {"top": max(heights, default=0)})
+    return "up"
+
+
+@tool(title="Climb slowly", read_only=True)
+async def climb_slowly(bench: Workbench, context: Context, /) -> str:
+    """Tell of the first step, wait until released, tell of the last in any case."""
+    context.progress(1)
+    bench.started.set()
+    try:
+        await bench.release.wait()
+    finally:
+        context.progress(2)
+    return "up"
+
+
+@tool(title="Ask back", read_only=True, requires=("elicitation",))
+def ask_back(context: Context, /) -> str:
+    """Work with clients that can be asked only."""
+    return ", ".join(context.capabilities)
+
+
+@resource("sample://words", title="Words so far")
+def words(bench: Workbench, /) -> Count:
+    """How much was said."""
+    return Count(len(bench.said), max(bench.said, key=len, default=None))
+
+
+@resource("sample://nothing", title="Nothing")
+def nothing() -> Count:
+    """Nothing at all."""
+    return Count(0)
+
+
+@resource("sample://broken", title="Broken")
+def broken() -> Count:
+    """Break in our own words."""
+    raise RuntimeError("a secret")
+
+
+@resource("sample://endless", title="Endless")
+def endless() -> dict[str, object]:
+    """Return what JSON has no words for."""
+    return {"much": float("inf")}
+
+
+def people(bench: Workbench, /) -> list[str]:
+    """Whom a greeting may go to."""
+    return bench.people
+
+
+def nobody() -> list[str]:
+    """Break in our own words."""
+    raise RuntimeError("a secret")
+
+
+@prompt("greet", title="Greet somebody")
+def greet(
+    name: Annotated[str, "whom", Completes(people)],
+    mood: Annotated[str, Completes(nobody)] = "good",
+    run: str = "",
+) -> str:
+    """Ask for a greeting."""
+    return f"Greet {name} in a {mood} mood.{run}"
+
+
+@prompt("falter", title="Falter")
+def falter() -> str:
+    """Break in our own words."""
+    raise RuntimeError("a secret")
+
+
+RESOURCES = (words, nothing, broken, endless)
+PROMPTS = (greet, falter)
 TOOLS = Toolset(
     "sample",
     (
@@ -121,13 +206,21 @@ TOOLS = Toolset(
         time_out,
         break_later,
         lose,
+        climb,
+        climb_slowly,
+        ask_back,
     ),
+    RESOURCES,
+    PROMPTS,
 )
+
+STATELESS = "2026-07-28"
+PREFIX = "io.modelcontextprotocol/"
 
 
 def serving(bench: Workbench) -> Server:
     """Return a server of all tools above."""
-    return Server(IMPLEMENTATION, TOOLS.bind([bench]))
+    return Server(IMPLEMENTATION, Catalogue(TOOLS, [bench]))
 
 
 def request(id_: Any, method: str, /, **params: object) -> dict[str, object]:
@@ -143,3 +236,16 @@ def notification(method: str, /, **params: object) -> dict[str, object]:
 def tool_call(id_: Any, name: str, /, **arguments: object) -> dict[str, object]:
     """Return the JSON of `tools/call`."""
     return request(id_, "tools/call", name=name, arguments=arguments)
+
+
+def envelope(revision: str = STATELESS, /, **others: object) -> dict[str, object]:
+    """Return the `_meta` of a request that names its revision."""
+    named = {
+        f"{PREFIX}{key}" if key != "progressToken" else key: one for key, one in others.items()
+    }
+    return {f"{PREFIX}protocolVersion": revision, f"{PREFIX}clientCapabilities": {}, **named}
+
+
+def stateless(id_: Any, method: str, /, **params: object) -> dict[str, object]:
+    """Return the JSON of a request of 2026-07-28."""
+    return request(id_, method, **({"_meta": envelope()} | params))

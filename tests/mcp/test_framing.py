@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.framing import MAX_HEADER_BYTES, Frame, FrameError, Framer, Framing, encode
+from bridge.mcp.framing import (
+    MAX_HEADER_BYTES,
+    MAX_SKIPPED_BYTES,
+    Frame,
+    FrameError,
+    Framer,
+    Framing,
+    encode,
+)
 
 LIMIT = 40
 """Small enough for hypothesis to cross, large enough for a `Content-Length` header."""
@@ -127,6 +135,23 @@ def test_a_length_at_the_limit_is_read_and_one_more_is_passed_over_whole() -> No
         FrameError("Content-Length is more than 40 bytes", Framing.HEADERS),
         Frame(b"{}"),
     ]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_huge_length_is_passed_over_as_announced_and_one_byte_more_is_taken_for_rubbish(
+    extra: int,
+) -> None:
+    length = MAX_SKIPPED_BYTES + extra
+    error, *rest = read(b"Content-Length: %d\r\n\r\n{}\n" % length)
+    assert error == FrameError("Content-Length is more than 40 bytes", Framing.HEADERS)
+    assert rest == ([Frame(b"{}")] if extra else [])
+
+
+@pytest.mark.parametrize("length", [b"9" * 18, b"9" * 19, b"9" * 5000])
+def test_a_length_beyond_all_measure_holds_nothing_up(length: bytes) -> None:
+    error, frame = read(b"Content-Length: " + length + b"\r\n\r\n{}\n", limit=10**6)
+    assert isinstance(error, FrameError)
+    assert frame == Frame(b"{}")
 
 
 def test_headers_may_fill_their_limit_and_not_a_byte_more() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import (
     INVALID_REQUEST,
+    MAX_BATCH_MESSAGES,
     PARSE_ERROR,
     Batch,
     Malformed,
@@ -101,6 +102,7 @@ def test_whatever_an_object_holds_its_usable_id_is_kept(value: dict[str, object]
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b"1" * 5000, "Exceeds the limit"),
+        (b'{"jsonrpc":"2.0","id":%s,"method":"m"}' % (b"1" * 10_000), "Exceeds the limit"),
         (b'"a\nb"', "Invalid control character"),
         ("\ufeff{}", "BOM"),
     ],
@@ -165,6 +167,32 @@ def test_an_array_is_a_batch_even_when_empty_or_wrong_within() -> None:
     assert first == Notification("m")
     assert isinstance(second, Malformed)
     assert isinstance(third, Malformed)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> None:
+    count = MAX_BATCH_MESSAGES + extra
+    message = decode(b"[" + b",".join([b"1"] * count) + b"]")
+    if extra:
+        assert isinstance(message, Malformed)
+        assert message.error.code == INVALID_REQUEST
+        assert str(MAX_BATCH_MESSAGES) in str(message.error.data)
+    else:
+        assert isinstance(message, Batch)
+        assert len(message.messages) == count
+
+
+def test_of_two_equal_keys_the_last_one_counts() -> None:
+    body = '{"jsonrpc":"2.0","id":1,"method":"a","id":2,"method":"b","params":{"x":1,"x":2}}'
+    assert decode(body) == Request(2, "b", {"x": 2})
+
+
+def test_lone_surrogates_are_read_and_written_back_as_they_came() -> None:
+    body = b'{"jsonrpc":"2.0","id":"\\ud800","method":"\\udfff"}'
+    message = decode(body)
+    assert message == Request("\ud800", "\udfff")
+    assert isinstance(message, Request)
+    assert encode(message) == body
 
 
 def test_a_null_id_is_written_and_an_absent_error_is_not() -> None:

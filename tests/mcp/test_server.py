@@ -1,67 +1,22 @@
 import json
-from collections import Counter
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mcp_types import methods
 
-from bridge.mcp import jsonrpc
-from bridge.mcp.server import Call, Cancel, Crashed, Failed, Outcome, Reply, Server, Succeeded
+from bridge.mcp.calls import Crashed, Failed, Succeeded
 from bridge.mcp.toolset import ToolError
+from tests.mcp.conversation import (
+    HANDSHAKE,
+    Conversation,
+    error_code,
+)
 from tests.mcp.sample_tools import (
     TOOLS,
     Count,
-    Workbench,
     notification,
     request,
-    serving,
     tool_call,
 )
-
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-
-
-class Conversation:
-    """A client's side of a `Server`, in JSON, with calls completed by hand."""
-
-    def __init__(self, revision: str | None = None) -> None:
-        self.bench = Workbench()
-        self.server: Server = serving(self.bench)
-        self.calls: list[Call] = []
-        self.cancelled: list[Call] = []
-        if revision is not None:
-            self.send(request("handshake", "initialize", protocolVersion=revision))
-
-    def send(self, value: object) -> Any:
-        """Return the reply, if there is one at once; calls are kept."""
-        replies = []
-        for action in self.server.receive(jsonrpc.decode(json.dumps(value))):
-            match action:
-                case Reply():
-                    replies.append(action)
-                case Call():
-                    self.calls.append(action)
-                case Cancel(call=call):
-                    self.cancelled.append(call)
-        assert len(replies) <= 1
-        return wire(replies[0]) if replies else None
-
-    def finish(self, call: Call, outcome: Outcome | None = None) -> Any:
-        reply = self.server.complete(call, outcome or Succeeded(Count(1)))
-        return wire(reply) if reply else None
-
-
-def wire(reply: Reply) -> Any:
-    return json.loads(jsonrpc.encode(reply.response))
-
-
-def error_code(reply: Any) -> int:
-    code = reply["error"]["code"]
-    assert isinstance(code, int)
-    return code
-
 
 # The handshake
 
@@ -424,6 +379,16 @@ def test_a_batch_of_notifications_gets_no_reply() -> None:
     assert talk.finish(talk.calls[0]) is None
 
 
+def test_a_handshake_within_a_batch_is_refused_and_changes_nothing() -> None:
+    talk = Conversation("2025-03-26")
+    first, second = talk.send(
+        [request(1, "initialize", protocolVersion="2025-11-25"), request(2, "ping")]
+    )
+    assert error_code(first) == -32600
+    assert second["result"] == {}
+    assert talk.server.revision.date == "2025-03-26"
+
+
 def test_an_empty_batch_is_an_invalid_request() -> None:
     reply = Conversation("2025-03-26").send([])
     assert error_code(reply) == -32600
@@ -477,102 +442,3 @@ def test_a_batch_may_cancel_the_last_call_of_another() -> None:
     talk.send([tool_call(1, "wait"), request(2, "ping")])
     replies = talk.send([notification("notifications/cancelled", requestId=1)])
     assert [one["id"] for one in replies] == [2]
-
-
-# Whatever comes in
-
-ids = st.sampled_from(["1", "2", 1, 2, 0, "", -1])
-names = st.sampled_from([*(one.name for one in TOOLS.tools), "nope"])
-scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just(1.5), ids)
-values = st.recursive(
-    scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=4,
-)
-arguments = st.fixed_dictionaries(
-    {}, optional={"text": values, "message": values, "name": values, "atMost": values}
-)
-sensible = st.one_of(
-    st.builds(lambda id_, name, given: tool_call(id_, name, **given), ids, names, arguments),
-    st.builds(lambda id_, name, given: request(id_, name, **given), ids, names, arguments),
-    st.builds(lambda name, given: notification(name, **given), names, arguments),
-    st.builds(lambda id_: notification("notifications/cancelled", requestId=id_), ids),
-    st.builds(
-        lambda id_, revision: request(id_, "initialize", protocolVersion=revision),
-        ids,
-        st.sampled_from(HANDSHAKE),
-    ),
-    st.builds(lambda id_: request(id_, "tools/list"), ids),
-)
-strange = st.fixed_dictionaries(
-    {},
-    optional={
-        "jsonrpc": st.sampled_from(["2.0", 2]),
-        "id": scalars,
-        "method": st.one_of(
-            st.sampled_from(["tools/call", "tools/list", "initialize", "ping"]), names, scalars
-        ),
-        "params": st.one_of(
-            values, st.fixed_dictionaries({}, optional={"name": names, "arguments": arguments})
-        ),
-        "result": values,
-        "error": values,
-    },
-)
-singles = st.one_of(sensible, strange, values)
-conversations = st.lists(st.one_of(singles, st.lists(singles, max_size=4)), max_size=8)
-
-
-def asked(value: object) -> Counter[tuple[type, object]]:
-    """Return how often each usable id occurs in `value`, told apart by type."""
-    found: Counter[tuple[type, object]] = Counter()
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict) and type(one.get("id")) in (str, int):
-            found[type(one["id"]), one["id"]] += 1
-    return found
-
-
-@given(st.sampled_from([None, "2025-03-26"]), conversations, st.data())
-@settings(max_examples=150)
-def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_asked(
-    revision: str | None, conversation: list[object], data: st.DataObject
-) -> None:
-    talk = Conversation(revision)
-    owed: Counter[tuple[type, object]] = Counter()
-    running: list[Call] = []
-
-    def answered(reply: Reply) -> None:
-        responses = reply.response if isinstance(reply.response, tuple) else (reply.response,)
-        assert responses
-        jsonrpc.encode(reply.response)
-        for one in responses:
-            if one.id is not None:
-                owed[type(one.id), one.id] -= 1
-                assert owed[type(one.id), one.id] >= 0
-
-    for value in conversation:
-        owed += asked(value)
-        for action in talk.server.receive(jsonrpc.decode(json.dumps(value))):
-            match action:
-                case Reply():
-                    answered(action)
-                case Call():
-                    running.append(action)
-                case Cancel(call=call):
-                    running.remove(call)
-                    owed[type(call.id), call.id] -= 1
-        for call in (
-            data.draw(st.lists(st.sampled_from(running), unique_by=lambda call: call.serial))
-            if running
-            else ()
-        ):
-            running.remove(call)
-            if reply := talk.server.complete(call, Succeeded("done")):
-                answered(reply)
-    for call in running:
-        if reply := talk.server.complete(call, Succeeded("done")):
-            answered(reply)
-    assert talk.server._running == {}  # noqa: SLF001 - a leak shows nowhere else
-    assert talk.server._batches == {}  # noqa: SLF001

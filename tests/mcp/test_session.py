@@ -1,90 +1,24 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
-from bridge.mcp.framing import MAX_FRAME_BYTES, Frame, Framer, Framing, encode
-from bridge.mcp.session import MAX_CALLS_AT_ONCE, NOISE_REPLIES_PER_SECOND, Session
-from tests.mcp.sample_tools import Workbench, notification, request, serving, tool_call
-
-PATIENCE = 5.0
-"""Seconds after which a test that waits has failed."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Client:
-    """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
-
-    def __init__(self, drain_seconds: float = 10.0) -> None:
-        self.bench = Workbench()
-        self.clock = Clock()
-        self.frames: list[Frame] = []
-        self.writes: list[bytes] = []
-        self._framer = Framer()
-        self._came = asyncio.Event()
-        self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.session = Session(
-            serving(self.bench), self._receive, clock=self.clock, drain_seconds=drain_seconds
-        )
-        self.running = asyncio.create_task(self.session.run(self._feed()))
-
-    def send(self, *messages: object, framing: Framing = Framing.LINES) -> None:
-        """Send all messages in one chunk."""
-        frames = (Frame(json.dumps(one).encode(), framing) for one in messages)
-        self.send_bytes(b"".join(map(encode, frames)))
-
-    def send_bytes(self, data: bytes) -> None:
-        self._chunks.put_nowait(data)
-
-    async def replies(self, count: int) -> list[Any]:
-        """Return all replies so far, once there are `count`."""
-        async with asyncio.timeout(PATIENCE):
-            while len(self.frames) < count:
-                self._came.clear()
-                await self._came.wait()
-        return [json.loads(one.body) for one in self.frames]
-
-    async def settled(self) -> list[Any]:
-        """Return all replies so far, once a further request has been answered and taken away."""
-        self.send(request("settled", "ping"))
-        while not any(one["id"] == "settled" for one in await self.replies(1)):
-            await self.replies(len(self.frames) + 1)
-        self.frames = [one for one in self.frames if json.loads(one.body)["id"] != "settled"]
-        return [json.loads(one.body) for one in self.frames]
-
-    async def end(self) -> list[Any]:
-        """End the input and return all replies there ever were."""
-        self._chunks.put_nowait(None)
-        async with asyncio.timeout(PATIENCE):
-            await self.running
-        return [json.loads(one.body) for one in self.frames]
-
-    async def _feed(self) -> AsyncIterator[bytes]:
-        while (chunk := await self._chunks.get()) is not None:
-            yield chunk
-
-    def _receive(self, data: bytes) -> None:
-        self.writes.append(data)
-        found = self._framer.feed(data)
-        self.frames += [one for one in found if isinstance(one, Frame)]
-        assert len(found) > 0
-        self._came.set()
-
-
-def ids(replies: list[Any]) -> list[Any]:
-    return [one["id"] for one in replies]
-
+from bridge.mcp.framing import MAX_FRAME_BYTES, Framing
+from bridge.mcp.session import (
+    MAX_CALLS_AT_ONCE,
+    NOISE_REPLIES_PER_SECOND,
+    Session,
+)
+from tests.mcp.client import PATIENCE, Client, ids, logged
+from tests.mcp.sample_tools import (
+    Workbench,
+    notification,
+    request,
+    serving,
+    tool_call,
+)
 
 # Plain tools
 
@@ -263,25 +197,6 @@ async def test_a_call_beyond_its_deadline_is_given_up_and_says_so() -> None:
     assert client.bench.cleaned_up == ["in vain", "in vain"]
 
 
-@contextmanager
-def logged(level: int) -> Iterator[list[str]]:
-    lines: list[str] = []
-
-    class Keeper(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(logging.Formatter().format(record))
-
-    logger = logging.getLogger("bridge.mcp.session")
-    keeper, before = Keeper(), logger.level
-    logger.addHandler(keeper)
-    logger.setLevel(level)
-    try:
-        yield lines
-    finally:
-        logger.removeHandler(keeper)
-        logger.setLevel(before)
-
-
 @pytest.mark.parametrize("name", ["break_down", "break_later", "time_out", "lose", "overflow"])
 async def test_a_tool_that_breaks_is_an_internal_error_that_tells_no_secret(name: str) -> None:
     client = Client()
@@ -297,18 +212,6 @@ async def test_a_tool_that_breaks_is_an_internal_error_that_tells_no_secret(name
     assert not any("\n" in line for line in lines)
 
 
-async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> None:
-    client = Client()
-    for level, traced in ((logging.INFO, False), (logging.DEBUG, True)):
-        with logged(level) as lines:
-            client.send(request(1, "break_down"))
-            await client.settled()
-        (line,) = (one for one in lines if "broke" in one)
-        assert "a secret\\u{A}in two lines" in line
-        assert ("Traceback" in line) is traced
-    await client.end()
-
-
 async def test_a_failure_in_the_standards_words_is_no_crash() -> None:
     client = Client()
     client.send(request(1, "fail"), request(2, "count", text="a b", atMost=1))
@@ -321,40 +224,20 @@ async def test_a_failure_in_the_standards_words_is_no_crash() -> None:
     assert second["error"]["code"] == -32602
 
 
-async def test_a_message_of_any_depth_is_answered_at_any_level_of_the_log() -> None:
+@pytest.mark.parametrize("framing", Framing)
+async def test_a_batch_is_answered_in_its_framing_whatever_it_cancels(framing: Framing) -> None:
+    (other,) = set(Framing) - {framing}
     client = Client()
-    with logged(logging.DEBUG) as lines:
-        for count, depth in enumerate([100, *range(900, 1010)], start=1):
-            client.clock.now += 1
-            client.send_bytes(
-                b'{"jsonrpc":"2.0","id":%d,"method":"nope","params":{"x":%s%s}}\n'
-                % (depth, b"[" * depth, b"]" * depth)
-            )
-            await client.replies(count)
-        replies = await client.end()
-    assert {one["error"]["code"] for one in replies} == {-32601, -32700}
-    assert max(map(len, lines)) < 500
-
-
-async def test_what_the_log_shows_of_a_message_is_escaped_and_cut() -> None:
-    client = Client()
-    forged = "\n[Server] forged\u202e" + "x" * 5000
-    with logged(logging.DEBUG) as lines:
-        client.send(
-            request(forged, "say", message=forged),
-            request(1, forged),
-            notification(forged),
-            {"id": forged, "result": forged},
-            notification("notifications/cancelled", requestId=forged),
-            request(forged, "wait"),
-            notification("notifications/cancelled", requestId=forged),
-        )
-        await client.end()
-    assert len(lines) >= 8
-    for line in lines:
-        assert "\n" not in line
-        assert "\u202e" not in line
-        assert len(line) < 1000
+    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
+    client.send([tool_call(1, "wait"), request(2, "ping")], framing=other)
+    cancel = notification("notifications/cancelled", requestId=1)
+    client.send([cancel, tool_call(3, "wait"), request(4, "ping")], framing=framing)
+    await client.replies(2)
+    client.bench.release.set()
+    _, theirs, own = await client.end()
+    assert ids(theirs) == [2]
+    assert ids(own) == [4, 3]
+    assert [one.framing for one in client.frames[1:]] == [other, framing]
 
 
 # Noise
@@ -408,9 +291,12 @@ async def test_calls_in_flight_at_the_end_of_input_are_finished() -> None:
 
 async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain() -> None:
     client = Client(drain_seconds=0.02)
-    client.send(request(1, "wait", name="slow"))
-    assert await client.end() == []
-    assert client.bench.cleaned_up == ["slow"]
+    client.send(request(1, "wait", name="slow"), tool_call(2, "wait", name="slow"))
+    bare, mcp = await client.end()
+    assert bare["error"]["data"]["condition"] == "system-shutdown"
+    assert mcp["result"]["isError"]
+    assert "Condition: system-shutdown" in mcp["result"]["content"][0]["text"]
+    assert client.bench.cleaned_up == ["slow", "slow"]
     assert not client.session.busy
 
 
@@ -419,12 +305,37 @@ async def test_the_end_of_input_with_nothing_in_flight_is_the_end_at_once() -> N
     assert await client.end() == []
 
 
-async def test_stopping_the_session_cancels_what_is_in_flight() -> None:
+async def test_stopping_the_session_cancels_what_is_in_flight_and_says_so() -> None:
     client = Client()
-    client.send(request(1, "wait", name="one"))
+    client.send(request(1, "wait", name="one"), notification("wait", name="no id"))
     await client.bench.started.wait()
-    client.running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await client.running
-    assert client.bench.cleaned_up == ["one"]
-    assert client.frames == []
+    assert ids(await client.stop()) == [1]
+    assert sorted(client.bench.cleaned_up) == ["no id", "one"]
+
+
+async def test_a_call_that_waits_its_turn_when_the_session_stops_is_answered_too() -> None:
+    client = Client()
+    client.send(*(request(number, "wait") for number in range(MAX_CALLS_AT_ONCE + 1)))
+    await client.settled()
+    assert len(await client.stop()) == MAX_CALLS_AT_ONCE + 1
+    assert client.bench.most_running == MAX_CALLS_AT_ONCE
+
+
+async def test_a_call_that_has_not_begun_when_the_input_breaks_is_answered_too() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield json.dumps(request(1, "wait")).encode() + b"\n"
+        raise ConnectionError("the input broke")
+
+    bench, written = Workbench(), bytearray()
+    session = Session(serving(bench), written.extend)
+    with pytest.raises(ConnectionError):
+        await session.run(chunks())
+    assert json.loads(written)["error"]["data"]["condition"] == "system-shutdown"
+    assert not bench.started.is_set()
+
+
+async def test_a_call_that_was_cancelled_gets_no_reply_from_the_end_either() -> None:
+    client = Client()
+    client.send(request(1, "wait"), notification("notifications/cancelled", requestId=1))
+    await client.read()
+    assert await client.stop() == []

@@ -1,9 +1,12 @@
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from bridge.mcp.context import Context
+from bridge.mcp.resource import prompt, resource
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     ArgumentError,
@@ -11,6 +14,7 @@ from bridge.mcp.toolset import (
     ToolError,
     Toolset,
     ToolsetError,
+    bound,
     merge,
     tool,
 )
@@ -44,6 +48,21 @@ async def say(room: Room, /, message: str) -> str:
 
 WORDS = Toolset("words", (word_count,))
 TALK = Toolset("talk", (say,))
+
+
+@resource("sample://status", title="Status")
+def status() -> Count:
+    """How many words there are."""
+    return Count(0)
+
+
+@prompt("greet", title="Greet")
+def greet() -> str:
+    """Ask for a greeting."""
+    return "Greet me."
+
+
+MORE = Toolset("more", (), (status,), (greet,))
 
 
 def test_a_typed_function_with_a_docstring_is_a_tool() -> None:
@@ -129,9 +148,14 @@ def test_any_other_name_is_its_authors_error(name: str) -> None:
         tool(name, title="Named")(word_count.function)
 
 
-async def test_a_tool_is_handed_its_collaborators_by_type() -> None:
-    bound = TALK.bind([Count(1), Lobby("lobby")])
-    assert await bound["room.say"].run(message="hi") == "lobby: hi"
+def run(one: Tool, given: Iterable[object]) -> Any:
+    """Return the function of `one`, ready to be called."""
+    return bound(one.name, one.function, one.signature, given)
+
+
+async def test_a_function_is_handed_its_collaborators_by_type() -> None:
+    assert await run(say, iter([Count(1), Lobby("lobby")]))(message="hi") == "lobby: hi"
+    assert run(word_count, [])(text="a b") == Count(2)
 
 
 @pytest.mark.parametrize(
@@ -143,34 +167,65 @@ def test_a_collaborator_that_is_missing_or_ambiguous_is_an_error(
     given: list[object], count: int
 ) -> None:
     with pytest.raises(ToolsetError, match=f"wants a Room; there are {count} here"):
-        TALK.bind(given)
+        run(say, given)
 
 
-def test_collaborators_may_be_any_iterable() -> None:
-    both = merge([TALK, Toolset("more", (tool("again", title="Again")(say.function),))])
-    assert set(both.bind(iter([Room("a")]))) == {"room.say", "again"}
+def test_a_context_is_left_to_each_call_and_comes_last() -> None:
+    @tool(title="Report")
+    def report(room: Room, context: Context, /, words: int) -> str:
+        """Report how far it is."""
+        context.progress(words)
+        return room.name
+
+    assert report.wants_context
+    assert not say.wants_context
+    told: list[float] = []
+    context = Context(lambda done, total, message: told.append(done), lambda level, data: None)
+    assert run(report, [Room("a")])(context, words=3) == "a"
+    assert told == [3]
 
 
-def test_a_module_gives_its_tools_in_the_order_they_are_written() -> None:
-    module = ModuleType("tools")
-    vars(module).update(b=say, other="text", a=word_count)
-    assert Toolset.of_module("all", module).tools == (say, word_count)
+def test_a_context_anywhere_but_last_is_its_authors_error() -> None:
+    def early(context: Context, room: Room, /) -> str:
+        """Take them the wrong way round."""
+        return room.name
+
+    with pytest.raises(ToolsetError, match="early: the Context comes last"):
+        tool(title="Wrong")(early)
+
+
+def test_modules_give_what_they_have_in_the_order_it_is_written() -> None:
+    first, second = ModuleType("first"), ModuleType("second")
+    vars(first).update(b=say, other="text", status=status, a=word_count)
+    vars(second).update(greet=greet)
+    found = Toolset.of_modules("all", first, second)
+    assert found == Toolset("all", (say, word_count), (status,), (greet,))
 
 
 def test_a_read_only_set_withholds_what_changes_anything() -> None:
-    assert merge([TALK, WORDS]).that_only_read().tools == (word_count,)
+    rest = merge([TALK, WORDS, MORE]).that_only_read()
+    assert (rest.tools, rest.resources, rest.prompts) == ((word_count,), (status,), (greet,))
 
 
 def test_sets_are_merged_in_order() -> None:
-    both = merge([TALK, WORDS])
-    assert both.tools == (say, word_count)
-    assert both.name == "talk+words"
+    assert merge([TALK, WORDS, MORE]) == Toolset(
+        "talk+words+more", (say, word_count), (status,), (greet,)
+    )
     assert merge([]).tools == ()
 
 
-def test_two_tools_of_one_name_clash() -> None:
-    with pytest.raises(ToolsetError, match="words and more both have a tool word_count"):
-        merge([WORDS, Toolset("more", (word_count,))])
+@pytest.mark.parametrize(
+    ("other", "clash"),
+    [
+        (Toolset("new", (word_count,)), "words and new both have a tool word_count"),
+        (Toolset("new", (), (status,)), "more and new both have a resource sample://status"),
+        (Toolset("new", (), (), (greet,)), "more and new both have a prompt greet"),
+    ],
+    ids=["tool", "resource", "prompt"],
+)
+def test_two_things_of_one_kind_and_name_clash(other: Toolset, clash: str) -> None:
+    with pytest.raises(ToolsetError, match=clash):
+        merge([WORDS, MORE, other])
 
 
 def test_a_failure_carries_its_condition_and_a_hint() -> None:

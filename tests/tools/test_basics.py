@@ -9,6 +9,7 @@ from bridge.config import Configuration, load
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import basics
+from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
 from bridge.xmpp.faults import Fault
@@ -90,7 +91,7 @@ async def _refused(played: Played, message: str = "hello") -> ToolError:
 
 
 def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
-    tools = Toolset.of_module("basics", basics).tools
+    tools = Toolset.of_modules("basics", basics).tools
     assert [(one.name, one.read_only, one.open_world) for one in tools] == [
         ("echo", True, False),
         ("xmppStatus", True, False),
@@ -132,7 +133,7 @@ def test_a_status_in_the_room(configuration: Configuration) -> None:
         "problems": [],
         "warnings": list(configuration.warnings),
         "cursor": "epoch-1",
-        "notice": basics.NOTICE,
+        "notice": NOTICE,
     }
     assert len(configuration.warnings) == 1
 

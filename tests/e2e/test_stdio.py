@@ -1,0 +1,421 @@
+import asyncio
+import json
+import os
+import sys
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, Self
+
+import pytest
+
+from bridge.mcp.session import CHANGES_SECONDS
+from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
+from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+LEAVE_SECONDS = 0.05
+"""The contract's limit from a signal to the leave on the wire: Codex allows no more before
+SIGKILL."""
+GONE_SECONDS = 1.5
+"""The contract's limit after the end of input, with nothing in flight."""
+SLACK = 10
+"""The contract's limits are for a machine with something to spare; this one runs other tests,
+so they are asserted with this factor."""
+CLAUDE_CODE_SECONDS = 0.1
+"""Between the SIGINT and the SIGTERM with which Claude Code ends a server."""
+
+PIPE_BYTES = 1024 * 1024
+"""More than a pipe holds by itself (64 KiB on Linux)."""
+UNREAD_REPLIES = 40_000
+"""Their replies are 40 MB: ten times what the bridge keeps for a client that does not read."""
+UNREAD_GROWTH_KIB = 24 * 1024
+"""What it may need for them: 4 MiB kept, one read's worth of replies, what the room said."""
+CHANGES = 6
+"""Changes of the room while nobody reads, each far enough from the last to be told by itself."""
+TALK = UNREAD_REPLIES * 1100 // READ_BYTES
+"""Messages said in the room while nobody reads, one after the other. Between two of them the
+bridge can read that many bytes: in all of them, every request there is."""
+
+BODY = "x" * 1000
+
+OWN_STDOUT = (
+    sys.executable,
+    "-c",
+    "import os, sys; os.dup2(int(sys.argv[1]), 1); os.execv(sys.argv[2], sys.argv[2:])",
+)
+"""Runs a command with another descriptor as its stdout: the program, then descriptor, command."""
+
+
+class Unread:
+    """The reading end of a bridge's stdout, in the hands of a client that may let it be."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
+        """What is there and what comes, to the end."""
+        reader = StreamReader(limit=PIPE_BYTES)
+        file = os.fdopen(os.dup(self._descriptor), "rb")
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), file
+        )
+        try:
+            while line := await reader.readline():
+                yield json.loads(line)
+        finally:
+            transport.close()
+
+
+class Tap:
+    """A relay in front of an XMPP server, which notes when the bridge writes its leave."""
+
+    def __init__(self, server: XmppServer) -> None:
+        self._server = server
+        self._said = b""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.left_at: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        self._listener = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._listener.wait_closed()
+
+    async def _relay(self, bridge_in: StreamReader, bridge_out: StreamWriter) -> None:
+        server_in, server_out = await asyncio.open_connection(
+            self._server.host, self._server.port("plaintext")
+        )
+        ways = [
+            asyncio.create_task(self._copy(bridge_in, server_out, self._listen)),
+            asyncio.create_task(self._copy(server_in, bridge_out, lambda data: None)),
+        ]
+        self._tasks.update(ways)
+
+    async def _copy(
+        self, reader: StreamReader, writer: StreamWriter, listen: Callable[[bytes], None]
+    ) -> None:
+        try:
+            with suppress(ConnectionError):
+                while data := await reader.read(65536):
+                    listen(data)
+                    writer.write(data)
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    def _listen(self, data: bytes) -> None:
+        self._said += data
+        if b'type="unavailable"' in self._said.replace(b"'", b'"') and not self.left_at.done():
+            self.left_at.set_result(monotonic())
+
+
+@contextmanager
+def a_pipe() -> Iterator[tuple[int, int]]:
+    """A pipe for somebody else's stdout: the end to read, the end to write."""
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    try:
+        yield reading, writing
+    finally:
+        os.close(reading)
+
+
+@asynccontextmanager
+async def unread(
+    home: Path, settings: dict[str, str]
+) -> AsyncIterator[tuple[BridgeProcess, Unread]]:
+    """A bridge whose stdout only we can read."""
+    with a_pipe() as (reading, writing):
+        command = (*OWN_STDOUT, str(writing), COMMAND)
+        async with BridgeProcess(home, settings, command=command, keep=(writing,)) as bridge:
+            os.close(writing)
+            yield bridge, Unread(reading)
+
+
+def echo(id_: object) -> dict[str, object]:
+    """A request whose reply is as long as itself."""
+    return {"jsonrpc": "2.0", "id": id_, "method": "echo", "params": {"message": BODY}}
+
+
+async def talk_goes_on(witness: Witness, bridge: BridgeProcess, messages: int) -> None:
+    """Say something so many times, each when the log tells that the last was taken up."""
+    for number in range(messages):
+        witness.say(f"number {number}.")
+        await bridge.stderr_says(f"<Wilma> number {number}.")
+
+
+def most_resident_kib(bridge: BridgeProcess) -> int:
+    """The most memory that the bridge has held so far."""
+    status = Path(f"/proc/{bridge.process.pid}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
+async def test_a_client_that_stops_reading_stalls_neither_the_room_nor_fills_the_memory(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        unread(tmp_path, settings) as (bridge, client),
+    ):
+        await witness.joined("McpDebug")
+        await bridge.stderr_says("joined")
+        before = most_resident_kib(bridge)
+        for number in range(UNREAD_REPLIES):
+            bridge.send(echo(number))
+        await talk_goes_on(witness, bridge, TALK)
+        assert "McpDebug" in witness.occupants
+        assert most_resident_kib(bridge) - before < UNREAD_GROWTH_KIB
+        bridge.send({"jsonrpc": "2.0", "id": "fresh", "method": "xmppStatus"})
+        replies = client.messages()
+        for number in range(UNREAD_REPLIES):
+            assert (await anext(replies))["id"] == number
+        fresh = await anext(replies)
+        assert fresh["id"] == "fresh"
+        assert fresh["result"]["connected"] is True
+        assert fresh["result"]["lastIncoming"]["body"] == f"number {TALK - 1}."
+        await replies.aclose()
+
+
+async def test_changes_that_nobody_reads_of_are_told_once_when_somebody_reads_again(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    room, uri = settings["MUC_ROOM"], "bridge://room/occupants"
+    asked = 2 * MAX_UNSENT_BYTES // len(BODY)
+    async with (
+        Witness(sandbox, sandbox.witness, room, "Wilma") as witness,
+        unread(tmp_path, settings) as (bridge, client),
+    ):
+        await bridge.stderr_says("joined")
+        subscribe = {"jsonrpc": "2.0", "id": "first", "method": "resources/subscribe"}
+        bridge.send(subscribe | {"params": {"uri": uri}})
+        for number in range(asked):
+            bridge.send(echo(number))
+        await talk_goes_on(witness, bridge, 2 * asked * len(BODY) // READ_BYTES)
+        for number in range(CHANGES):
+            async with Witness(sandbox, sandbox.witness, room, f"Fred {number}"):
+                await bridge.stderr_says(f"Fred {number} is here")
+                await asyncio.sleep(CHANGES_SECONDS)  # a client that reads would be told each
+        bridge.send({"jsonrpc": "2.0", "id": "last", "method": "ping"})
+        replies = client.messages()
+        told, answered = 0, 0
+        while not told or answered < asked + 2:
+            message = await anext(replies)
+            if "method" in message:
+                assert message["params"] == {"uri": uri}
+                told += 1
+            else:
+                answered += 1
+        assert told == 1
+        await replies.aclose()
+
+
+async def test_a_reader_that_is_slow_at_the_end_of_input_gets_everything(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    asked = PIPE_BYTES // len(BODY)
+    async with unread(tmp_path, sandbox.environment()) as (bridge, client):
+        for number in range(asked):
+            bridge.send(echo(number))
+        bridge.close_input()
+        got = [message["id"] async for message in client.messages()]
+        assert got == list(range(asked))
+        assert await bridge.wait() == 0
+
+
+async def test_a_pipe_that_is_full_and_never_read_does_not_hold_up_the_end(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        unread(tmp_path, settings) as (bridge, _),
+    ):
+        await witness.joined("McpDebug")
+        for number in range(PIPE_BYTES // len(BODY)):
+            bridge.send(echo(number))
+        started = monotonic()
+        bridge.close_input()
+        assert await bridge.wait() == 0
+        assert monotonic() - started < GONE_SECONDS * SLACK
+        await witness.left("McpDebug")
+
+
+async def test_a_pipe_that_is_closed_with_replies_in_it_ends_the_bridge(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness:
+        reading, writing = os.pipe()
+        os.set_inheritable(writing, True)
+        command = (*OWN_STDOUT, str(writing), COMMAND)
+        async with BridgeProcess(tmp_path, settings, command=command, keep=(writing,)) as bridge:
+            os.close(writing)
+            await witness.joined("McpDebug")
+            for number in range(PIPE_BYTES // len(BODY)):
+                bridge.send(echo(number))
+            witness.say("has anybody read it?")
+            await bridge.stderr_says("has anybody read it?")
+            os.close(reading)
+            assert await bridge.wait() == 0
+            await witness.left("McpDebug")
+
+
+async def test_without_a_stdout_the_bridge_does_not_begin(tmp_path: Path) -> None:
+    command = ("/bin/sh", "-c", 'exec "$0" "$@" >&-', COMMAND)
+    async with BridgeProcess(tmp_path, command=command) as bridge:
+        assert await bridge.wait() == 1
+    assert bridge.stderr == "xmpp-bridge: stdout is closed, so no answer could be read\n"
+
+
+async def _terminated(bridge: BridgeProcess) -> None:
+    bridge.terminate()
+
+
+async def _interrupted(bridge: BridgeProcess) -> None:
+    bridge.interrupt()
+
+
+async def _ended_by_codex(bridge: BridgeProcess) -> None:
+    bridge.close_input()
+    bridge.terminate()
+
+
+async def _ended_by_claude_code(bridge: BridgeProcess) -> None:
+    bridge.interrupt()
+    await asyncio.sleep(CLAUDE_CODE_SECONDS)
+    with suppress(ProcessLookupError):
+        bridge.terminate()
+
+
+async def _signalled_over_and_over(bridge: BridgeProcess) -> None:
+    for _ in range(20):
+        with suppress(ProcessLookupError):
+            bridge.interrupt()
+            bridge.terminate()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        _terminated,
+        _interrupted,
+        _ended_by_codex,
+        _ended_by_claude_code,
+        _signalled_over_and_over,
+    ],
+)
+async def test_a_signal_puts_the_leave_on_the_wire_at_once(
+    end: Callable[[BridgeProcess], Awaitable[None]], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Tap(sandbox) as tap:
+        settings = sandbox.environment() | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{tap.port}"}
+        async with (
+            Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+            BridgeProcess(tmp_path, settings) as bridge,
+        ):
+            await bridge.joined()
+            await witness.joined("McpDebug")
+            started = monotonic()
+            await end(bridge)
+            took = await tap.left_at - started
+            assert took < LEAVE_SECONDS * SLACK
+            await witness.left("McpDebug")
+            assert await bridge.wait() == 0
+    assert bridge.stderr.count("closed") == 1
+
+
+async def test_a_signal_puts_the_leave_on_the_wire_at_once_with_replies_that_nobody_reads(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Tap(sandbox) as tap:
+        settings = sandbox.environment() | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{tap.port}"}
+        async with (
+            Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+            unread(tmp_path, settings) as (bridge, _),
+        ):
+            await witness.joined("McpDebug")
+            for number in range(UNREAD_REPLIES):
+                bridge.send(echo(number))
+            witness.say("still busy?")
+            await bridge.stderr_says("still busy?")
+            started = monotonic()
+            bridge.terminate()
+            took = await tap.left_at - started
+            assert took < LEAVE_SECONDS * SLACK
+            assert await bridge.wait() == 0
+            assert monotonic() - started < GONE_SECONDS * SLACK
+
+
+async def test_calls_in_flight_at_the_end_of_input_finish_before_the_room_is_left(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    async with (
+        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.joined()
+        answers = {}
+        for number in range(20):
+            answers[number] = bridge.expect(number)
+            call = {"jsonrpc": "2.0", "id": number, "method": "xmppSend"}
+            bridge.send(call | {"params": {"message": f"last word {number}"}})
+        bridge.close_input()
+        assert await bridge.wait() == 0
+        for number, answer in answers.items():
+            assert (await bridge.answer(answer))["result"]["sent"] is True
+            await witness.heard(f"last word {number}")
+        await witness.left("McpDebug")
+
+
+async def test_a_whole_conversation_in_content_length_framing(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+
+    def framed(message: dict[str, object]) -> bytes:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        return b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        # An older server's manners: no revision in `initialize`, which such clients leave out.
+        bridge.send_raw(framed({"id": 0, "method": "initialize", "params": {}}))
+        assert (await bridge.frame())["result"]["protocolVersion"] == "2024-11-05"
+        bridge.send_raw(framed({"method": "notifications/initialized"}))
+        bridge.send_raw(framed({"id": 1, "method": "tools/list"}))
+        tools = (await bridge.frame())["result"]["tools"]
+        assert [tool["name"] for tool in tools] == ["echo", "xmppStatus", "xmppSend"]
+        call = {"name": "xmppSend", "arguments": {"message": "grüße\r\n\r\nContent-Length: 5"}}
+        bridge.send_raw(framed({"id": 2, "method": "tools/call", "params": call}))
+        assert (await bridge.frame())["result"]["isError"] is False
+        uri = {"uri": "bridge://room/messages"}
+        bridge.send_raw(framed({"id": 3, "method": "resources/subscribe", "params": uri}))
+        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 3, "result": {}}
+        witness.say("does it come in headers too?")
+        updated = await bridge.frame()
+        assert (updated["method"], updated["params"]) == ("notifications/resources/updated", uri)
+        for byte in framed({"id": 4, "method": "ping"}):
+            bridge.send_raw(bytes([byte]))
+        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 4, "result": {}}
+        assert bridge.framed == 6
+        bridge.send({"jsonrpc": "2.0", "id": 5, "method": "ping"})
+        assert await bridge.frame() == {"jsonrpc": "2.0", "id": 5, "result": {}}
+        assert bridge.framed == 6

@@ -1,0 +1,249 @@
+"""Runs the official judges from npm and holds what they find against the tables in README.md.
+
+Those tables are the list of what is known: a cell that differs from what is found, either way,
+is a failure. `tests/interop/run` starts this.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TypeAlias
+
+HERE = Path(__file__).resolve().parent
+BRIDGE = (str(Path(sys.executable).parent / "xmpp-bridge"), "--sandbox")
+EVERYTHING = (sys.executable, str(HERE / "everything.py"))
+
+NODE = "node@24.21.0"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+RELEASED = "@modelcontextprotocol/conformance@0.1.16"
+COMING = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+
+ERAS = ("legacy", "auto", "modern")
+REQUESTS: Mapping[str, tuple[str, ...]] = {
+    "tools/list --strict": ("--method", "tools/list", "--strict"),
+    "tools/call": ("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=hi"),
+    "tools/call --load": (
+        *("--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=hi"),
+        *("--load", "--load-requests", "2000", "--load-concurrency", "20"),
+    ),
+    "resources/list": ("--method", "resources/list"),
+    "resources/templates/list": ("--method", "resources/templates/list"),
+    "resources/read": ("--method", "resources/read", "--uri", "bridge://status"),
+    "prompts/list": ("--method", "prompts/list"),
+    "prompts/get": ("--method", "prompts/get", "--prompt-name", "diagnose-room"),
+    "logging/setLevel": ("--method", "logging/setLevel", "--log-level", "info"),
+}
+"""What the inspector is asked to do, by the name of its row."""
+
+SUITES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "0.1.16": (RELEASED, ("--suite", "all")),
+    "2025-11-25": (COMING, ("--requirements", "2025-11-25")),
+    "2026-07-28": (COMING, ("--requirements", "2026-07-28")),
+}
+"""The runs of the conformance suite, by the name of their column."""
+
+JUDGE_SECONDS = 150.0
+"""For one run of one judge; the longest takes 17 s on idle cores."""
+INSTALL_SECONDS = 180.0
+OUT_OF_REACH = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH"
+)
+"""npm's words for a registry that is not there."""
+
+_SUMMARY = re.compile(r"^[✓✗] ([\w-]+): (\d+) passed, (\d+) failed", re.MULTILINE)
+_ROW = re.compile(r"^\| `([^`]+)` \|(.*)\|$", re.MULTILINE)
+
+Table: TypeAlias = dict[str, dict[str, str]]
+"""Row, column, cell."""
+
+
+class JudgeError(Exception):
+    """A judge could not be installed or did not say what it found."""
+
+
+class UnreachableError(JudgeError):
+    """The registry cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The programs, installed."""
+
+    node: Path
+    packages: Mapping[str, Path]
+    """Where each package lies, by name and version."""
+
+    def command(self, package: str, program: str) -> tuple[str, ...]:
+        """Return the words that start a program of a package."""
+        return str(self.node), str(self.packages[package] / "node_modules" / ".bin" / program)
+
+
+def installed(package: str, cache: Path) -> Path:
+    """Return the folder where npm put `package`; fetched once, and then kept."""
+    folder = cache / re.sub(r"[^\w.-]+", "_", package)
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as made:
+        words = ["npm", "install", "--prefix", made, "--no-audit", "--no-fund"]
+        # Only the package of Node itself is a script that fetches the binary.
+        words += ["--fetch-retries", "1", *([] if package == NODE else ["--ignore-scripts"])]
+        done = _run([*words, package], INSTALL_SECONDS)
+        if done.returncode:
+            kind = UnreachableError if OUT_OF_REACH.search(done.stderr) else JudgeError
+            raise kind(f"npm install {package}: {done.stderr.strip()}")
+        if not folder.is_dir():
+            Path(made).rename(folder)
+            Path(made).mkdir()
+    return folder
+
+
+def install(cache: Path) -> Judges:
+    """Install all of them."""
+    packages = {one: installed(one, cache) for one in (NODE, INSPECTOR, RELEASED, COMING)}
+    return Judges(packages[NODE] / "node_modules" / ".bin" / "node", packages)
+
+
+def inspect(judges: Judges, home: Path) -> Table:
+    """Ask the bridge everything in every era through the inspector."""
+    found: Table = {row: {} for row in REQUESTS}
+    command = (*judges.command(INSPECTOR, "mcp-inspector"), "--cli", "--format", "json")
+    for era in ERAS:
+        for row, request in REQUESTS.items():
+            words = [*command, "--protocol-era", era, *request, "--", *BRIDGE]
+            done = _run(words, JUDGE_SECONDS, home)
+            clean = '"errors":0' in done.stdout if "--load" in request else True
+            found[row][era] = "ok" if done.returncode == 0 and clean else f"exit {done.returncode}"
+            if found[row][era] != "ok":
+                _say(f"   {era} {row}: {done.stderr.strip()[-500:]}")
+    return found
+
+
+def conform(judges: Judges, home: Path) -> Table:
+    """Run every suite against the server of test tools."""
+    found: Table = {}
+    for column, (package, which) in SUITES.items():
+        with relayed(EVERYTHING) as url:
+            command = judges.command(package, "conformance")
+            words = [*command, "server", "--url", url, *which, "--output-dir", str(home / column)]
+            done = _run(words, JUDGE_SECONDS, home)
+        summary = _SUMMARY.findall(done.stdout)
+        if not summary:
+            raise JudgeError(f"{package} has no summary: {done.stdout[-500:]}{done.stderr[-500:]}")
+        for row, passed, failed in summary:
+            total = int(passed) + int(failed)
+            verdict = f"{passed} of {total}" if int(failed) else "ok" if total else "no check"
+            found.setdefault(row, {})[column] = verdict
+    return found
+
+
+@contextmanager
+def relayed(command: Sequence[str]) -> Iterator[str]:
+    """The address at which HTTP reaches a server on stdio."""
+    words = [sys.executable, str(HERE / "relay.py"), *command]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as relay:
+        assert relay.stdout is not None
+        try:
+            yield relay.stdout.readline().strip()
+        finally:
+            relay.terminate()
+
+
+def known() -> Table:
+    """Read the tables of README.md."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    table: Table = {}
+    for row, rest in _ROW.findall(text):
+        columns = ERAS if row in REQUESTS else tuple(SUITES)
+        cells = [cell.strip() for cell in rest.split("|")]
+        told = dict(zip(columns, cells, strict=False))
+        table[row] = {column: cell for column, cell in told.items() if cell}
+    return table
+
+
+def differences(found: Table, told: Table) -> list[str]:
+    """Say where the tables differ, cell by cell."""
+    differing = []
+    for row in dict.fromkeys((*found, *told)):
+        here, there = found.get(row, {}), told.get(row, {})
+        for column in dict.fromkeys((*here, *there)):
+            was, is_ = there.get(column, "nothing"), here.get(column, "nothing")
+            if was != is_:
+                differing.append(f"{row}, {column}: README.md says {was}; found {is_}")
+    return differing
+
+
+def shown(table: Table, columns: Sequence[str]) -> str:
+    """Return the table in columns."""
+    wide = max(len(row) for row in table) + 2
+    head = " " * wide + "".join(f"{column:<14}" for column in columns)
+    body = [
+        f"{row:<{wide}}" + "".join(f"{cells.get(column, ''):<14}" for column in columns)
+        for row, cells in table.items()
+    ]
+    return "\n".join(line.rstrip() for line in (head, *body))
+
+
+def main() -> int:
+    """Run all judges and return the exit code."""
+    started = monotonic()
+    strict = os.environ.get("CI") == "true"
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        _say("interop: skipped, since node and npm are not both installed")
+        return int(strict)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        judges = install(cache / "xmpp-debug-bridge-interop")
+    except UnreachableError as error:
+        _say(f"interop: skipped, since the npm registry cannot be reached ({error})")
+        return int(strict)
+    except JudgeError as error:
+        _say(f"interop: {error}")
+        return 1
+    with tempfile.TemporaryDirectory() as home:
+        asked = inspect(judges, Path(home))
+        suites = conform(judges, Path(home))
+    _say(f"\n{INSPECTOR}, by protocol era\n{shown(asked, ERAS)}")
+    _say(f"\n{RELEASED} and {COMING}, by requirements\n{shown(suites, tuple(SUITES))}")
+    differing = differences(asked | suites, known())
+    for difference in differing:
+        _say(f"interop: {difference}")
+    verdict = "not as README.md says" if differing else "as README.md says"
+    _say(f"\ninterop: {verdict}, after {monotonic() - started:.0f} s")
+    return int(bool(differing))
+
+
+def _run(
+    words: Sequence[str], seconds: float, home: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program; with `home`, nothing it keeps for next time reaches the person's own."""
+    environ = dict(os.environ) if home is None else {**os.environ, "HOME": str(home)}
+    try:
+        return subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=environ,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise JudgeError(f"{words[0]} was still running after {seconds:g} s") from error
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

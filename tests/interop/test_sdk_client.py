@@ -1,0 +1,351 @@
+"""The official SDK's client against the real command, in each of its three modes."""
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+
+from tests.e2e.bridge_process import COMMAND
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
+"""How the client may connect, and the revision that comes of it."""
+EVERYTHING = str(Path(__file__).parent / "everything.py")
+TOOLS = ["echo", "xmppStatus", "xmppSend"]
+RESOURCES = ["bridge://status", "bridge://room/occupants", "bridge://room/messages"]
+MESSAGES = "bridge://room/messages"
+PATIENCE_SECONDS = 20.0
+"""Limit for what the SDK itself would wait for without end."""
+INVALID_PARAMS = -32602
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    """Each way to connect."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def silent_server() -> Iterator[dict[str, str]]:
+    """Settings that reach a server which takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield {
+            "XMPP_SERVICE": f"xmpp://127.0.0.1:{listener.getsockname()[1]}",
+            "XMPP_DOMAIN": "localhost",
+            "XMPP_USERNAME": "bot",
+            "XMPP_PASSWORD": "bot-passes-4711",
+            "MUC_ROOM": "room@conference.localhost",
+        }
+
+
+@asynccontextmanager
+async def connected(
+    home: Path,
+    mode: str,
+    settings: Mapping[str, str] | None = None,
+    command: Sequence[str] | None = None,
+    **callbacks: Any,
+) -> AsyncIterator[Client]:
+    """A client of a bridge of its own, which sees these settings and none of ours."""
+    nothing = home / "nothing.env"
+    nothing.touch()
+    words = list(command or (COMMAND, "--env-file", str(nothing)))
+    server = StdioServerParameters(
+        command=words[0], args=words[1:], env={"HOME": str(home), **(settings or {})}, cwd=home
+    )
+    # A file of its own: pytest's stand-in for stderr has no descriptor to hand on.
+    with (home / "stderr").open("w", encoding="utf-8") as stderr:
+        async with (
+            asyncio.timeout(PATIENCE_SECONDS),
+            Client(stdio_client(server, stderr), mode=mode, **callbacks) as client,
+        ):
+            yield client
+
+
+def everything(home: Path, mode: str, **callbacks: Any) -> Any:
+    """A client of the server of test tools."""
+    return connected(home, mode, command=(sys.executable, EVERYTHING), **callbacks)
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The one text of a result."""
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def joined(client: Client) -> dict[str, Any]:
+    """The status once the bridge is in the room: the first message waits for the join."""
+    sent = await client.call_tool("xmppSend", {"message": "I am in"})
+    assert not sent.is_error, text_of(sent)
+    status: dict[str, Any] | None = (await client.call_tool("xmppStatus")).structured_content
+    assert status is not None
+    assert status["connected"] is True
+    return status
+
+
+async def test_the_client_learns_who_we_are_and_what_we_offer(mode: str, tmp_path: Path) -> None:
+    async with connected(tmp_path, mode) as client:
+        assert client.protocol_version == MODES[mode]
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS
+        for tool in tools:
+            assert tool.title
+            assert tool.description
+            assert tool.annotations
+            assert tool.annotations.read_only_hint is (tool.name != "xmppSend")
+            assert (tool.output_schema is None) is (tool.name == "echo")
+        if mode != "2026-07-28":  # pinned to a version, it asks for nothing before the first call
+            assert client.server_info is not None
+            assert client.server_info.name == "xmpp-debug-bridge"
+            assert client.instructions is not None
+            assert "xmppStatus first" in client.instructions
+            assert client.server_capabilities.tools is not None
+            assert client.server_capabilities.resources is not None
+            assert client.server_capabilities.resources.subscribe is True
+            assert client.server_capabilities.prompts is not None
+            assert client.server_capabilities.completions is not None
+
+
+@pytest.mark.parametrize("server", ["sandbox", "prosody"])
+async def test_a_message_sent_with_the_client_is_heard_in_the_room(
+    mode: str, server: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    xmpp: XmppServer = request.getfixturevalue(server)
+    settings = xmpp.environment()
+    async with (
+        Witness(xmpp, xmpp.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        connected(tmp_path, mode, settings) as client,
+    ):
+        echoed = await client.call_tool("echo", {"message": "hello"})
+        assert text_of(echoed) == "Echo: hello"
+        assert echoed.structured_content is None
+        # The client itself checks structured content against the schema it was told.
+        await client.list_tools()
+        sent = await client.call_tool("xmppSend", {"message": "hello from the client"})
+        assert sent.structured_content is not None
+        assert sent.structured_content["sent"] is True
+        assert json.loads(text_of(sent)) == sent.structured_content
+        assert (await witness.heard("hello from the client")).nick == "McpDebug"
+        status = (await client.call_tool("xmppStatus")).structured_content
+        assert status is not None
+        assert (status["connected"], status["room"]) == (True, settings["MUC_ROOM"])
+
+
+async def test_a_tool_that_fails_is_a_result_that_says_why(mode: str, tmp_path: Path) -> None:
+    async with connected(tmp_path, mode) as client:
+        failed = await client.call_tool("xmppSend", {"message": "hello"})
+        assert failed.is_error is True
+        assert failed.structured_content is None
+        assert "Condition: unconfigured" in text_of(failed)
+
+
+async def test_arguments_that_do_not_fit_are_a_result_that_says_why(
+    mode: str, tmp_path: Path
+) -> None:
+    async with connected(tmp_path, mode) as client:
+        refused = await client.call_tool("xmppSend", {"message": 5, "volume": 11})
+        assert refused.is_error is True
+        assert "message is a number; a string is wanted" in text_of(refused)
+        assert "'volume' is not an argument" in text_of(refused)
+
+
+async def test_an_unknown_tool_is_an_error_that_names_the_known(mode: str, tmp_path: Path) -> None:
+    async with connected(tmp_path, mode) as client:
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("shout", {})
+        assert raised.value.code == INVALID_PARAMS
+        assert "echo, xmppStatus, xmppSend" in str(raised.value.data)
+
+
+async def test_a_call_that_the_client_gives_up_is_given_up_here(
+    mode: str, silent_server: dict[str, str], tmp_path: Path
+) -> None:
+    settings = silent_server | {"LOG_LEVEL": "DEBUG"}
+    async with connected(tmp_path, mode, settings) as client:
+        arguments = {"message": "hello", "timeoutSeconds": 50}
+        call = asyncio.create_task(client.call_tool("xmppSend", arguments))
+        # Answered after the call above was taken up: requests are read in order.
+        await asyncio.sleep(0)
+        await client.call_tool("echo", {"message": "still here?"})
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert text_of(await client.call_tool("echo", {"message": "yes"})) == "Echo: yes"
+    said = (tmp_path / "stderr").read_text(encoding="utf-8")
+    assert "cancelled after" in said
+
+
+async def test_progress_reaches_the_callback_and_grows(mode: str, tmp_path: Path) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total, message))
+
+    async with everything(tmp_path, mode) as client:
+        result = await client.call_tool("test_tool_with_progress", {}, progress_callback=note)
+        assert text_of(result) == "Done."
+    assert seen == [(0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100")]
+
+
+async def test_log_messages_reach_a_client_of_2026_that_asks_with_each_request(
+    tmp_path: Path,
+) -> None:
+    seen: list[object] = []
+
+    async def note(params: types.LoggingMessageNotificationParams) -> None:
+        seen.append(params.data)
+
+    async with everything(tmp_path, "auto", logging_callback=note, log_level="info") as client:
+        await client.call_tool("test_tool_with_logging", {})
+    assert seen == ["Tool execution started", "Tool processing data", "Tool execution completed"]
+
+
+async def test_no_log_message_reaches_a_client_of_2026_that_does_not_ask(tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    async def note(params: types.LoggingMessageNotificationParams) -> None:
+        seen.append(params.data)
+
+    async with everything(tmp_path, "auto", logging_callback=note) as client:
+        await client.call_tool("test_tool_with_logging", {})
+    assert seen == []
+
+
+async def test_log_messages_reach_a_legacy_client_from_the_level_it_set(tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    async def note(params: types.LoggingMessageNotificationParams) -> None:
+        seen.append(params.data)
+
+    async with everything(tmp_path, "legacy", logging_callback=note) as client:
+        with pytest.warns(MCPDeprecationWarning, match="logging"):
+            await client.set_logging_level("warning")
+        await client.call_tool("test_tool_with_logging", {})
+        await client.call_tool("test_logging_tool", {})
+    assert seen == ["Only for whoever wants it"]
+
+
+async def test_resources_are_listed_and_read(
+    mode: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with connected(tmp_path, mode, sandbox.environment()) as client:
+        listed = (await client.list_resources()).resources
+        assert [str(one.uri) for one in listed] == RESOURCES
+        assert (await client.list_resource_templates()).resource_templates == []
+        await joined(client)
+        for uri in RESOURCES:
+            (content,) = (await client.read_resource(uri)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert content.mime_type == "application/json"
+            assert json.loads(content.text)["notice"]
+        (content,) = (await client.read_resource(MESSAGES)).contents
+        assert isinstance(content, types.TextResourceContents)
+        assert json.loads(content.text)["entries"][-1]["body"] == "I am in"
+
+
+async def test_an_unknown_resource_is_refused_with_the_code_of_its_revision(
+    mode: str, tmp_path: Path
+) -> None:
+    async with connected(tmp_path, mode) as client:
+        with pytest.raises(MCPError, match="Resource not found") as raised:
+            await client.read_resource("bridge://nowhere")
+        assert raised.value.code == (-32002 if mode == "legacy" else INVALID_PARAMS)
+        assert raised.value.data["uri"] == "bridge://nowhere"
+
+
+@pytest.mark.parametrize("pinned", ["auto", "2026-07-28"])
+async def test_a_listening_client_hears_that_somebody_spoke(
+    pinned: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        connected(tmp_path, pinned, settings) as client,
+    ):
+        await joined(client)
+        async with client.listen(
+            tools_list_changed=True, resource_subscriptions=[MESSAGES, "bridge://nowhere"]
+        ) as subscription:
+            assert subscription.honored.resource_subscriptions == [MESSAGES]
+            assert not subscription.honored.tools_list_changed
+            witness.say("is anybody listening?")
+            assert await anext(subscription) == ResourceUpdated(MESSAGES)
+            (content,) = (await client.read_resource(MESSAGES)).contents
+            assert isinstance(content, types.TextResourceContents)
+            assert json.loads(content.text)["entries"][-1]["body"] == "is anybody listening?"
+
+
+async def test_a_subscribed_legacy_client_hears_that_somebody_spoke_until_it_unsubscribes(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    async def note(message: IncomingMessage) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            told.put_nowait(str(message.params.uri))
+
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma") as witness,
+        connected(tmp_path, "legacy", settings, message_handler=note) as client,
+    ):
+        await joined(client)
+        with pytest.warns(MCPDeprecationWarning, match="resources/subscribe"):
+            await client.subscribe_resource(MESSAGES)
+        witness.say("is anybody listening?")
+        assert await told.get() == MESSAGES
+        with pytest.warns(MCPDeprecationWarning, match="resources/unsubscribe"):
+            await client.unsubscribe_resource(MESSAGES)
+        witness.say("still?")
+        sent = await client.call_tool("xmppSend", {"message": "no"})
+        assert not sent.is_error
+    assert told.empty()
+
+
+async def test_a_prompt_is_listed_completed_and_filled_in(
+    mode: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with (
+        Witness(sandbox, sandbox.witness, settings["MUC_ROOM"], "Wilma"),
+        connected(tmp_path, mode, settings) as client,
+    ):
+        prompts = (await client.list_prompts()).prompts
+        assert [prompt.name for prompt in prompts] == ["diagnose-room", "summarise-room"]
+        await joined(client)
+        reference = types.PromptReference(type="ref/prompt", name="diagnose-room")
+        completed = await client.complete(reference, {"name": "nickname", "value": "wil"})
+        assert completed.completion.values == ["Wilma"]
+        got = await client.get_prompt(
+            "diagnose-room", {"problem": "it is silent", "nickname": "Wilma"}
+        )
+        (message,) = got.messages
+        assert message.role == "user"
+        assert isinstance(message.content, types.TextContent)
+        assert "it is silent" in message.content.text
+        assert "'Wilma'" in message.content.text
+
+
+async def test_an_unknown_prompt_and_an_unknown_argument_are_refused(
+    mode: str, tmp_path: Path
+) -> None:
+    async with connected(tmp_path, mode) as client:
+        for name, arguments in (("nonsense", {}), ("diagnose-room", {"volume": "11"})):
+            with pytest.raises(MCPError) as raised:
+                await client.get_prompt(name, arguments)
+            assert raised.value.code == INVALID_PARAMS

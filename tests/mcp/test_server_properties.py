@@ -1,0 +1,186 @@
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.mcp import jsonrpc
+from bridge.mcp.calls import Call, Cancel, Reply, Succeeded, Tell
+from tests.mcp.conversation import (
+    HANDSHAKE,
+    STATELESS_RESULTS,
+    Conversation,
+    listen,
+    wire,
+)
+from tests.mcp.sample_tools import (
+    TOOLS,
+    notification,
+    request,
+    stateless,
+    tool_call,
+)
+
+ids = st.sampled_from(["1", "2", 1, 2, 0, "", -1])
+names = st.sampled_from([*(one.name for one in TOOLS.tools), "nope"])
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just(1.5), ids)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+arguments = st.fixed_dictionaries(
+    {}, optional={"text": values, "message": values, "name": values, "atMost": values}
+)
+sensible = st.one_of(
+    st.builds(lambda id_, name, given: tool_call(id_, name, **given), ids, names, arguments),
+    st.builds(lambda id_, name, given: request(id_, name, **given), ids, names, arguments),
+    st.builds(lambda name, given: notification(name, **given), names, arguments),
+    st.builds(lambda id_: notification("notifications/cancelled", requestId=id_), ids),
+    st.builds(
+        lambda id_, revision: request(id_, "initialize", protocolVersion=revision),
+        ids,
+        st.sampled_from(HANDSHAKE),
+    ),
+    st.builds(
+        lambda id_, method, make, given: make(id_, method, **given),
+        ids,
+        st.sampled_from(
+            [
+                *STATELESS_RESULTS,
+                "ping",
+                "resources/subscribe",
+                "logging/setLevel",
+                "resources/unsubscribe",
+            ]
+        ),
+        st.sampled_from([request, stateless]),
+        st.one_of(st.sampled_from(list(STATELESS_RESULTS.values())), arguments),
+    ),
+    st.builds(listen, ids, st.sampled_from(["sample://words", "sample://nope"])),
+    st.builds(
+        lambda id_, name, given: stateless(id_, "tools/call", name=name, arguments=given),
+        ids,
+        names,
+        arguments,
+    ),
+)
+strange = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", 2]),
+        "id": scalars,
+        "method": st.one_of(
+            st.sampled_from(["tools/call", "tools/list", "initialize", "ping"]), names, scalars
+        ),
+        "params": st.one_of(
+            values, st.fixed_dictionaries({}, optional={"name": names, "arguments": arguments})
+        ),
+        "result": values,
+        "error": values,
+    },
+)
+singles = st.one_of(sensible, strange, values)
+conversations = st.lists(st.one_of(singles, st.lists(singles, max_size=4)), max_size=8)
+
+
+def asked(value: object) -> Counter[tuple[type, object]]:
+    """Return how often each usable id occurs in `value`, told apart by type."""
+    found: Counter[tuple[type, object]] = Counter()
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, dict) and type(one.get("id")) in (str, int):
+            found[type(one["id"]), one["id"]] += 1
+    return found
+
+
+class Ledger:
+    """How many replies are owed to each id."""
+
+    def __init__(self) -> None:
+        self.owed: Counter[tuple[type, object]] = Counter()
+
+    def answered(self, reply: Reply | None) -> None:
+        if reply is None:
+            return
+        responses = reply.response if isinstance(reply.response, tuple) else (reply.response,)
+        assert responses
+        jsonrpc.encode(reply.response)
+        for one in responses:
+            if one.id is not None:
+                self.owed[type(one.id), one.id] -= 1
+                assert self.owed[type(one.id), one.id] >= 0
+
+    def cancelled(self, cancel: Cancel) -> None:
+        self.owed[type(cancel.call.id), cancel.call.id] -= 1
+        self.answered(cancel.reply)
+
+
+@given(st.sampled_from([None, "2025-03-26"]), conversations, st.data())
+@settings(max_examples=150)
+def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_asked(
+    revision: str | None, conversation: list[object], data: st.DataObject
+) -> None:
+    server, ledger = Conversation(revision).server, Ledger()
+    running: list[Call] = []
+    for value in conversation:
+        ledger.owed += asked(value)
+        for action in server.receive(jsonrpc.decode(json.dumps(value))):
+            match action:
+                case Reply():
+                    ledger.answered(action)
+                case Call():
+                    running.append(action)
+                case Cancel(call=call):
+                    running.remove(call)
+                    ledger.cancelled(action)
+                case Tell(notification=one):
+                    jsonrpc.encode(one)
+        for call in data.draw(st.permutations(running))[:2] if running else ():
+            running.remove(call)
+            ledger.answered(server.complete(call, Succeeded("done")))
+    for call in running:
+        ledger.answered(server.complete(call, Succeeded("done")))
+    for closing in server.close():
+        ledger.answered(closing)
+    assert server._running == {}  # noqa: SLF001 - a leak shows nowhere else
+    assert server._progress == {}  # noqa: SLF001
+    assert server._batches._open == {}  # noqa: SLF001
+
+
+askable = st.one_of(
+    st.builds(lambda name, given: (name, request, given), names, arguments),
+    st.builds(
+        lambda name, make, given: ("tools/call", make, {"name": name, "arguments": given}),
+        names,
+        st.sampled_from([request, stateless]),
+        arguments,
+    ),
+    st.builds(
+        lambda method, make, given: (method, make, given),
+        st.sampled_from([*STATELESS_RESULTS, "subscriptions/listen", "initialize", "nope"]),
+        st.sampled_from([request, stateless]),
+        st.one_of(
+            st.sampled_from([*STATELESS_RESULTS.values(), {"notifications": {}}]),
+            values.map(lambda one: {"uri": one}),
+        ),
+    ),
+)
+
+
+@given(st.lists(askable, max_size=12), st.randoms(use_true_random=False))
+def test_every_request_with_an_id_is_answered_exactly_once(
+    asked: list[Any], random: Random
+) -> None:
+    talk = Conversation()
+    answered = []
+    for number, (method, make, params) in enumerate(asked):
+        if reply := talk.send(make(number, method, **params)):
+            answered.append(reply["id"])
+    random.shuffle(talk.calls)
+    answered += [talk.finish(call)["id"] for call in talk.calls]
+    answered += [wire(one)["id"] for one in talk.server.close()]
+    assert sorted(answered) == list(range(len(asked)))

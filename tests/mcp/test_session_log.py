@@ -1,0 +1,135 @@
+import json
+import logging
+import re
+
+import pytest
+
+from tests.mcp.client import Client, logged
+from tests.mcp.sample_tools import (
+    envelope,
+    notification,
+    request,
+    stateless,
+    tool_call,
+)
+
+
+def of_the_wire(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith(("<-", "->", "--"))]
+
+
+async def test_each_request_reply_and_cancellation_is_one_line_at_debug() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(request("a", "wait", name="x"))
+        await client.read()
+        client.send(tool_call(2, "say", message="hi"), stateless(3, "ping"))
+        await client.replies(2)
+        client.clock.now += 0.0125
+        client.send(notification("notifications/cancelled", requestId="a"))
+        client.send_bytes(b"noise\n")
+        await client.end()
+    assert [re.sub(r"\d+ bytes", "N bytes", line) for line in of_the_wire(lines)] == [
+        "<- bare wait id 'a', N bytes: {'name': 'x'}",
+        "<- 2025-11-25 tools/call id 2, N bytes: {'name': 'say', 'arguments': {'message': 'hi'}}",
+        "-> 2025-11-25 tools/call id 2, result, N bytes, 0.0 ms",
+        f"<- 2026-07-28 ping id 3, N bytes: {{'_meta': {envelope()}}}",
+        "-> 2026-07-28 ping id 3, error -32601, N bytes, 0.0 ms",
+        "<- 2025-11-25 notifications/cancelled id None, notification, N bytes: {'requestId': 'a'}",
+        "-- bare wait id 'a', cancelled after 12.5 ms",
+        "<- no message, N bytes: Parse error: Expecting value at character 0",
+        "-> ? ? id None, error -32700, N bytes, 0.0 ms",
+    ]
+
+
+async def test_the_parts_of_a_batch_are_a_line_each_and_so_is_its_reply() -> None:
+    client = Client()
+    client.send(request(0, "initialize", protocolVersion="2025-03-26"))
+    await client.replies(1)
+    with logged(logging.DEBUG) as lines:
+        client.send([tool_call(1, "wait"), request(2, "wait")])
+        await client.read()
+        client.send(*(notification("notifications/cancelled", requestId=one) for one in (1, 2)))
+        client.send([request(3, "ping")])
+        await client.end()
+    wire = [re.sub(r", \d+ bytes", "", line).partition(":")[0] for line in of_the_wire(lines)]
+    assert [line for line in wire if "notifications" not in line] == [
+        "<- batch of 2",
+        "<- 2025-03-26 tools/call id 1",
+        "<- bare wait id 2",
+        "-- 2025-03-26 tools/call id 1, cancelled after 0.0 ms",
+        "-- bare wait id 2, cancelled after 0.0 ms",
+        "<- batch of 1",
+        "<- 2025-03-26 ping id 3",
+        "-> batch of 1, 0.0 ms",
+    ]
+
+
+async def test_above_debug_the_wire_leaves_no_line() -> None:
+    client = Client()
+    with logged(logging.INFO) as lines:
+        client.send(request(1, "say", message="x"), request(2, "nope"), [])
+        await client.end()
+    assert lines == []
+
+
+@pytest.mark.parametrize("method", ["resources/read", "prompts/get"])
+async def test_what_breaks_in_a_resource_or_prompt_is_told_in_the_log_alone(method: str) -> None:
+    client = Client()
+    with logged(logging.INFO) as lines:
+        client.send(request(1, method, uri="sample://broken", name="falter"), request(2, "ping"))
+        first, second = await client.end()
+    assert first["error"]["code"] == -32603
+    assert "secret" not in json.dumps(first)
+    assert second["id"] == 2
+    assert any("RuntimeError: a secret" in line for line in lines)
+
+
+async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> None:
+    client = Client()
+    for level, traced in ((logging.INFO, False), (logging.DEBUG, True)):
+        with logged(level) as lines:
+            client.send(request(1, "break_down"))
+            await client.settled()
+        (line,) = (one for one in lines if "broke" in one)
+        assert "a secret\\u{A}in two lines" in line
+        assert ("Traceback" in line) is traced
+    await client.end()
+
+
+async def test_a_message_of_any_depth_is_answered_at_any_level_of_the_log() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        for count, depth in enumerate([100, *range(900, 1010), 100_000], start=1):
+            client.clock.now += 1
+            client.send_bytes(
+                b'{"jsonrpc":"2.0","id":%d,"method":"nope","params":{"x":%s%s}}\n'
+                % (depth, b"[" * depth, b"]" * depth)
+            )
+            await client.replies(count)
+        replies = await client.end()
+    codes = [one["error"]["code"] for one in replies]
+    assert (codes[0], codes[-1]) == (-32601, -32700)
+    assert set(codes) == {-32601, -32700}
+    assert max(map(len, lines)) < 500
+
+
+async def test_what_the_log_shows_of_a_message_is_escaped_and_cut() -> None:
+    client = Client()
+    forged = "\n[Server] forged\u202e" + "x" * 5000
+    with logged(logging.DEBUG) as lines:
+        client.send(
+            request(forged, "say", message=forged),
+            request(1, forged),
+            notification(forged),
+            {"id": forged, "result": forged},
+            notification("notifications/cancelled", requestId=forged),
+            request(forged, "wait"),
+            notification("notifications/cancelled", requestId=forged),
+        )
+        await client.end()
+    assert len(lines) >= 8
+    for line in lines:
+        assert "\n" not in line
+        assert "\u202e" not in line
+        assert len(line) < 1000

@@ -1,0 +1,144 @@
+import asyncio
+from typing import Any
+
+from bridge.mcp.framing import Framing
+from bridge.mcp.session import (
+    CHANGES_SECONDS,
+)
+from tests.mcp.client import Client
+from tests.mcp.sample_tools import (
+    PREFIX,
+    notification,
+    request,
+    stateless,
+)
+
+UPDATED = "notifications/resources/updated"
+WORDS_ONLY = {"resourceSubscriptions": ["sample://words"]}
+
+
+# Changes
+
+
+def updates(frames: list[Any]) -> list[Any]:
+    return [one["params"] for one in frames if one.get("method") == UPDATED]
+
+
+async def subscribed(client: Client, *uris: str) -> None:
+    client.send(*(request(uri, "resources/subscribe", uri=uri) for uri in uris))
+    await client.replies(len(uris))
+
+
+async def test_a_change_is_told_at_once_and_only_to_whoever_watches() -> None:
+    client = Client()
+    await subscribed(client, "sample://words")
+    client.session.changed("sample://nothing")
+    client.session.changed("sample://words")
+    assert updates(await client.replies(2)) == [{"uri": "sample://words"}]
+    client.send(request(1, "resources/unsubscribe", uri="sample://words"))
+    await client.replies(3)
+    client.session.changed("sample://words")
+    assert len(updates(await client.end())) == 1
+
+
+async def test_a_flood_of_changes_is_one_notification_a_resource_a_period() -> None:
+    client = Client()
+    await subscribed(client, "sample://words", "sample://nothing")
+    loop = asyncio.get_running_loop()
+    start, told = loop.time(), 2
+    for _ in range(3):
+        for _ in range(1000):
+            client.session.changed("sample://words")
+            client.session.changed("sample://nothing")
+        told += 2
+        replies = await client.replies(told)
+    # The first goes at once, each further one a whole period after the one before it.
+    assert loop.time() - start >= 2 * CHANGES_SECONDS
+    assert [one["uri"] for one in updates(replies)] == ["sample://words", "sample://nothing"] * 3
+    assert len(updates(await client.end())) == 6
+
+
+async def test_the_last_change_is_told_even_if_the_session_ends_before_its_turn() -> None:
+    client = Client()
+    client.send(stateless("l", "subscriptions/listen", notifications=WORDS_ONLY))
+    await client.replies(1)
+    client.session.changed("sample://words")
+    await client.replies(2)
+    client.session.changed("sample://words")
+    *_, last, closing = await client.end()
+    assert last["method"] == UPDATED
+    assert closing["id"] == "l"
+
+
+async def test_after_the_end_nothing_is_told_any_more() -> None:
+    client = Client()
+    await subscribed(client, "sample://words")
+    client.send(request(1, "logging/setLevel", level="debug"))
+    assert len(await client.end()) == 2
+    client.session.changed("sample://words")
+    client.session.announce("emergency", "sample", "too late")
+    await client.idle()
+    assert len(client.frames) == 2
+
+
+async def test_listening_is_acknowledged_tagged_and_ended_in_good_order() -> None:
+    client = Client()
+    client.send(stateless("l", "subscriptions/listen", notifications=WORDS_ONLY))
+    await client.replies(1)
+    client.session.changed("sample://words")
+    await client.replies(2)
+    acknowledged, update, closing = await client.end()
+    tag = {f"{PREFIX}subscriptionId": "l"}
+    assert acknowledged["params"] == {"_meta": tag, "notifications": WORDS_ONLY}
+    assert update["params"] == {"_meta": tag, "uri": "sample://words"}
+    assert closing["id"] == "l"
+    assert closing["result"]["_meta"] | tag == closing["result"]["_meta"]
+
+
+async def test_notifications_go_out_in_the_framing_that_was_used_last() -> None:
+    client = Client()
+    await subscribed(client, "sample://words")
+    for count, framing in enumerate((Framing.HEADERS, Framing.LINES), start=1):
+        client.send(notification("notifications/initialized"), framing=framing)
+        await client.read()
+        client.session.changed("sample://words")
+        await client.replies(1 + count)
+        assert client.frames[-1].framing is framing
+    await client.end()
+
+
+async def test_a_log_message_for_all_goes_to_a_client_that_set_a_level_only() -> None:
+    client = Client()
+    client.session.announce("emergency", "sample", "nobody asked")
+    client.send(request(1, "logging/setLevel", level="warning"))
+    await client.replies(1)
+    client.session.announce("notice", "sample", "too little")
+    client.session.announce("warning", "sample", {"enough": True})
+    _, message = await client.end()
+    assert message["method"] == "notifications/message"
+    assert message["params"] == {"level": "warning", "logger": "sample", "data": {"enough": True}}
+
+
+# Progress
+
+
+async def test_progress_is_told_while_the_call_runs_and_never_after_its_reply() -> None:
+    client = Client()
+    meta = {"progressToken": "t"}
+    client.send(request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta))
+    (first,) = await client.replies(1)
+    assert first["params"] == {"progressToken": "t", "progress": 1}
+    client.bench.release.set()
+    _, second, reply = await client.replies(3)
+    assert second["params"]["progress"] == 2
+    assert reply["id"] == 1
+    await client.end()
+
+
+async def test_a_cancelled_call_tells_no_progress_any_more() -> None:
+    client = Client()
+    meta = {"progressToken": "t"}
+    client.send(request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta))
+    await client.replies(1)
+    client.send(notification("notifications/cancelled", requestId=1))
+    assert len(await client.end()) == 1

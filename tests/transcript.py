@@ -1,0 +1,238 @@
+"""Golden conversations: what a client sends, and to the byte's meaning what it must hear.
+
+A transcript is a file of JSON lines. These say what happens:
+
+    {"about": "words for the reader"}
+    {"send": MESSAGE}                a message, framed as `framing` says (`lines` if absent)
+    {"bytes": "\\u00ff{}\\n"}           raw input, each character one byte
+    {"finish": ID}                   the waiting call of this id returns
+    {"changed": URI}                 this resource has changed
+    {"announce": [LEVEL, DATA]}      something is logged that belongs to no call
+    {"end": true}                    the input ends
+
+Each is followed by what comes out because of it, in order:
+
+    {"expect": MESSAGE}              with `framing` where that is not `lines`
+
+It is replayed through framing, JSON-RPC and server, with no I/O. Every reply and notification
+is judged by the official types of the revision that it is in, and every request that was not
+cancelled must have had exactly one reply by the end.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from mcp_types import methods
+from mcp_types.jsonrpc import JSONRPCError
+
+from bridge.mcp import framing, jsonrpc
+from bridge.mcp.calls import Action, Call, Cancel, Crashed, Failed, Outcome, Reply, Succeeded, Tell
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.context import Context
+from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.jsonrpc import Batch, Malformed, Message, Notification, Request, Response, RpcError
+from bridge.mcp.server import Server
+from bridge.mcp.subscriptions import SUBSCRIPTION_ID
+from bridge.mcp.toolset import ToolError, Toolset
+from tests.mcp import sample_tools
+from tests.mcp.sample_tools import IMPLEMENTATION, Count, Workbench
+
+TOOLSET = Toolset(
+    "transcripts",
+    (
+        sample_tools.say,
+        sample_tools.count,
+        sample_tools.fail,
+        sample_tools.break_down,
+        sample_tools.wait,
+        sample_tools.climb,
+        sample_tools.ask_back,
+    ),
+    (sample_tools.words, sample_tools.broken),
+    (sample_tools.greet,),
+)
+
+FRAMINGS = {"lines": Framing.LINES, "headers": Framing.HEADERS}
+
+Line = dict[str, Any]
+
+
+def read(path: Path) -> list[Line]:
+    """Return the lines of a transcript."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def write(path: Path, lines: list[Line]) -> None:
+    """Write a transcript anew."""
+    text = "".join(json.dumps(one) + "\n" for one in lines)
+    path.write_text(text, "utf-8")
+
+
+class Replay:
+    """One connection, on which a transcript is said again."""
+
+    def __init__(self, *, byte_by_byte: bool = False) -> None:
+        self._byte_by_byte = byte_by_byte
+        self._framer = Framer()
+        self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]))
+        self._framing = Framing.LINES
+        self._waiting: dict[object, tuple[Call, Framing]] = {}
+        self._asked: dict[tuple[type, object], tuple[str, str]] = {}
+        self._heard: list[Line] = []
+
+    def lines(self, transcript: list[Line]) -> Iterator[Line]:
+        """Yield the transcript with what really comes out in place of what it expects."""
+        for line in transcript:
+            if "expect" in line:
+                continue
+            yield line
+            self._happen(line)
+            yield from self._heard
+            self._heard = []
+
+    def _happen(self, line: Line) -> None:
+        match line:
+            case {"about": str()}:
+                pass
+            case {"send": message, **rest}:
+                kind = FRAMINGS[rest.get("framing", "lines")]
+                self._feed(framing.encode(Frame(json.dumps(message).encode(), kind)))
+            case {"bytes": str(text)}:
+                self._feed(text.encode("latin-1"))
+            case {"finish": id_}:
+                call, kind = self._waiting.pop(id_)
+                self._complete(call, Succeeded(Count(1, "word")), kind)
+            case {"changed": uri}:
+                for tell in self._server.changed(uri):
+                    self._tell(tell.notification)
+            case {"announce": [level, data]}:
+                if notification := self._server.announce(level, "transcript", data):
+                    self._tell(notification)
+            case {"end": True}:
+                self._take(self._framer.end())
+                for reply in self._server.close():
+                    self._reply(reply, self._framing)
+                assert not self._asked, "some requests have no reply"
+            case _:
+                raise AssertionError(f"no transcript has such a line: {line}")
+
+    def _feed(self, data: bytes) -> None:
+        step = 1 if self._byte_by_byte else len(data)
+        for start in range(0, len(data), step):
+            self._take(self._framer.feed(data[start : start + step]))
+
+    def _take(self, frames: list[Frame | FrameError]) -> None:
+        for frame in frames:
+            self._framing = frame.framing
+            match frame:
+                case Frame(body=body):
+                    message = jsonrpc.decode(body)
+                case FrameError(reason=reason):
+                    message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
+            if not isinstance(message, Batch):
+                self._note(message)
+            elif self._server.revision.batches:
+                for one in message.messages:
+                    self._note(one)
+            for action in self._server.receive(message):
+                self._act(action, frame.framing)
+
+    def _note(self, message: Message) -> None:
+        """Remember that `message` is owed one reply, or that another one no longer is."""
+        match message:
+            case Request(id=id_, method=method):
+                assert (type(id_), id_) not in self._asked
+                self._asked[type(id_), id_] = self._server.dialect(message), method
+            case Malformed(id=id_) if id_ is not None:
+                self._asked[type(id_), id_] = "?", "?"
+            case Notification(method="notifications/cancelled", params={"requestId": id_}):
+                self._asked.pop((type(id_), id_), None)
+
+    def _act(self, action: Action, kind: Framing) -> None:
+        match action:
+            case Reply():
+                self._reply(action, kind)
+            case Tell(notification=notification):
+                self._tell(notification, sample_tools.STATELESS)
+            case Cancel(call=call, reply=reply):
+                _, theirs = self._waiting.pop(call.id)
+                if reply:
+                    self._reply(reply, theirs)
+            case Call() if action.tool.waits:
+                self._waiting[action.id] = action, kind
+            case Call():
+                self._complete(action, self._run(action), kind)
+
+    def _run(self, call: Call) -> Outcome:
+        revision = None if call.envelope is None else call.envelope.revision.date
+
+        def report(done: float, total: float | None, message: str | None) -> None:
+            if notification := self._server.progress(call, done, total, message):
+                self._tell(notification, revision)
+
+        def log(level: str, data: object) -> None:
+            if notification := self._server.log(call, level, call.tool.name, data):
+                self._tell(notification, revision)
+
+        capabilities = {} if call.envelope is None else call.envelope.capabilities
+        given = (Context(report, log, capabilities),) if call.tool.wants_context else ()
+        try:
+            return Succeeded(call.run(*given, **call.arguments))
+        except ToolError as error:
+            return Failed(error)
+        except RuntimeError as error:
+            return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__})")
+
+    def _complete(self, call: Call, outcome: Outcome, kind: Framing) -> None:
+        if reply := self._server.complete(call, outcome):
+            self._reply(reply, kind)
+
+    def _reply(self, reply: Reply, kind: Framing) -> None:
+        responses = reply.response if isinstance(reply.response, tuple) else (reply.response,)
+        for one in responses:
+            self._judge(one)
+        self._hear(jsonrpc.encode(reply.response), kind)
+
+    def _tell(self, notification: Notification, revision: str | None = None) -> None:
+        params = notification.params
+        assert isinstance(params, dict)
+        tagged = SUBSCRIPTION_ID in params.get("_meta", {})
+        date = sample_tools.STATELESS if tagged else revision or self._server.revision.date
+        methods.parse_server_notification(notification.method, date, params)
+        self._hear(jsonrpc.encode(notification), self._framing)
+
+    def _hear(self, body: bytes, kind: Framing) -> None:
+        """Keep what goes out, as a client reads it back from the wire."""
+        (frame,) = Framer().feed(framing.encode(Frame(body, kind)))
+        assert isinstance(frame, Frame)
+        named = {} if frame.framing is Framing.LINES else {"framing": "headers"}
+        self._heard.append({"expect": json.loads(frame.body), **named})
+
+    def _judge(self, response: Response) -> None:
+        owed = None
+        if response.id is not None:
+            owed = self._asked.pop((type(response.id), response.id))
+        if response.error is not None:
+            JSONRPCError.model_validate(json.loads(jsonrpc.encode(response)))
+            return
+        assert owed is not None
+        dialect, method = owed
+        if dialect == "bare":
+            tool = next(one for one in TOOLSET.tools if one.name == method)
+            Draft202012Validator(tool.output_schema or TEXT).validate(response.result)
+        else:
+            assert isinstance(response.result, dict)
+            known = methods.serialize_server_result(method, dialect, response.result)
+            assert known == response.result, "there is more in it than the revision knows"
+
+
+TEXT = {
+    "type": "object",
+    "properties": {"content": {"type": "array", "items": {"required": ["type", "text"]}}},
+    "required": ["content"],
+    "additionalProperties": False,
+}
+"""What a bare call of a tool that returns text results in."""
