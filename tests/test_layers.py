@@ -12,12 +12,13 @@ import bridge
 PACKAGE = Path(bridge.__file__).parent
 
 SPEAKS_XMPP = frozenset(
-    f"bridge.xmpp.{name}" for name in ("connection", "endpoint", "login", "stanzas", "stream")
+    f"bridge.xmpp.{name}"
+    for name in ("archive", "connection", "endpoint", "login", "stanzas", "stream")
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
 
-LOADS_THEM = frozenset({"bridge.xmpp.participant"})
-"""Who may import one of those, and only inside a function."""
+LOADS_THEM = frozenset({"bridge.xmpp.participant", "bridge.xmpp.watch"})
+"""Who may import one of those, and only inside a function, or for its types."""
 
 PURE = frozenset(
     {
@@ -35,6 +36,7 @@ PURE = frozenset(
                 "faults",
                 "journal",
                 "narration",
+                "recall",
                 "room",
                 "saying",
                 "scram",

@@ -14,6 +14,9 @@ JITTER = 0.25
 MINUTE_SECONDS = 60.0
 """After a moderator's kick."""
 
+STEADY_SECONDS = 10.0
+"""A stay in the room that counts as success; a shorter one is one more failure in the row."""
+
 LATER_SECONDS = 15 * 60.0
 """Between two looks at a fault that somebody has to mend elsewhere."""
 
@@ -30,6 +33,9 @@ def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
             return MINUTE_SECONDS
         case Retry.LATER:
             return LATER_SECONDS * (1 + JITTER / 5 * jitter)
-        case Retry.SOON:
+        case Retry.AT_ONCE if attempt == 1:
+            return 0.0
+        case Retry.SOON | Retry.AT_ONCE:
             doubled = FIRST_SECONDS * 2.0 ** min(attempt - 1, 16)
-            return float(min(doubled, MOST_SECONDS) * (1 + JITTER * jitter))
+            shaken = min(doubled, MOST_SECONDS) * (1 + JITTER * jitter)
+            return float(min(max(shaken, FIRST_SECONDS), MOST_SECONDS))

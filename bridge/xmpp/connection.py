@@ -9,19 +9,21 @@ import logging
 import secrets
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
 from bridge.xmpp import faults, login, stanzas
+from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, RESUMABLE, Former, Management
 from bridge.xmpp.scram import ScramError
-from bridge.xmpp.stream import NotWellFormedError, Stream
+from bridge.xmpp.stream import NotWellFormedError, StanzaTooLongError, Stream
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -32,6 +34,9 @@ DEADLINES = {
     Stage.JOIN: 20.0,
 }
 """Seconds for each stage. SASL has longer: a million iterations take one of them."""
+
+STANZAS = frozenset(f"{{{stanzas.CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+"""What stream management counts (XEP-0198, section 4)."""
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -56,6 +61,7 @@ class Connection:
         resource: str,
         publish: Callable[[Event], None],
         on_stage: Callable[[Stage], None],
+        deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings
         self.place = place
@@ -63,35 +69,56 @@ class Connection:
         self._resource = resource
         self._publish = publish
         self._on_stage = on_stage
+        self._deadlines = deadlines
         self._room = stanzas.prepared(settings.room) or settings.room
         self._stage = Stage.RESOLVE
         self._inbox: asyncio.Queue[Element] | None = asyncio.Queue()
         """Where elements go while the stream is negotiated; None afterwards."""
+        self._management: Management | None = None
+        self._jid = ""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
+        self._collected: dict[str, list[Element]] = {}
+        """What archives have sent so far, by the id of the query."""
         self._entered: asyncio.Future[OccupantJoined] | None = None
         self._stream = Stream(settings.domain, self._receive, self._lost)
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
+        self.inside = False
+        """Whether the room has let us in; what puts us out from then on is the end."""
+        self.heard = self.room_heard = asyncio.get_running_loop().time()
+        """When the server, and when the room, last sent anything, on the loop's clock."""
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
-    async def open(self) -> None:
-        """Go from nothing to a bound stream; raises `ConnectionFailedError`."""
+    async def open(self, former: Former | None = None) -> bool:
+        """Go from nothing to a bound stream; raises `ConnectionFailedError`.
+
+        Return whether the `former` session was resumed, in which case we are still in the room.
+        """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings))
         endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT])
+            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT])
         )
         self.place = replace(self.place, service=str(endpoint))
         tls, features = await self._run(Stage.TLS, self._secure(endpoint, sock))
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
-        jid = await self._run(Stage.BIND, self._bind())
-        self._publish(Connected(jid, str(endpoint), tls, mechanism))
+        jid, resumed = await self._run(Stage.BIND, self._bind(former))
+        self._jid = jid
+        self._publish(Connected(jid, str(endpoint), tls, mechanism, resumed))
+        if resumed:
+            self._stage = Stage.STANDING
+            self.inside = True
+        self._open_inbox()
+        return resumed
 
-    async def join(self, nickname: str) -> None:
-        """Enter the room under `nickname`; raises `ConnectionFailedError`, the stream standing."""
-        self._inbox = None
+    async def join(self, nickname: str, since: str | None = None, *, history: bool = True) -> None:
+        """Enter the room under `nickname`; raises `ConnectionFailedError`, the stream standing.
+
+        `since` is the time from which on the room's history is wanted, in UTC; without `history`
+        none is.
+        """
         self.place = replace(self.place, nickname=nickname)
-        me = await self._run(Stage.JOIN, self._enter(nickname))
+        me = await self._run(Stage.JOIN, self._enter(nickname, since, history=history))
         self._stage = Stage.STANDING
         created = 201 in me.codes
         if created:
@@ -114,10 +141,35 @@ class Connection:
         finally:
             del self._requests[id_]
 
-    async def ping(self) -> None:
-        """Ping the server (XEP-0199); an error is an answer too."""
-        with suppress(StanzaRefusedError, ConnectionFailedError):
-            await self.request("get", None, stanzas.ping())
+    async def collect(self, id_: str, to: str, payload: Element) -> tuple[list[Element], Element]:
+        """Send an archive query; return the results that came for it, and its final answer."""
+        self._collected[id_] = []
+        try:
+            answer = await self.request("set", to, payload)
+            return self._collected[id_], answer
+        finally:
+            del self._collected[id_]
+
+    async def features_of(self, target: str) -> frozenset[str]:
+        """Ask an address what it can do (XEP-0030); raises `StanzaRefusedError`."""
+        answer = await self.request("get", target, stanzas.features_query())
+        return stanzas.features_in(answer)
+
+    async def ping(self, target: str | None) -> str | None:
+        """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
+        try:
+            await self.request("get", target, stanzas.ping())
+        except StanzaRefusedError as refused:
+            return refused.error.condition
+        except ConnectionFailedError:
+            return None  # `ended` tells
+        return None
+
+    def former(self) -> Former | None:
+        """What a next connection may take up of this one; None if it cannot."""
+        if self._management is None or self._management.id is None or not self.occupant:
+            return None
+        return Former(self._management.id, self._management.handled, self._jid, self.occupant)
 
     def leave(self) -> None:
         """Say goodbye to the room and the server and hang up, without waiting for anybody."""
@@ -132,15 +184,21 @@ class Connection:
             self.ended.set_result(fault)
 
     def close(self) -> None:
-        """Let go of the socket, whatever state it is in."""
+        """Let go of the socket, whatever state it is in.
+
+        A session that nobody will take up again is ended: left standing, it would haunt the room
+        until the server replaces it by the next one, and then put that one out.
+        """
         self.end(faults.of_lost_connection(self._stage, self.place))
+        if self.ended.result().condition not in RESUMABLE:
+            self._stream.hang_up()
         self._stream.abort()
 
     async def _run(self, stage: Stage, work: Awaitable[Answer]) -> Answer:
         """Await one stage within its deadline and translate what goes wrong."""
         self._stage = stage
         self._on_stage(stage)
-        limit = DEADLINES[stage]
+        limit = self._deadlines[stage]
         try:
             async with asyncio.timeout(limit) as deadline:
                 return await work
@@ -190,9 +248,12 @@ class Connection:
             if self._settings.allow_plaintext:
                 return None, features
             raise ConnectionFailedError(faults.no_starttls(self.place))
-        await self._exchange(
-            Element(f"{{{stanzas.TLS}}}starttls"), expected=(f"{{{stanzas.TLS}}}proceed",)
+        proceed, failure = f"{{{stanzas.TLS}}}proceed", f"{{{stanzas.TLS}}}failure"
+        answer = await self._exchange(
+            Element(f"{{{stanzas.TLS}}}starttls"), expected=(proceed, failure)
         )
+        if answer.tag == failure:
+            raise ConnectionFailedError(faults.starttls_failed(self.place))
         secured = await loop.start_tls(bare, self._stream, context, server_hostname=domain)
         assert secured is not None
         # Whatever was slipped in before the handshake is not part of the secured stream.
@@ -202,17 +263,28 @@ class Connection:
 
     def _tls_context(self) -> ssl.SSLContext:
         context = ssl.create_default_context()
-        if self._settings.tls_ca_file is not None:
-            context.load_verify_locations(self._settings.tls_ca_file)
+        anchors = self._settings.tls_ca_file
+        if anchors is not None:
+            try:
+                context.load_verify_locations(anchors)
+            except OSError as error:  # OpenSSL's too
+                fault = faults.unusable_anchors(str(anchors), error, self.place)
+                raise ConnectionFailedError(fault) from error
         if not self._settings.tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
 
     def _tls(self) -> Tls:
+        secured = self._secured()
+        assert secured is not None
+        version, cipher = secured.version(), secured.cipher()
+        return Tls(version or "", cipher[0] if cipher else "", self._settings.tls_verify)
+
+    def _secured(self) -> ssl.SSLObject | None:
         assert self._stream.transport is not None
-        secured = self._stream.transport.get_extra_info("ssl_object")
-        return Tls(secured.version(), secured.cipher()[0], self._settings.tls_verify)
+        secured: ssl.SSLObject | None = self._stream.transport.get_extra_info("ssl_object")
+        return secured
 
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         async def exchange(element: Element) -> Element:
@@ -220,27 +292,56 @@ class Connection:
                 element, expected=(login.CHALLENGE, login.SUCCESS, login.FAILURE)
             )
 
+        secured = self._secured()
         mechanism = await login.log_in(
             self._settings,
             features,
             exchange,
+            bindings=[] if secured is None else bindings_of(secured),
             plain_allowed=tls is not None and tls.verified,
         )
         self._stream.restart()
         return mechanism
 
-    async def _bind(self) -> str:
-        await self._features()
-        request = stanzas.query("set", None, secrets.token_hex(8), stanzas.bind(self._resource))
-        answer = await self._exchange(request, expected=(f"{{{stanzas.CLIENT}}}iq",))
-        jid = answer.findtext(f"{{{stanzas.BIND}}}bind/{{{stanzas.BIND}}}jid")
+    async def _bind(self, former: Former | None) -> tuple[str, bool]:
+        """Return our full JID, and whether the former session goes on."""
+        managed = (await self._features()).find(f"{{{stanzas.SM}}}sm") is not None
+        if former is not None and managed and await self._resume(former):
+            return former.jid, True
+        id_ = secrets.token_hex(8)
+        self._send(stanzas.query("set", None, id_, stanzas.bind(self._resource)))
+        answer = await self._next((f"{{{stanzas.CLIENT}}}iq",))
+        while answer.get("id") != id_ or not self._may_answer(answer.get("from"), None):
+            answer = await self._next((f"{{{stanzas.CLIENT}}}iq",))
+        given = answer.findtext(f"{{{stanzas.BIND}}}bind/{{{stanzas.BIND}}}jid")
+        jid = stanzas.prepared(given or "")
         if answer.get("type") != "result" or not jid:
             error = stanzas.error_of(answer)
             fault = faults.of_stream_error(error.condition, error.text, self.place)
             raise ConnectionFailedError(fault)
-        return jid
+        if managed:
+            await self._manage()
+        return jid, False
 
-    async def _enter(self, nickname: str) -> OccupantJoined:
+    async def _resume(self, former: Former) -> bool:
+        resumed, failed = f"{{{stanzas.SM}}}resumed", f"{{{stanzas.SM}}}failed"
+        request = stanzas.resuming(former.id, former.handled)
+        answer = await self._exchange(request, expected=(resumed, failed))
+        if answer.tag == failed:
+            return False
+        self._management = Management(former.id, former.handled)
+        self.occupant = former.occupant
+        return True
+
+    async def _manage(self) -> None:
+        enabled, failed = f"{{{stanzas.SM}}}enabled", f"{{{stanzas.SM}}}failed"
+        request = stanzas.enabling(MAX_RESUMPTION_SECONDS)
+        answer = await self._exchange(request, expected=(enabled, failed))
+        if answer.tag == enabled:
+            resumable = answer.get("resume") in {"true", "1"}
+            self._management = Management(answer.get("id") if resumable else None)
+
+    async def _enter(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
         occupant = stanzas.occupant_jid(self._room, nickname)
         if occupant is None:
             fault = faults.of_join_error("jid-malformed", None, self.place, None)
@@ -249,14 +350,15 @@ class Connection:
         password = self._settings.room_password
         self._entered = asyncio.get_running_loop().create_future()
         try:
-            self._send(stanzas.entering(occupant, password.reveal() if password else None))
+            secret = password.reveal() if password else None
+            self._send(stanzas.entering(occupant, secret, since, history=history))
             return await self._unless_ended(self._entered)
         finally:
             self._entered = None
 
     async def _unlock(self) -> None:
         try:
-            async with asyncio.timeout(DEADLINES[Stage.JOIN]):
+            async with asyncio.timeout(self._deadlines[Stage.JOIN]):
                 await self.request("set", self._room, stanzas.default_configuration())
         except (StanzaRefusedError, TimeoutError) as error:
             log.warning("the new room keeps its lock or its defaults: %s", error)
@@ -286,18 +388,42 @@ class Connection:
         if not self._stream.write(element):
             raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
 
+    def _open_inbox(self) -> None:
+        """End the negotiation: what is still there of it, and all that follows, is for the room."""
+        inbox, self._inbox = self._inbox, None
+        self._stream.settle()
+        while inbox is not None and not inbox.empty():
+            self._receive(inbox.get_nowait())
+
     def _receive(self, element: Element) -> None:
+        self.heard = asyncio.get_running_loop().time()
         if element.tag == f"{{{stanzas.STREAMS}}}error":
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
             self.end(faults.of_stream_error(condition, text, self.place))
         elif self._inbox is not None:
             self._inbox.put_nowait(element)
-        elif element.tag == f"{{{stanzas.CLIENT}}}iq":
-            self._receive_iq(element)
+        elif element.tag == f"{{{stanzas.SM}}}r":
+            if self._management is not None:
+                self._stream.write(stanzas.acknowledging(self._management.handled))
         else:
-            for event in stanzas.read(element, room=self._room, own=self.occupant):
-                self._meet(event)
-                self._publish(event)
+            if element.tag == f"{{{stanzas.CLIENT}}}iq":
+                self._receive_iq(element)
+            else:
+                self._receive_from_room(element)
+            if self._management is not None and element.tag in STANZAS:
+                self._management.count()
+
+    def _receive_from_room(self, element: Element) -> None:
+        archived = stanzas.archived(element, self._room)
+        if archived is not None:
+            id_, result = archived
+            if id_ in self._collected:
+                self._collected[id_].append(result)
+            return
+        for event in stanzas.read(element, room=self._room, own=self.occupant):
+            self.room_heard = self.heard
+            self._meet(event)
+            self._publish(event)
 
     def _receive_iq(self, iq: Element) -> None:
         if iq.get("type") in {"get", "set"}:
@@ -314,7 +440,7 @@ class Connection:
     def _may_answer(self, sender: str | None, asked: str | None) -> bool:
         """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""
         if asked is None:
-            return sender in {None, self._settings.domain, self._settings.jid}
+            return sender in {None, self._settings.domain, self._settings.jid, self._jid}
         return stanzas.prepared(sender or "") == asked
 
     def _meet(self, event: Event) -> None:
@@ -326,6 +452,7 @@ class Connection:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
                 self.occupant = event.occupant
+                self.inside = True
                 self._entered.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):
                 fault = faults.of_join_error(condition, text, self.place, venue)
@@ -335,6 +462,8 @@ class Connection:
         match reason:
             case None:
                 fault = faults.of_lost_connection(self._stage, self.place)
+            case StanzaTooLongError():
+                fault = faults.protocol_error(self._stage, "it goes on without end", self.place)
             case NotWellFormedError():
                 fault = faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
             case _:

@@ -170,6 +170,8 @@ class Connected:
     service: str
     tls: Tls | None
     sasl: str
+    resumed: bool = False
+    """The former session goes on: we are still in the room (XEP-0198)."""
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -183,8 +185,18 @@ class Joined:
     """Joining made the room (status code 201)."""
 
 
+@dataclass(frozen=True)
+class Gap:
+    """A time when nothing could be seen, and that the room could not fill in afterwards."""
+
+    since: float
+    """Seconds since the epoch."""
+    until: float
+
+
 Event: TypeAlias = (
     MessageReceived
+    | Gap
     | MessageSent
     | SendFailed
     | OccupantJoined

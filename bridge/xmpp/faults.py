@@ -8,10 +8,18 @@ system and OpenSSL give (`connection-refused`, `certificate-verify-failed`).
 from dataclasses import dataclass
 from enum import Enum
 
+MAX_SENTENCE_CHARACTERS = 1_000
+"""Of a sentence of ours with somebody's own words in it: a server's text can have megabytes."""
+
+MAX_LISTED_CHARACTERS = 200
+"""Of the mechanisms a server offers, in a sentence."""
+
 
 class Retry(Enum):
     """Whether trying again can help."""
 
+    AT_ONCE = "at once"
+    """Nobody meant it: come back now; if that does not hold, as with `SOON`."""
     SOON = "soon"
     """The cause may pass by itself: try again with growing pauses."""
     MINUTE = "minute"
@@ -46,6 +54,12 @@ class Fault:
     """A sentence: what to do, naming the setting."""
     retry: Retry = Retry.SOON
     """What the participant does about it."""
+
+    def __post_init__(self) -> None:
+        for name in ("condition", "message", "hint"):
+            text = getattr(self, name)
+            if len(text) > MAX_SENTENCE_CHARACTERS:
+                object.__setattr__(self, name, f"{text[:MAX_SENTENCE_CHARACTERS]}...")
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,7 @@ def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
     if "SSLCertVerificationError" in kinds:
         return _of_certificate(str(getattr(error, "verify_message", "")) or str(error), place)
     if "SSLError" in kinds:
-        return _of_tls(str(getattr(error, "reason", None) or error), place)
+        return _of_tls(stage, str(getattr(error, "reason", None) or error), place)
     match error:
         case ConnectionRefusedError():
             return Fault(
@@ -180,9 +194,29 @@ def no_starttls(place: Place) -> Fault:
     )
 
 
+def unusable_anchors(path: str, error: OSError, place: Place) -> Fault:
+    """The file with further trust anchors is gone, or has none in it."""
+    return Fault(
+        "certificate-verify-failed",
+        f"{place.service} was not asked for its certificate: {path} cannot be used to check it "
+        f"({error.strerror or error}).",
+        "XMPP_TLS_CA_FILE must name a readable file with certificates in PEM.",
+        Retry.LATER,
+    )
+
+
+def starttls_failed(place: Place) -> Fault:
+    """The server offers TLS, and then cannot do it (RFC 6120, section 5.4.2.2)."""
+    return Fault(
+        "tls-handshake-failed",
+        f"{place.service} offers TLS and refuses to begin it.",
+        "The server's TLS is broken, often the file of its certificate; its log says more.",
+    )
+
+
 def no_mechanism(offered: list[str], place: Place) -> Fault:
     """None of the server's SASL mechanisms may be used here."""
-    listed = ", ".join(offered) or "none"
+    listed = ", ".join(offered)[:MAX_LISTED_CHARACTERS] or "none"
     return Fault(
         "invalid-mechanism",
         f"{place.domain} offers no login that is safe here (it offers {listed}).",
@@ -267,6 +301,11 @@ _STREAM_FAULTS: dict[str, tuple[str, str, Retry]] = {
         "{domain} ended the connection: not authorized.",
         "Check XMPP_USERNAME and XMPP_PASSWORD.",
         Retry.SOON,
+    ),
+    "see-other-host": (
+        "{service} sends its clients to another server.",
+        "It is not followed; if you trust the server that it names, set XMPP_SERVICE to that.",
+        Retry.LATER,
     ),
     "resource-constraint": (
         "{domain} has no room for another connection just now.",
@@ -417,6 +456,26 @@ def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place:
         "recipient-unavailable",
         f"The room {place.room} dropped us{why}.",
         "The bridge goes back by itself.",
+        Retry.AT_ONCE,
+    )
+
+
+def ghost(place: Place) -> Fault:
+    """The room does not know us any more, and never said so (XEP-0410)."""
+    return Fault(
+        "not-acceptable",
+        f"The room {place.room} had lost us without a word.",
+        "The bridge goes back by itself; the room service may have been restarted.",
+        Retry.AT_ONCE,
+    )
+
+
+def of_silent_room(seconds: float, place: Place) -> Fault:
+    """The room has said nothing for so long, asked or not."""
+    return Fault(
+        "remote-server-timeout",
+        f"The room {place.room} has been silent for {seconds:.0f} s, even to pings.",
+        f"{place.room_service} may be down, or cut off from {place.domain}.",
     )
 
 
@@ -439,8 +498,15 @@ def _of_certificate(reason: str, place: Place) -> Fault:
     )
 
 
-def _of_tls(reason: str, place: Place) -> Fault:
-    if "WRONG_VERSION_NUMBER" in reason.upper():
+def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
+    if stage is not Stage.TLS:
+        return Fault(
+            "tls-failed",
+            f"TLS with {place.service} broke: {reason}.",
+            "Something between garbles what is sent, or the server ended TLS; the bridge tries "
+            "again by itself.",
+        )
+    if "WRONG_VERSION_NUMBER" in reason.upper() and place.service.startswith("xmpps:"):
         return Fault(
             "wrong-version-number",
             f"{place.service} does not begin with TLS.",

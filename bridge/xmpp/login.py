@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -13,8 +13,8 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 
 from bridge.config import Settings
 from bridge.xmpp import stanzas
-from bridge.xmpp.scram import HASHES, ScramClient, ScramError
-from bridge.xmpp.stanzas import SASL
+from bridge.xmpp.scram import HASHES, ChannelBinding, ScramClient, ScramError
+from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
 """What a server may answer."""
@@ -41,11 +41,17 @@ class NoMechanismError(Exception):
 
 
 async def log_in(
-    settings: Settings, features: Element, exchange: Exchange, *, plain_allowed: bool
+    settings: Settings,
+    features: Element,
+    exchange: Exchange,
+    *,
+    bindings: Sequence[ChannelBinding],
+    plain_allowed: bool,
 ) -> str:
     """Log in with the best mechanism among `features`, and return its name.
 
-    One mechanism is tried, so that a wrong password counts once with the server. Raises
+    `bindings` are the channel bindings that this connection has, best first. One mechanism is
+    tried, so that a wrong password counts once with the server. Raises
     `LoginRefusedError`, `NoMechanismError`, or `ScramError` when the server is not genuine.
     """
     offered = [
@@ -57,9 +63,19 @@ async def log_in(
         password = saslprep(settings.password.reveal())
     except (StringPrepError, UnicodeError) as error:
         raise LoginRefusedError("malformed-request", "characters SASLprep forbids") from error
-    mechanism = next((one for one in HASHES if one in offered), None)
+    binding = _common_binding(features, bindings)
+    plus = [f"{one}-PLUS" for one in HASHES]
+    best = [*plus, *HASHES] if binding is not None else [*HASHES]
+    mechanism = next((one for one in best if one in offered), None)
     if mechanism is not None:
-        await _scram(mechanism, username, password, exchange)
+        client = ScramClient(
+            mechanism,
+            username,
+            secrets.token_urlsafe(24),
+            binding if mechanism in plus else None,
+            could_bind=bool(bindings) and not any(one in offered for one in plus),
+        )
+        await _scram(client, mechanism, password, exchange)
         return mechanism
     if "PLAIN" in offered and plain_allowed:
         await _plain(username, password, exchange)
@@ -67,8 +83,23 @@ async def log_in(
     raise NoMechanismError(offered)
 
 
-async def _scram(mechanism: str, username: str, password: str, exchange: Exchange) -> None:
-    client = ScramClient(mechanism, username, secrets.token_urlsafe(24))
+def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
+    """Return a channel binding that both sides have (XEP-0440).
+
+    A server that names none has those of its TLS library, of which `tls-unique` is the one that
+    is common, where the connection has it at all.
+    """
+    named = [
+        one.get("type")
+        for one in features.iterfind(
+            f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
+        )
+    ]
+    wanted = named or ["tls-unique"]
+    return next((one for one in bindings if one.type in wanted), None)
+
+
+async def _scram(client: ScramClient, mechanism: str, password: str, exchange: Exchange) -> None:
     answer = _accepted(await exchange(_auth(mechanism, client.first())))
     if answer.tag != CHALLENGE:
         raise ScramError("it skipped its own proof")

@@ -5,6 +5,7 @@ from bridge.times import iso
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
+    Gap,
     Joined,
     MessageReceived,
     MessageSent,
@@ -52,12 +53,15 @@ def _what(record: Record) -> str:
             return f"* subject{by}: {_text(subject)}"
         case RoomError(condition=condition, text=text):
             return f"* the room refused us: {_text(condition)}{_because(text)}"
-        case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+        case Connected(jid=jid, service=service, tls=tls, sasl=sasl, resumed=resumed):
             secured = "no TLS" if tls is None else f"{tls.version}, {tls.cipher}"
-            return f"logged in to {service} as {_text(jid)} ({secured}, {sasl})"
+            again = ", the former session resumed" if resumed else ""
+            return f"logged in to {service} as {_text(jid)} ({secured}, {sasl}{again})"
         case Joined(occupant=occupant, created=created):
             made = "; joining made this room, is MUC_ROOM spelt right?" if created else ""
             return f"in the room as {_text(occupant)}{made}"
+        case Gap(since=since, until=until):
+            return f"* what was said from {iso(since)} to {iso(until)} may be missing"
         case ConnectionChanged() as changed:
             return _phase(changed)
 

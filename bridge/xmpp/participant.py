@@ -9,17 +9,19 @@ import importlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bridge.config import Settings
 from bridge.escaping import one_line
+from bridge.times import iso
 from bridge.xmpp import faults
-from bridge.xmpp.backoff import pause
+from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
+    Gap,
     MessageReceived,
     NicknameChanged,
     OccupantLeft,
@@ -30,17 +32,20 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
+from bridge.xmpp.management import RESUMABLE, Former
+from bridge.xmpp.recall import Recall
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
+from bridge.xmpp.watch import PATIENCE, Patience, Watch
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
 
-PING_INTERVAL_SECONDS = 30.0
-"""Between two pings to the server; a half-open connection says nothing by itself."""
+OVERLAP_SECONDS = 60.0
+"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
 
-PING_DEADLINE_SECONDS = 15.0
-"""For the server's answer."""
+CATCHING_UP_SECONDS = 60.0
+"""How long the room's archive may take to tell what we missed."""
 
 NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
@@ -79,9 +84,13 @@ class Participant:
         *,
         history: int = DEFAULT_CAPACITY,
         clock: Callable[[], float] = time.time,
+        patience: Patience = PATIENCE,
+        deadlines: Mapping[Stage, float] | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
+        self._patience = patience
+        self._deadlines = deadlines
         self._place = None if settings is None else _place_of(settings)
         self._room = Room(
             nickname="" if settings is None else settings.nickname,
@@ -93,6 +102,14 @@ class Participant:
         """Everything that happened, for all to read."""
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
+        self._former: Former | None = None
+        self._recall = Recall()
+        self._missed_since: float | None = None
+        """When we last saw the room, until what was said since is filled in; wall clock."""
+        self._archived = False
+        """Whether the room was found to keep an archive."""
+        self._self_ping_ms: float | None = None
+        self._watch: Watch | None = None
         self._changed = asyncio.Event()
         self._reflections: dict[str, asyncio.Future[Record]] = {}
 
@@ -103,7 +120,7 @@ class Participant:
 
     def status(self) -> RoomStatus:
         """Return how things stand."""
-        return self._room.status()
+        return replace(self._room.status(), self_ping_ms=self._self_ping_ms)
 
     def listen(self, listener: Callable[[Record], None]) -> None:
         """Call `listener` with each record, in order, as it is written."""
@@ -117,9 +134,9 @@ class Participant:
         failures = 0
         resource = f"xmpp-debug-bridge.{secrets.token_hex(4)}"
         while True:
-            was_in = False
+            stay = 0.0
             try:
-                fault, was_in = await self._attempt(settings, place, resource, failures + 1)
+                fault, stay = await self._attempt(settings, place, resource, failures + 1)
             except Exception as error:  # a mistake of ours must not end the bridge
                 log.error(
                     "the participant broke: %s: %s",
@@ -130,32 +147,49 @@ class Participant:
                 fault = faults.of_exception(Stage.STANDING, error, place)
             if self._room.phase is Phase.CLOSED:
                 return
-            failures = 1 if was_in else failures + 1
+            failures = 1 if stay >= STEADY_SECONDS else failures + 1
             await self._rest(fault, failures)
 
     async def _attempt(
         self, settings: Settings, place: Place, resource: str, attempt: int
-    ) -> tuple[Fault, bool]:
-        """Get into the room and stay; return what ended it, and whether we got in at all."""
-        was_in = False
+    ) -> tuple[Fault, float]:
+        """Get into the room and stay; return what ended it, and for how many seconds we were in."""
         await asyncio.to_thread(importlib.import_module, "bridge.xmpp.connection")
-        from bridge.xmpp.connection import Connection
+        from bridge.xmpp.connection import DEADLINES, Connection
 
         def on_stage(stage: Stage) -> None:
             self._change(PHASES[stage], attempt=attempt)
 
         connection = Connection(
-            settings, place, resource=resource, publish=self.publish, on_stage=on_stage
+            settings,
+            place,
+            resource=resource,
+            publish=self.publish,
+            on_stage=on_stage,
+            deadlines=self._deadlines or DEADLINES,
         )
+        loop = asyncio.get_running_loop()
+        joined_at: float | None = None
+        ahead = self._clock() - loop.time()
         try:
             await self._enter(connection, settings.nickname)
-            was_in = True
-            return await self._stay(connection), was_in
+            joined_at = loop.time()
+            fault = await self._stay(connection)
         except ConnectionFailedError as failed:
-            return failed.fault, was_in
+            fault = failed.fault
         finally:
             self._connection = None
+            self._self_ping_ms = None
             connection.close()
+        if joined_at is None:
+            self._former = None
+            return fault, 0.0
+        steady = loop.time() - joined_at >= STEADY_SECONDS or self._former is None
+        self._former = connection.former() if steady and fault.condition in RESUMABLE else None
+        if self._missed_since is None:
+            # Of the two readings the earlier one: while the machine slept, only the wall clock ran.
+            self._missed_since = connection.heard + min(ahead, self._clock() - loop.time())
+        return fault, loop.time() - joined_at
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         """Say `body` in the room, and return the room's reflection of it.
@@ -172,6 +206,7 @@ class Participant:
         self._reflections[id_] = reflected
         started = time.perf_counter()
         try:
+            self._recall.sent(id_)
             connection.say(body, id_)
             async with asyncio.timeout_at(deadline):
                 await asyncio.wait(
@@ -204,6 +239,11 @@ class Participant:
 
     def publish(self, event: Event) -> None:
         """Record `event`, fold it into the room's state, and tell whoever listens."""
+        if isinstance(event, MessageReceived):
+            message = self._recall.meet(event)
+            if message is None:
+                return
+            event = message
         record = self.journal.append(event, self._clock())
         self._room.apply(record)
         match event:
@@ -220,35 +260,83 @@ class Participant:
                     self._connection.occupant = occupant.removesuffix(old) + new
             case _:
                 pass
+        if isinstance(event, SendFailed) and event.condition == "not-acceptable" and self._watch:
+            self._watch.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
         for listener in self._listeners:
             listener(record)
 
     async def _enter(self, connection: "Connection", nickname: str) -> None:
-        await connection.open()
+        self._connection = connection
+        if await connection.open(self._former):
+            self._settle_in(connection)
+            # The server sends again what it had not seen acknowledged: nothing was missed.
+            self._missed_since = None
+            return
+        missed = self._missed_since
+        since = None if missed is None else iso(missed - OVERLAP_SECONDS)
         for number in range(1, NICKNAME_TRIES + 1):
             try:
-                await connection.join(nickname if number == 1 else f"{nickname}-{number}")
+                name = nickname if number == 1 else f"{nickname}-{number}"
+                # What an archive tells is whole and in order; the room's history would overtake it.
+                await connection.join(name, since, history=not (self._archived and since))
             except ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and not connection.ended.done()
                 if not taken or number == NICKNAME_TRIES:
                     raise
             else:
                 break
-        self._connection = connection
+        self._settle_in(connection)
+
+    def _settle_in(self, connection: "Connection") -> None:
+        """Be in the room, unless we have been put out again in the same breath."""
+        if connection.ended.done():
+            raise ConnectionFailedError(connection.ended.result())
         self._change(Phase.JOINED)
 
     async def _stay(self, connection: "Connection") -> Fault:
         """Return the reason once the connection has ended, looking after it meanwhile."""
-        while not connection.ended.done():
-            await asyncio.wait((connection.ended,), timeout=PING_INTERVAL_SECONDS)
-            if connection.ended.done():
-                break
-            try:
-                async with asyncio.timeout(PING_DEADLINE_SECONDS):
-                    await connection.ping()
-            except TimeoutError:
-                return faults.of_silence(Stage.STANDING, PING_DEADLINE_SECONDS, connection.place)
-        return connection.ended.result()
+        self._watch = Watch(
+            connection,
+            patience=self._patience,
+            on_self_ping=self._note_self_ping,
+            wall=self._clock,
+        )
+        catching_up = asyncio.create_task(self._catch_up(connection))
+        try:
+            return await self._watch.run()
+        finally:
+            self._watch = None
+            catching_up.cancel()
+            await asyncio.wait((catching_up,))
+
+    async def _catch_up(self, connection: "Connection") -> None:
+        """Fill the journal with what the room's archive says we missed, or say what may be missing.
+
+        The room's history, which came with joining, may have been too short to hold it all.
+        """
+        from bridge.xmpp import archive
+        from bridge.xmpp.connection import StanzaRefusedError
+
+        since, until = self._missed_since, self._clock()
+        try:
+            async with asyncio.timeout(CATCHING_UP_SECONDS):
+                if since is None:
+                    self._archived = await archive.exists(connection, self.room_jid)
+                    return
+                start = iso(since - OVERLAP_SECONDS)
+                async for event in archive.since(connection, self.room_jid, start):
+                    self.publish(event)
+        except (StanzaRefusedError, TimeoutError):
+            self._archived = False
+            if since is None:
+                return
+            self.publish(Gap(since, until))
+        except ConnectionFailedError:
+            return  # the next stay asks again
+        self._missed_since = None
+
+    def _note_self_ping(self, milliseconds: float) -> None:
+        self._self_ping_ms = round(milliseconds, 3)
 
     async def _rest(self, fault: Fault, failures: int) -> None:
         """Say what went wrong and wait as long as it calls for."""
@@ -291,7 +379,7 @@ class Participant:
 
     def _put_out(self, fault_at: Callable[[Place], Fault]) -> None:
         """End a connection whose room is gone; a stream without its room is of no use here."""
-        if self._connection is not None and self._place is not None:
+        if self._connection is not None and self._connection.inside and self._place is not None:
             self._connection.end(fault_at(self._place))
 
 

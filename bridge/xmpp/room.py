@@ -115,7 +115,11 @@ class Room:
 
     def status(self) -> RoomStatus:
         """Return how things stand."""
-        return replace(self._status, occupants=tuple(self._occupants.values()))
+        # Who is there is known while we are; a session that is resumed finds them again.
+        there = self._status.phase in {Phase.JOINING, Phase.JOINED}
+        occupants = tuple(self._occupants.values()) if there else ()
+        subject = self._status.subject if there else None
+        return replace(self._status, occupants=occupants, subject=subject)
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
@@ -154,13 +158,11 @@ class Room:
         )
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
-        if event.phase is not Phase.JOINED:
-            # What we knew of the room and the wire ended with the connection.
-            if event.phase is not Phase.JOINING:
-                self._occupants.clear()
-                self._status = replace(self._status, subject=None, self_ping_ms=None)
-            if event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
-                self._status = replace(self._status, jid=None, tls=None, sasl=None)
+        if event.phase is Phase.JOINING:
+            self._occupants.clear()
+            self._status = replace(self._status, subject=None)
+        elif event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
+            self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
     def _enter(self, event: OccupantJoined, at: float) -> None:
         known = self._occupants.get(event.occupant)

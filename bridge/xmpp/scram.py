@@ -35,12 +35,36 @@ class Derivation:
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), self.salt, self.iterations)
 
 
-class ScramClient:
-    """One login. `first`, `challenge`, `final`, `verify`, in this order."""
+@dataclass(frozen=True)
+class ChannelBinding:
+    """What ties the login to this TLS connection, so that nobody in between can pass it on."""
 
-    def __init__(self, mechanism: str, username: str, nonce: str) -> None:
-        self._hash = HASHES[mechanism]
+    type: str
+    """As RFC 5929 names it."""
+    data: bytes
+
+
+class ScramClient:
+    """One login. `first`, `challenge`, `final`, `verify`, in this order.
+
+    `binding` is what a `-PLUS` mechanism binds to. `could_bind` says, without one, that we could
+    have and were not offered to: a server that did offer then knows that somebody cut it out.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        nonce: str,
+        binding: ChannelBinding | None = None,
+        *,
+        could_bind: bool = False,
+    ) -> None:
+        self._hash = HASHES[mechanism.removesuffix("-PLUS")]
         self._nonce = nonce
+        flag = "y" if could_bind else "n"
+        self._header = (f"p={binding.type}" if binding else flag) + ",,"
+        self._bound = self._header.encode() + (binding.data if binding else b"")
         name = username.replace("=", "=3D").replace(",", "=2C")
         self._first_bare = f"n={name},r={nonce}"
         self._server_first = ""
@@ -48,8 +72,8 @@ class ScramClient:
         self._signature = b""
 
     def first(self) -> str:
-        """The client's first message: no channel binding, no other identity."""
-        return f"n,,{self._first_bare}"
+        """The client's first message; no other identity is asked for."""
+        return f"{self._header}{self._first_bare}"
 
     def challenge(self, message: str) -> Derivation:
         """Read the server's first message; raises `ScramError`."""
@@ -73,7 +97,7 @@ class ScramClient:
         """The client's final message, with the proof."""
         client_key = self._hmac(salted_password, b"Client Key")
         stored_key = hashlib.new(self._hash, client_key).digest()
-        without_proof = f"c={b64encode(b'n,,').decode()},r={self._server_nonce}"
+        without_proof = f"c={b64encode(self._bound).decode()},r={self._server_nonce}"
         auth_message = f"{self._first_bare},{self._server_first},{without_proof}".encode()
         signature = self._hmac(stored_key, auth_message)
         proof = bytes(left ^ right for left, right in zip(client_key, signature, strict=True))

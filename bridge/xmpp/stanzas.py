@@ -6,7 +6,7 @@ the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this roo
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp.jid import JID, InvalidJID
@@ -31,6 +31,7 @@ STREAM_ERRORS = "urn:ietf:params:xml:ns:xmpp-streams"
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 TLS = "urn:ietf:params:xml:ns:xmpp-tls"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
+SASL_CB = "urn:xmpp:sasl-cb:0"
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 MUC = "http://jabber.org/protocol/muc"
 MUC_USER = "http://jabber.org/protocol/muc#user"
@@ -39,10 +40,17 @@ DATA_FORMS = "jabber:x:data"
 DELAY = "urn:xmpp:delay"
 STANZA_ID = "urn:xmpp:sid:0"
 PING = "urn:xmpp:ping"
+SM = "urn:xmpp:sm:3"
+MAM = "urn:xmpp:mam:2"
+RSM = "http://jabber.org/protocol/rsm"
+FORWARD = "urn:xmpp:forward:0"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """XEP-0045, section 15.6."""
+
+CONDITION = re.compile("[a-z][a-z-]{0,63}")
+"""The shape of every condition that a standard defines; others are somebody's jokes."""
 
 HISTORY_ON_JOINING = 20
 """Messages of the room's history asked for on entering, for context."""
@@ -84,7 +92,8 @@ def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
     bare, _, nickname = sender.partition("/")
     if stanza.tag == f"{{{CLIENT}}}message":
         if stanza.get("type") == "error":
-            if id_ := stanza.get("id"):
+            # Everybody in the room has seen the id; only the room itself returns what it got.
+            if sender == room and (id_ := stanza.get("id")):
                 error = error_of(stanza)
                 yield SendFailed(id_, error.condition, error.text)
         elif bare == room:
@@ -101,7 +110,7 @@ def error_of(stanza: Element) -> StanzaError:
     text = error.findtext(f"{{{STANZA_ERRORS}}}text") or None
     for child in error:
         namespace, _, name = child.tag[1:].partition("}")
-        if namespace == STANZA_ERRORS and name != "text":
+        if namespace == STANZA_ERRORS and name != "text" and CONDITION.fullmatch(name):
             return StanzaError(name, text, (child.text or None) if name == "gone" else None)
     return StanzaError("undefined-condition", text)
 
@@ -111,8 +120,8 @@ def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:
     text = element.findtext(f"{{{namespace}}}text") or None
     for child in element:
         child_namespace, _, name = child.tag[1:].partition("}")
-        if child_namespace == namespace and name != "text":
-            return name, text
+        if child_namespace == namespace and name != "text" and CONDITION.fullmatch(name):
+            return name, text or (child.text or None)
     return "undefined-condition", text
 
 
@@ -208,11 +217,16 @@ def _attribute(item: Element | None, name: str, default: str) -> str:
     return default if item is None else item.get(name, default)
 
 
-def entering(occupant: str, password: str | None) -> Element:
-    """Presence that enters a room (XEP-0045, section 7.2)."""
+def entering(
+    occupant: str, password: str | None, since: str | None, *, history: bool = True
+) -> Element:
+    """Presence that enters a room (XEP-0045, section 7.2); `since` is a time in UTC."""
     presence = Element(f"{{{CLIENT}}}presence", {"to": occupant})
     extension = SubElement(presence, f"{{{MUC}}}x")
-    SubElement(extension, f"{{{MUC}}}history", {"maxstanzas": str(HISTORY_ON_JOINING)})
+    asked = {"maxstanzas": str(HISTORY_ON_JOINING)} if since is None else {"since": since}
+    if not history:
+        asked = {"maxstanzas": "0"}
+    SubElement(extension, f"{{{MUC}}}history", asked)
     if password is not None:
         SubElement(extension, f"{{{MUC}}}password").text = password
     return presence
@@ -243,6 +257,17 @@ def ping() -> Element:
     return Element(f"{{{PING}}}ping")
 
 
+def features_query() -> Element:
+    """The payload that asks what an address can do (XEP-0030, section 3.1)."""
+    return Element(f"{{{DISCO_INFO}}}query")
+
+
+def features_in(iq: Element) -> frozenset[str]:
+    """Return the features that the answer names."""
+    path = f"{{{DISCO_INFO}}}query/{{{DISCO_INFO}}}feature"
+    return frozenset(one.get("var", "") for one in iq.iterfind(path))
+
+
 def default_configuration() -> Element:
     """The payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
     payload = Element(f"{{{MUC_OWNER}}}query")
@@ -255,6 +280,70 @@ def bind(resource: str) -> Element:
     payload = Element(f"{{{BIND}}}bind")
     SubElement(payload, f"{{{BIND}}}resource").text = resource
     return payload
+
+
+def enabling(seconds: int) -> Element:
+    """Asks for stream management (XEP-0198, section 3)."""
+    return Element(f"{{{SM}}}enable", {"resume": "true", "max": str(seconds)})
+
+
+def resuming(id_: str, handled: int) -> Element:
+    """Asks to take up a session (XEP-0198, section 5)."""
+    return Element(f"{{{SM}}}resume", {"previd": id_, "h": str(handled)})
+
+
+def acknowledging(handled: int) -> Element:
+    """Tells how many stanzas were dealt with (XEP-0198, section 4)."""
+    return Element(f"{{{SM}}}a", {"h": str(handled)})
+
+
+def archive_query(id_: str, start: str, after: str | None, most: int) -> Element:
+    """The payload that asks an archive for a page (XEP-0313, section 4; XEP-0059)."""
+    payload = Element(f"{{{MAM}}}query", {"queryid": id_})
+    form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
+    for name, value in (("FORM_TYPE", MAM), ("start", start)):
+        kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
+        field = SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name} | kind)
+        SubElement(field, f"{{{DATA_FORMS}}}value").text = value
+    page = SubElement(payload, f"{{{RSM}}}set")
+    SubElement(page, f"{{{RSM}}}max").text = str(most)
+    if after is not None:
+        SubElement(page, f"{{{RSM}}}after").text = after
+    return payload
+
+
+def archived(stanza: Element, room: str) -> tuple[str, Element] | None:
+    """Return the query's id and the result that a message from the room's archive carries."""
+    if stanza.tag != f"{{{CLIENT}}}message" or prepared(stanza.get("from", "")) != room:
+        return None
+    result = stanza.find(f"{{{MAM}}}result")
+    return None if result is None else (result.get("queryid", ""), result)
+
+
+def read_archived(result: Element, *, room: str, own: str) -> Iterator[Event]:
+    """Yield what an archive's result tells: messages, with the time they were said."""
+    forwarded = result.find(f"{{{FORWARD}}}forwarded")
+    message = None if forwarded is None else forwarded.find(f"{{{CLIENT}}}message")
+    if forwarded is None or message is None:
+        return
+    delay = forwarded.find(f"{{{DELAY}}}delay")
+    for event in read(message, room=room, own=own):
+        if isinstance(event, MessageReceived):
+            yield replace(
+                event,
+                source=Source.ARCHIVE,
+                stanza_id=event.stanza_id or result.get("id"),
+                delayed_from=None if delay is None else delay.get("stamp"),
+            )
+
+
+def end_of_page(iq: Element) -> tuple[bool, str | None]:
+    """Return whether the archive has no more, and the id to go on after."""
+    fin = iq.find(f"{{{MAM}}}fin")
+    if fin is None:
+        return True, None
+    last = fin.findtext(f"{{{RSM}}}set/{{{RSM}}}last") or None
+    return fin.get("complete") in {"true", "1"} or last is None, last
 
 
 def answer_to(iq: Element) -> Element:

@@ -16,11 +16,33 @@ from slixmpp.xmlstream.matcher.base import MatcherBase
 
 from bridge.xmpp import stanzas
 
+SLICE_BYTES = 8 * 1024
+"""The most that is parsed in one turn of the loop: about 10 ms, then others have theirs."""
+
+MAX_STANZA_BYTES = 4 * 1024 * 1024
+"""The longest element that is taken in: servers let far less pass; more would eat the memory."""
+
+MAX_NEGOTIATION_BYTES = 512 * 1024
+"""The most that is taken in between two beginnings of a stream until `settle`: features, a
+challenge, an answer. Real servers send about 2 kB, and nobody reads what comes beyond that."""
+
+MAX_DEPTH = 128
+"""Elements inside one another: whoever writes them again calls itself for each, and four million
+bytes of nothing but depth are four hundred in memory."""
+
+MAX_UNSENT_BYTES = 16 * 1024 * 1024
+"""What may wait for a server that asks, or is told, and does not read: a whole burst of the
+longest messages."""
+
 log = logging.getLogger(__name__)
 
 
 class NotWellFormedError(Exception):
-    """What the server sent is not XML."""
+    """What the server sent is not XML as XMPP has it."""
+
+
+class StanzaTooLongError(Exception):
+    """An element is longer or deeper, or a negotiation longer, than its bound."""
 
 
 class _Every(MatcherBase):
@@ -49,6 +71,12 @@ class Stream(XMLStream):
         self.stream_footer = "</stream:stream>"
         self._receive = receive
         self._lost = lost
+        self._unparsed = bytearray()
+        self._slicing = False
+        self._since_element = 0
+        self._settled = False
+        self._before = b""
+        self._given_up = False
         self.register_handler(Callback("every element", _Every(None), self._hand_over))
         self.add_event_handler("disconnected", self._end)
 
@@ -60,15 +88,41 @@ class Stream(XMLStream):
         self.restart()
 
     def restart(self) -> None:
-        """Open the stream (anew): after connecting, after TLS, after SASL."""
+        """Open the stream (anew): after connecting, after TLS, after SASL.
+
+        What came before belongs to the old stream, and is forgotten: it may have been slipped in.
+        """
+        self._unparsed.clear()
+        self._since_element = 0
+        self._settled = False
+        self._before = b""
         self.init_parser()
         self.send_raw(self.stream_header)
+
+    def settle(self) -> None:
+        """Take in any number of elements from here on: there is somebody to read each."""
+        self._settled = True
+
+    def data_received(self, data: bytes | str) -> None:
+        """Parse what came, a slice a turn, so that a flood leaves turns for everybody else."""
+        assert isinstance(data, bytes)
+        self._unparsed += data
+        if not self._slicing:
+            self._parse_slice()
+
+    def connection_lost(self, exception: BaseException | None) -> None:
+        """Parse what is left before the end is told: it may say why."""
+        while self._unparsed and self.parser is not None:
+            self._parse_one()
+        super().connection_lost(exception)
 
     def write(self, element: Element) -> bool:
         """Send `element`; False if the stream has ended."""
         if self.transport is None:
             return False
         self.send_raw(stanzas.xml_of(element))
+        if self.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self._give_up(TimeoutError())
         return True
 
     def hang_up(self) -> None:
@@ -77,13 +131,66 @@ class Stream(XMLStream):
             self.send_raw(self.stream_footer)
             self.transport.close()
 
+    def abort(self) -> None:
+        """Let go of the socket now.
+
+        slixmpp's own closes before it aborts; a second `close` lets asyncio's TLS transport forget
+        the connection, which then lives on until the other side ends it.
+        """
+        if self.transport is not None:
+            self.transport.abort()
+
     def disconnect(self, *args: Any, **kwargs: Any) -> Any:
         """End here and now: slixmpp calls this by itself only where XML did not parse."""
         del args, kwargs
-        self._lost(NotWellFormedError())
-        self.abort()
+        self._give_up(NotWellFormedError())
+
+    def _parse_slice(self) -> None:
+        self._slicing = False
+        self._parse_one()
+        if self.transport is None or self.transport.is_closing():
+            return
+        if self._unparsed:
+            self._slicing = True
+            self.transport.pause_reading()
+            self.loop.call_soon(self._parse_slice)
+        else:
+            self.transport.resume_reading()
+
+    def _parse_one(self) -> None:
+        piece = bytes(self._unparsed[:SLICE_BYTES])
+        del self._unparsed[:SLICE_BYTES]
+        self._since_element += len(piece)
+        if self.xml_root is None and self._declares(piece):
+            self.disconnect()
+            return
+        try:
+            super().data_received(piece)
+        except (LookupError, ValueError):  # an encoding that Python, or expat, does not have
+            self.disconnect()
+            return
+        most = MAX_STANZA_BYTES if self._settled else MAX_NEGOTIATION_BYTES
+        if self._since_element > most or self.xml_depth > MAX_DEPTH + 1:  # and the root
+            self._give_up(StanzaTooLongError())
+
+    def _declares(self, piece: bytes) -> bool:
+        """Whether a DTD begins here, and with it entities that grow.
+
+        It can stand only before the root element. Its two marks may come in two pieces, and with
+        NUL between them where the encoding is UTF-16, which XMPP has not (RFC 6120, section 11.6).
+        """
+        head = self._before + piece
+        self._before = piece[-1:]
+        return b"<!" in head or b"\0" in head
 
     def _hand_over(self, stanza: Any) -> None:
+        if self._settled:
+            self._since_element = 0
+        if self._given_up:
+            return
+        if _is_deep(stanza.xml):
+            self._give_up(StanzaTooLongError())
+            return
         try:
             self._receive(stanza.xml)
         except Exception as error:  # slixmpp would swallow it
@@ -92,8 +199,23 @@ class Stream(XMLStream):
                 type(error).__name__,
                 exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
             )
-            self._lost(error)
-            self.abort()
+            self._give_up(error)
+
+    def _give_up(self, reason: BaseException) -> None:
+        """End here and now, and believe nothing of what came behind this."""
+        self._given_up = True
+        self._unparsed.clear()
+        self._lost(reason)
+        self.abort()
 
     def _end(self, reason: object) -> None:
         self._lost(reason if isinstance(reason, BaseException) else None)
+
+
+def _is_deep(element: Element) -> bool:
+    level = [element]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in parent]
+        if not level:
+            return False
+    return True

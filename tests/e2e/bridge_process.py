@@ -77,6 +77,8 @@ class BridgeProcess:
         self._ids = count(1)
         self._answers: dict[object, asyncio.Future[dict[str, Any]]] = {}
         self._unclaimed: list[dict[str, Any]] = []
+        self.stdout = b""
+        """Everything it wrote to stdout so far."""
         self._stderr = b""
         self._news = asyncio.Event()
         self._readers: list[asyncio.Task[None]] = []
@@ -292,6 +294,7 @@ class BridgeProcess:
                 blank, body = await stdout.readexactly(2), await stdout.readexactly(int(length[1]))
                 line = body if blank == b"\r\n" else line + blank + body
                 self.framed += 1
+            self.stdout += line
             self._take(line)
             self._news.set()
 

@@ -24,7 +24,7 @@ def update(uri: str, id_: Id | None = None) -> Notification:
         ({"toolsListChanged": True, "promptsListChanged": True}, {}),
         ({"resourceSubscriptions": []}, {}),
         ({"resourceSubscriptions": "a:1"}, {}),
-        ({"resourceSubscriptions": ["b:1", 1, None]}, {}),
+        ({"resourceSubscriptions": ["b:1", 1, None, [], {}]}, {}),
         (
             {"resourceSubscriptions": ["a:2", "b:1", "a:1", "a:2"], "resourcesListChanged": True},
             {"resourceSubscriptions": ["a:2", "a:1"]},

@@ -61,7 +61,7 @@ class ServerProcess:
     ) -> None:
         self.server = server
         self.directory = directory
-        self._certificate = certificate.der
+        self.certificate = certificate
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -151,7 +151,7 @@ class ServerProcess:
             except OSError:
                 return False
             # Prosody runs on when it cannot bind; then another worker's server answers here.
-            if presented != self._certificate:
+            if presented != self.certificate.der:
                 raise PortTakenError(f"another server than our {server.name} answers at {port}")
         return True
 

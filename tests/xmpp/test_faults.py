@@ -2,6 +2,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -156,9 +157,16 @@ EXCEPTIONS: tuple[tuple[Stage, BaseException, str, str, Retry], ...] = (
     (
         Stage.TLS,
         _tls("WRONG_VERSION_NUMBER"),
-        "wrong-version-number",
-        "xmpp:// instead of xmpps:// in XMPP_SERVICE",
-        Retry.LATER,
+        "tls-handshake-failed",
+        "TLS settings",
+        Retry.SOON,
+    ),
+    (
+        Stage.STANDING,
+        _tls("DECRYPTION_FAILED_OR_BAD_RECORD_MAC"),
+        "tls-failed",
+        "garbles",
+        Retry.SOON,
     ),
     (
         Stage.TLS,
@@ -210,6 +218,14 @@ def test_each_exception_has_its_condition_and_hint(
     fault = faults.of_exception(stage, error, PLACE)
     assert (fault.condition, fault.retry) == (condition, retry)
     assert hinted in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
+    place = replace(PLACE, service="xmpps://chat.example:5222")
+    fault = faults.of_exception(Stage.TLS, _tls("WRONG_VERSION_NUMBER"), place)
+    assert (fault.condition, fault.retry) == ("wrong-version-number", Retry.LATER)
+    assert "xmpp:// instead of xmpps:// in XMPP_SERVICE" in fault.hint
     _assert_fit_to_be_read(fault)
 
 
@@ -322,6 +338,12 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         "connection-timeout",
         "firewall",
     ),
+    "a ghost": (lambda: faults.ghost(PLACE), "not-acceptable", "by itself"),
+    "a room silent even to pings": (
+        lambda: faults.of_silent_room(120.0, PLACE),
+        "remote-server-timeout",
+        "conference.chat.example may be down",
+    ),
     "moved": (
         lambda: faults.destroyed("too old", "new@muc.example", PLACE),
         "gone",
@@ -346,11 +368,11 @@ def test_every_other_fault_has_its_condition_and_hint(
         ({301}, "forbidden", Retry.LATER),
         ({301, 307}, "forbidden", Retry.LATER),
         ({307}, "not-allowed", Retry.MINUTE),
-        ({307, 333}, "recipient-unavailable", Retry.SOON),
+        ({307, 333}, "recipient-unavailable", Retry.AT_ONCE),
         ({321}, "registration-required", Retry.LATER),
         ({322, 110}, "registration-required", Retry.LATER),
-        ({332}, "recipient-unavailable", Retry.SOON),
-        (set(), "recipient-unavailable", Retry.SOON),
+        ({332}, "recipient-unavailable", Retry.AT_ONCE),
+        (set(), "recipient-unavailable", Retry.AT_ONCE),
     ],
     ids=str,
 )

@@ -96,7 +96,9 @@ async def test_the_best_mechanism_that_is_offered_logs_in(
 ) -> None:
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
-    mechanism = await log_in(_settings(), _features(*offered), server.exchange, plain_allowed=True)
+    mechanism = await log_in(
+        _settings(), _features(*offered), server.exchange, bindings=[], plain_allowed=True
+    )
     assert mechanism == chosen
     assert server.heard[0].get("mechanism") == chosen
 
@@ -106,7 +108,9 @@ async def test_the_proof_may_come_as_one_more_challenge() -> None:
     server = ServerSide(
         scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("success", None)
     )
-    await log_in(_settings(), _features("SCRAM-SHA-256"), server.exchange, plain_allowed=False)
+    await log_in(
+        _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], plain_allowed=False
+    )
     assert not server.heard[-1].text
 
 
@@ -116,27 +120,49 @@ async def test_a_server_that_asks_on_after_its_proof_is_refused() -> None:
         scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("challenge", b"")
     )
     with pytest.raises(ScramError, match="goes on asking"):
-        await log_in(_settings(), _features("SCRAM-SHA-256"), server.exchange, plain_allowed=False)
+        await log_in(
+            _settings(),
+            _features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            plain_allowed=False,
+        )
 
 
 @pytest.mark.parametrize("answer", [("success", None), ("success", b"v=AAAA"), ("success", b"x")])
 async def test_a_success_without_the_right_proof_is_refused(answer: Answer) -> None:
     server = ServerSide(ScramServer("sha256").challenge, answer)
     with pytest.raises(ScramError):
-        await log_in(_settings(), _features("SCRAM-SHA-256"), server.exchange, plain_allowed=True)
+        await log_in(
+            _settings(),
+            _features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            plain_allowed=True,
+        )
 
 
 async def test_a_success_without_a_challenge_is_refused() -> None:
     server = ServerSide(("success", b"v=AAAA"))
     with pytest.raises(ScramError, match="skipped its own proof"):
-        await log_in(_settings(), _features("SCRAM-SHA-256"), server.exchange, plain_allowed=True)
+        await log_in(
+            _settings(),
+            _features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            plain_allowed=True,
+        )
 
 
 async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed_by_plain() -> None:
     server = ServerSide(ScramServer("sha256").challenge, ("failure", "not-authorized"))
     with pytest.raises(LoginRefusedError) as refusal:
         await log_in(
-            _settings(), _features("SCRAM-SHA-256", "PLAIN"), server.exchange, plain_allowed=True
+            _settings(),
+            _features("SCRAM-SHA-256", "PLAIN"),
+            server.exchange,
+            bindings=[],
+            plain_allowed=True,
         )
     assert (refusal.value.condition, refusal.value.text) == ("not-authorized", "says the server")
     assert len(server.heard) == 2
@@ -144,7 +170,9 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
 
 async def test_plain_sends_the_password_only_where_it_may() -> None:
     server = ServerSide(("success", None))
-    mechanism = await log_in(_settings(), _features("PLAIN"), server.exchange, plain_allowed=True)
+    mechanism = await log_in(
+        _settings(), _features("PLAIN"), server.exchange, bindings=[], plain_allowed=True
+    )
     assert mechanism == "PLAIN"
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
 
@@ -153,7 +181,9 @@ async def test_plain_sends_the_password_only_where_it_may() -> None:
 async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> None:
     server = ServerSide()
     with pytest.raises(NoMechanismError) as refusal:
-        await log_in(_settings(), _features(*offered), server.exchange, plain_allowed=False)
+        await log_in(
+            _settings(), _features(*offered), server.exchange, bindings=[], plain_allowed=False
+        )
     assert refusal.value.offered == offered
     assert server.heard == []
 
@@ -161,7 +191,7 @@ async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> N
 async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
     server = ServerSide(("success", None))
     settings = _settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
-    await log_in(settings, _features("PLAIN"), server.exchange, plain_allowed=True)
+    await log_in(settings, _features("PLAIN"), server.exchange, bindings=[], plain_allowed=True)
     assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
 
 
@@ -172,6 +202,7 @@ async def test_a_password_that_saslprep_forbids_is_refused_before_anything_is_se
             _settings(password="with a \x07 bell"),
             _features("SCRAM-SHA-256"),
             server.exchange,
+            bindings=[],
             plain_allowed=True,
         )
     assert server.heard == []

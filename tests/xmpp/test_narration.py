@@ -8,6 +8,7 @@ from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
     Event,
+    Gap,
     Joined,
     MessageReceived,
     MessageSent,
@@ -82,6 +83,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
         sasl=st.just("PLAIN"),
     ),
     st.builds(Joined, occupant=_hostile, nickname=_hostile, created=st.booleans()),
+    st.builds(Gap, since=st.floats(0, 2e9), until=st.floats(0, 2e9)),
 )
 
 
@@ -115,6 +117,7 @@ def test_every_event_has_its_words() -> None:
             ConnectionChanged(Phase.JOINED),
             Connected("a@b/c", "xmpp://h:1", None, "PLAIN"),
             Joined("r/me", "me", created=False),
+            Gap(0.0, 1.0),
         )
         if _line(event)
     }
@@ -137,6 +140,13 @@ def test_every_event_has_its_words() -> None:
             "* a left by Owner [110, 307]: spam",
         ),
         (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
+        (
+            Gap(0.0, 1.5),
+            (
+                "* what was said from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.500Z"
+                " may be missing"
+            ),
+        ),
         (
             ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4.2),
             "waiting: It went. [gone] Wait. Next attempt in 4 s.",

@@ -26,8 +26,8 @@ TLS = Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True)
 class Story:
     """A room that things happen to, one a second."""
 
-    def __init__(self) -> None:
-        self.room = Room(nickname="Me", service="xmpp://h:1", phase=Phase.RESOLVING, since=0)
+    def __init__(self, phase: Phase = Phase.RESOLVING) -> None:
+        self.room = Room(nickname="Me", service="xmpp://h:1", phase=phase, since=0)
         self._seconds = count(1)
 
     def tell(self, *events: Event) -> RoomStatus:
@@ -85,13 +85,13 @@ def test_a_phase_that_stays_keeps_its_beginning() -> None:
 
 
 def test_occupants_come_and_go_in_order() -> None:
-    story = Story()
+    story = Story(Phase.JOINED)
     assert _names(story.tell(_joined("A"), _joined("B"), _joined("C"))) == ["A", "B", "C"]
     assert _names(story.tell(_left("B"), _left("nobody"))) == ["A", "C"]
 
 
 def test_an_occupant_whose_presence_changes_keeps_the_time_of_entering() -> None:
-    story = Story()
+    story = Story(Phase.JOINED)
     story.tell(_joined("A"))
     away = OccupantJoined(f"{ROOM}/A", "A", "moderator", "owner", show="away", status="out")
     (occupant,) = story.tell(away).occupants
@@ -106,7 +106,7 @@ def test_an_occupant_whose_presence_changes_keeps_the_time_of_entering() -> None
 
 
 def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
-    story = Story()
+    story = Story(Phase.JOINED)
     story.tell(_joined("A"), _joined("Me", own=True))
     status = story.tell(
         NicknameChanged(f"{ROOM}/A", "A", "a/b"), NicknameChanged(f"{ROOM}/Me", "Me", "I", own=True)
@@ -124,7 +124,7 @@ def test_the_nickname_is_the_one_the_room_gave() -> None:
 
 
 def test_an_empty_subject_is_none() -> None:
-    story = Story()
+    story = Story(Phase.JOINED)
     assert story.tell(SubjectChanged("tests")).subject == "tests"
     assert story.tell(SubjectChanged("")).subject is None
 
@@ -175,8 +175,19 @@ def test_who_was_announced_while_joining_stays() -> None:
     assert _names(status) == ["A"]
 
 
+def test_a_session_that_is_resumed_finds_everybody_again_and_a_new_one_nobody() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("A"), SubjectChanged("tests"))
+    between = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert (between.occupants, between.subject) == ((), None)
+    resumed = story.tell(ConnectionChanged(Phase.AUTHENTICATING), ConnectionChanged(Phase.JOINED))
+    assert (_names(resumed), resumed.subject) == (["A"], "tests")
+    entering = story.tell(ConnectionChanged(Phase.JOINING))
+    assert (entering.occupants, entering.subject) == ((), None)
+
+
 def test_a_status_is_a_picture_of_its_moment() -> None:
-    story = Story()
+    story = Story(Phase.JOINED)
     before = story.tell(_joined("A"))
     story.tell(_joined("B"))
     assert _names(before) == ["A"]

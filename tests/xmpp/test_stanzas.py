@@ -132,8 +132,12 @@ def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None
         "<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
         "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>no voice</text></error>"
     )
-    assert _message(error, type_="error") == [SendFailed("m1", "forbidden", "no voice")]
-    assert _message("<body>mine</body>", type_="error") == [SendFailed("m1", "undefined-condition")]
+    assert _message(error, ROOM, "error") == [SendFailed("m1", "forbidden", "no voice")]
+    assert _message("<body>mine</body>", ROOM, "error") == [SendFailed("m1", "undefined-condition")]
+
+
+def test_an_occupant_cannot_pretend_that_the_room_returned_a_message() -> None:
+    assert _message("<body>mine</body>", type_="error") == []
 
 
 def test_presence_is_who_is_here_and_how() -> None:
@@ -270,7 +274,7 @@ def test_jids_are_prepared_for_comparison() -> None:
 
 
 def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_one() -> None:
-    entering = _written(stanzas.entering(OWN, "open <sesame>"))
+    entering = _written(stanzas.entering(OWN, "open <sesame>", None))
     assert entering.get("to") == OWN
     extension = entering.find(f"{{{stanzas.MUC}}}x")
     assert extension is not None
@@ -278,7 +282,14 @@ def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_o
     assert history is not None
     assert history.get("maxstanzas") == str(stanzas.HISTORY_ON_JOINING)
     assert extension.findtext(f"{{{stanzas.MUC}}}password") == "open <sesame>"
-    assert "password" not in stanzas.xml_of(stanzas.entering(OWN, None))
+    assert "password" not in stanzas.xml_of(stanzas.entering(OWN, None, None))
+
+
+def test_coming_back_asks_for_the_history_since_then_however_long() -> None:
+    entering = _written(stanzas.entering(OWN, None, "2026-01-01T00:00:00.000Z"))
+    history = entering.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
+    assert history is not None
+    assert history.attrib == {"since": "2026-01-01T00:00:00.000Z"}
 
 
 def test_leaving_is_a_presence_that_is_unavailable() -> None:

@@ -1,0 +1,68 @@
+"""The channel bindings of a TLS connection (RFC 5929): what ties a login to it."""
+
+import hashlib
+import ssl
+
+from bridge.xmpp.scram import ChannelBinding
+
+HASH_OF_SIGNATURE = {
+    "1.2.840.113549.1.1.4": "sha256",  # MD5 and SHA-1 count as SHA-256 (RFC 5929, section 4.1)
+    "1.2.840.113549.1.1.5": "sha256",
+    "1.2.840.113549.1.1.11": "sha256",
+    "1.2.840.113549.1.1.12": "sha384",
+    "1.2.840.113549.1.1.13": "sha512",
+    "1.2.840.10045.4.1": "sha256",
+    "1.2.840.10045.4.3.2": "sha256",
+    "1.2.840.10045.4.3.3": "sha384",
+    "1.2.840.10045.4.3.4": "sha512",
+}
+"""By the OID of a certificate's signature algorithm. Others, such as Ed25519, define none."""
+
+
+def bindings_of(secured: ssl.SSLObject) -> list[ChannelBinding]:
+    """Return the bindings this connection has, best first.
+
+    `tls-exporter`, the one for TLS 1.3, is beyond Python's `ssl` (python/cpython#95341).
+    """
+    found = []
+    if secured.version() != "TLSv1.3" and (unique := secured.get_channel_binding("tls-unique")):
+        found.append(ChannelBinding("tls-unique", unique))
+    certificate = secured.getpeercert(binary_form=True)
+    if certificate and (name := hash_of(certificate)):
+        digest = hashlib.new(name, certificate).digest()
+        found.append(ChannelBinding("tls-server-end-point", digest))
+    return found
+
+
+def hash_of(certificate: bytes) -> str | None:
+    """Return the hash function that `tls-server-end-point` takes for a DER certificate."""
+    try:
+        outer, _ = _read(certificate, 0)
+        start, _ = outer
+        _, after_body = _read(certificate, start)
+        (start, _), _ = _read(certificate, after_body)
+        (start, end), _ = _read(certificate, start)
+    except IndexError:
+        return None
+    return HASH_OF_SIGNATURE.get(_oid(certificate[start:end]))
+
+
+def _read(der: bytes, at: int) -> tuple[tuple[int, int], int]:
+    """Return where the contents of the element at `at` begin and end, and where the next begins."""
+    length, start = der[at + 1], at + 2
+    if length & 0x80:
+        size = length & 0x7F
+        length = int.from_bytes(der[start : start + size], "big")
+        start += size
+    return (start, start + length), start + length
+
+
+def _oid(contents: bytes) -> str:
+    numbers = [contents[0] // 40, contents[0] % 40] if contents else []
+    value = 0
+    for byte in contents[1:]:
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    return ".".join(map(str, numbers))

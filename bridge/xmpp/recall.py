@@ -1,0 +1,52 @@
+"""What was said lately, so that nothing is told twice and our own words are known. Pure."""
+
+from collections import deque
+from dataclasses import replace
+from typing import TypeAlias
+
+from bridge.xmpp.events import MessageReceived, Source
+
+REMEMBERED = 5_000
+"""Messages: more than a room says in the overlap of two stays."""
+
+Key: TypeAlias = int
+"""A hash, since what is remembered is to be small whatever was said. Python's is seeded anew in
+each process, so nobody can make two messages alike."""
+
+
+class Recall:
+    """The last `capacity` messages that came, and those that we sent."""
+
+    def __init__(self, capacity: int = REMEMBERED) -> None:
+        self._keys: set[Key] = set()
+        self._order: deque[Key] = deque()
+        self._sent: deque[str] = deque(maxlen=capacity)
+        self._capacity = capacity
+
+    def sent(self, id_: str) -> None:
+        """Note a message of ours."""
+        self._sent.append(id_)
+
+    def meet(self, message: MessageReceived) -> MessageReceived | None:
+        """Return `message` as it is to be told; None if it has been told before.
+
+        One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
+        room): what came live under ours is our own only if we sent it.
+        """
+        if message.own and message.source is Source.LIVE and message.id not in self._sent:
+            message = replace(message, own=False)
+        key = _key(message)
+        if key in self._keys:
+            # Live messages are never held back: two may well be alike.
+            return message if message.source is Source.LIVE else None
+        self._keys.add(key)
+        self._order.append(key)
+        if len(self._order) > self._capacity:
+            self._keys.discard(self._order.popleft())
+        return message
+
+
+def _key(message: MessageReceived) -> Key:
+    if message.stanza_id is not None:
+        return hash(message.stanza_id)
+    return hash((message.occupant, message.id, message.body))

@@ -1,0 +1,246 @@
+"""A participant in a room on a real server, the network between in our hands, and its eyes."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from bridge.config import Secret, Service, Settings
+from bridge.xmpp.events import (
+    ConnectionChanged,
+    Event,
+    Gap,
+    MessageReceived,
+    MessageSent,
+    Phase,
+    Source,
+)
+from bridge.xmpp.faults import Fault, Stage
+from bridge.xmpp.journal import Record
+from bridge.xmpp.participant import Participant
+from bridge.xmpp.room import RoomStatus
+from bridge.xmpp.watch import Patience
+from tests.faults.relay import Relay, Secured
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+SECONDS = 15.0
+"""Limit for whatever a test waits for; most of it takes less than two."""
+
+NICKNAME = "McpDebug"
+
+HASTY = Patience(ping_interval=0.4, ping_deadline=0.4, silence=0.6, known=2.0, tick=0.1, jump=10.0)
+"""The promises in the same proportions, made short."""
+
+CALM = Patience(ping_interval=60.0, silence=60.0)
+"""Nothing is asked while a test lasts."""
+
+DEADLINES = dict.fromkeys(Stage, 1.0) | {Stage.SASL: 1.5, Stage.JOIN: 2.0}
+"""Long enough for a healthy server on a busy machine, short enough for a silent one."""
+
+
+class Eyes:
+    """Sees each record that a participant writes, and waits for what a test expects of it."""
+
+    def __init__(self, participant: Participant) -> None:
+        self.participant = participant
+        self.records: list[Record] = []
+        self._looked = 0
+        self._news = asyncio.Event()
+        participant.listen(self._see)
+
+    def status(self) -> RoomStatus:
+        """How things stand."""
+        return self.participant.status()
+
+    async def see(
+        self, satisfied: Callable[[Event], object], what: str = "it", seconds: float = SECONDS
+    ) -> Record:
+        """The next record that satisfies; looks first at those nobody has asked about yet."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    while self._looked < len(self.records):
+                        record = self.records[self._looked]
+                        self._looked += 1
+                        if satisfied(record.event):
+                            return record
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise TimeoutError(f"no {what} within {seconds:g} s; {self}") from None
+
+    async def joined(self, seconds: float = SECONDS) -> Record:
+        """The next time that it comes into the room."""
+        return await self.see(
+            lambda event: isinstance(event, ConnectionChanged) and event.phase is Phase.JOINED,
+            "join",
+            seconds,
+        )
+
+    async def fault(self, seconds: float = SECONDS) -> tuple[Fault, ConnectionChanged, Record]:
+        """The next fault, with the event and the record that tell it."""
+        record = await self.see(
+            lambda event: isinstance(event, ConnectionChanged) and event.fault is not None,
+            "fault",
+            seconds,
+        )
+        assert isinstance(record.event, ConnectionChanged)
+        assert record.event.fault is not None
+        return record.event.fault, record.event, record
+
+    async def phase(self, phase: Phase, seconds: float = SECONDS) -> Record:
+        """The next change to this phase."""
+        return await self.see(
+            lambda event: isinstance(event, ConnectionChanged) and event.phase is phase,
+            phase.value,
+            seconds,
+        )
+
+    async def hears(self, body: str, seconds: float = SECONDS) -> MessageReceived:
+        """The first message with this body, which may have come long ago."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    for message in self.messages():
+                        if message.body == body:
+                            return message
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise TimeoutError(f"did not hear {body!r} within {seconds:g} s; {self}") from None
+
+    async def until(
+        self, satisfied: Callable[[RoomStatus], object], seconds: float = SECONDS
+    ) -> RoomStatus:
+        """The first status that satisfies, where no event tells of it."""
+        async with asyncio.timeout(seconds):
+            while not satisfied(status := self.status()):  # noqa: ASYNC110 - as said
+                await asyncio.sleep(0.02)
+        return status
+
+    def messages(self) -> list[MessageReceived]:
+        """Everything it has heard so far."""
+        return [one.event for one in self.records if isinstance(one.event, MessageReceived)]
+
+    def gaps(self) -> list[Gap]:
+        """The times that it says it may have missed something in."""
+        return [one.event for one in self.records if isinstance(one.event, Gap)]
+
+    def sent(self) -> list[str]:
+        """The bodies that it has handed to the room."""
+        return [one.event.body for one in self.records if isinstance(one.event, MessageSent)]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{one.at:.3f} {one.event}" for one in self.records)
+
+    def _see(self, record: Record) -> None:
+        self.records.append(record)
+        self._news.set()
+
+
+@dataclass
+class Scene:
+    """All that a row of the matrix may lay hands on."""
+
+    process: ServerProcess
+    relay: Relay
+    settings: Settings
+    """How the participant reaches the server: through the relay."""
+
+    patience: Patience = CALM
+    deadlines: Mapping[Stage, float] | None = None
+    clock: Callable[[], float] = time.time
+
+    @property
+    def server(self) -> XmppServer:
+        """The server behind the relay."""
+        return self.process.server
+
+    @property
+    def room(self) -> str:
+        """The bare JID of the room, which nobody has been in before."""
+        return self.settings.room
+
+    def set(self, **changes: object) -> None:
+        """Change the settings of the participant to come."""
+        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+
+    def witness(self, nick: str = "Wilma", *, password: str | None = None) -> Witness:
+        """Somebody else, who reaches the server directly."""
+        return Witness(self.server, self.server.witness, self.room, nick, password=password)
+
+    @asynccontextmanager
+    async def participant(self, settings: Settings | None = None) -> AsyncIterator[Eyes]:
+        """A participant at work, seen from its first event on."""
+        participant = Participant(
+            settings or self.settings,
+            clock=self.clock,
+            patience=self.patience,
+            deadlines=self.deadlines,
+        )
+        eyes = Eyes(participant)
+        running = asyncio.create_task(participant.run())
+        try:
+            yield eyes
+        except BaseException as error:
+            error.add_note(str(eyes))
+            raise
+        finally:
+            participant.leave()
+            running.cancel()
+            await asyncio.wait((running,))
+        if not running.cancelled():
+            running.result()
+
+
+@asynccontextmanager
+async def scene(
+    process: ServerProcess,
+    authority: Authority,
+    *,
+    way: Literal["starttls", "direct", "open"] = "starttls",
+) -> AsyncIterator[Scene]:
+    """A scene on this server.
+
+    The relay sees ciphertext, or, `open`, the stanzas themselves: it then ends TLS on both sides
+    under the server's own certificate, which leaves even channel bindings whole.
+    """
+    server = process.server
+    port = server.port("starttls" if way == "starttls" else "direct")
+    secured = None
+    if way == "open":
+        as_server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        as_server.load_cert_chain(process.certificate.chain, process.certificate.key)
+        as_client = ssl.create_default_context(cafile=str(authority.ca_file))
+        secured = Secured(as_server, as_client, server.domain)
+    async with Relay(server.host, port, secured) as relay:
+        scheme: Literal["xmpp", "xmpps"] = "xmpp" if way == "starttls" else "xmpps"
+        settings = Settings(
+            username=server.bot.username,
+            domain=server.domain,
+            password=Secret(server.bot.password),
+            room=server.room(),
+            nickname=NICKNAME,
+            service=Service(scheme, "127.0.0.1", relay.port),
+            tls_ca_file=server.ca_file,
+        )
+        yield Scene(process, relay, settings)
+
+
+def told(messages: list[MessageReceived], *bodies: str) -> list[tuple[str, Source]]:
+    """Those of `messages` that have one of these bodies, in order, with how they came."""
+    return [(one.body, one.source) for one in messages if one.body in bodies]
+
+
+async def configure(wilma: Witness, **options: str) -> None:
+    """Change the room's configuration; names without their `muc#roomconfig_`."""
+    form = await wilma.muc.get_room_config(wilma.room)
+    for name, value in options.items():
+        form.set_values({f"muc#roomconfig_{name}": value})
+    await wilma.muc.set_room_config(wilma.room, form)

@@ -1,0 +1,342 @@
+"""What is heard, said and lost when a connection ends and another one takes its place."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp import backoff
+from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
+from bridge.xmpp.watch import Patience
+from tests.faults.relay import Treatment, Way
+from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+
+ATTENTIVE = Patience(ping_interval=60.0, ping_deadline=0.4, silence=60.0, tick=0.1)
+"""Asks nothing by itself while a test lasts, but sees a jump of the clock at once."""
+
+
+@pytest.fixture
+async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
+    """A scene with a relay that sees bytes."""
+    async with scene(server_process, authority) as stage:
+        yield stage
+
+
+@pytest.fixture
+async def open_stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
+    """A scene with a relay that sees stanzas."""
+    async with scene(server_process, authority, way="open") as stage:
+        yield stage
+
+
+def _without_stream_management(stage: Scene) -> None:
+    stage.relay.forge(Way.TO_CLIENT, b"urn:xmpp:sm:3", b"urn:example:3")
+
+
+def _resumed(eyes: Eyes) -> list[bool]:
+    return [one.event.resumed for one in eyes.records if isinstance(one.event, Connected)]
+
+
+def _never_twice(eyes: Eyes) -> None:
+    ids = [one.stanza_id for one in eyes.messages()]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
+    ending: str, stage: Scene
+) -> None:
+    # Past the relay: it would take the connections that the dead server refuses.
+    service = stage.settings.service
+    assert service is not None
+    stage.set(service=replace(service, port=stage.server.port("starttls")))
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        await asyncio.to_thread(getattr(stage.process, ending))
+        fault, changed, _ = await eyes.fault()
+        assert changed.phase is Phase.WAITING
+        assert fault.condition in {"connection-reset", "system-shutdown", "recipient-unavailable"}
+        assert "by itself" in fault.hint
+        with pytest.raises(NotInRoomError):
+            await eyes.participant.say("from outside", 5)
+        fault, changed, _ = await eyes.fault()
+        assert (fault.condition, changed.phase) == ("connection-refused", Phase.WAITING)
+        assert "XMPP_SERVICE" in fault.hint
+        await asyncio.to_thread(stage.process.start)
+        await eyes.joined()
+        async with stage.witness() as wilma:
+            await eyes.participant.say("after", 5)
+            await wilma.heard("after")
+    assert "from outside" not in eyes.sent()
+
+
+async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(
+    stage: Scene,
+) -> None:
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await eyes.participant.say("before", 5)
+        stage.relay.refuse()
+        await eyes.fault()
+        for number in range(30):
+            wilma.say(f"meanwhile {number}")
+        await wilma.heard("meanwhile 29")
+        await stage.relay.heal()
+        await eyes.joined()
+        await eyes.hears("meanwhile 29")
+        assert _resumed(eyes) == [False, True]
+        bodies = [one.body for one in eyes.messages()]
+        assert bodies == ["before", *(f"meanwhile {number}" for number in range(30))]
+        _never_twice(eyes)
+        with pytest.raises(TimeoutError):
+            await wilma.left(NICKNAME, 0)
+
+
+async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
+    open_stage: Scene,
+) -> None:
+    stage = open_stage
+    _without_stream_management(stage)
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await eyes.participant.say("before", 5)
+        stage.relay.refuse()
+        await eyes.fault()
+        for number in range(30):  # more than the room's own history holds
+            wilma.say(f"meanwhile {number}")
+        await wilma.heard("meanwhile 29")
+        await stage.relay.heal()
+        _without_stream_management(stage)
+        await eyes.joined()
+        await eyes.participant.say("after", 5)
+        await eyes.until(lambda _: len(eyes.messages()) >= 32 or eyes.gaps())
+        assert _resumed(eyes) == [False, False]
+        assert not eyes.gaps()
+        missed = [one for one in eyes.messages() if one.body.startswith("meanwhile")]
+        assert [one.body for one in missed] == [f"meanwhile {number}" for number in range(30)]
+        assert {one.source for one in missed} == {Source.ARCHIVE}
+        assert all(one.delayed_from for one in missed)
+        _never_twice(eyes)
+
+
+async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
+    open_stage: Scene,
+) -> None:
+    stage = open_stage
+
+    def without() -> None:
+        _without_stream_management(stage)
+        stage.relay.forge(Way.TO_SERVER, b"urn:xmpp:mam:2", b"urn:example:2")
+
+    without()
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        cut_at = time.time()
+        stage.relay.refuse()
+        await eyes.fault()
+        wilma.say("meanwhile")
+        await wilma.heard("meanwhile")
+        await stage.relay.heal()
+        without()
+        await eyes.joined()
+        await eyes.until(lambda _: eyes.gaps())
+        (gap,) = eyes.gaps()
+        assert gap.since <= cut_at + 0.1
+        assert cut_at < gap.until <= time.time()
+
+
+async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Scene) -> None:
+    stage = open_stage
+    _without_stream_management(stage)
+    asleep = 0.0
+    stage.clock = lambda: time.time() + asleep
+    stage.patience = ATTENTIVE
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.treat(Treatment.SWALLOW)
+        wilma.say("meanwhile")
+        await wilma.heard("meanwhile")
+        asleep = 3600.0
+        fault, changed, _ = await eyes.fault()
+        assert (fault.condition, changed.phase) == ("connection-timeout", Phase.WAITING)
+        await stage.relay.heal()
+        _without_stream_management(stage)
+        await eyes.joined()
+        await eyes.until(lambda _: told(eyes.messages(), "meanwhile") or eyes.gaps())
+        assert len(told(eyes.messages(), "meanwhile")) == 1
+
+
+async def test_a_machine_that_slept_asks_at_once_and_stays_where_all_is_well(
+    stage: Scene,
+) -> None:
+    asleep = 0.0
+    stage.clock = lambda: time.time() + asleep
+    stage.patience = ATTENTIVE
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        assert eyes.status().self_ping_ms is None
+        asleep = 3600.0
+        status = await eyes.until(lambda status: status.self_ping_ms is not None)
+        assert (status.phase, status.last_error) == (Phase.JOINED, None)
+
+
+async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.delay(0.2)
+        assert (await eyes.participant.say("slowly", 5)).round_trip_seconds >= 0.4
+        stage.relay.treat(Treatment.STALL, Way.TO_CLIENT)
+        for number in range(3):
+            wilma.say(str(number))
+        await wilma.heard("2")
+        await stage.relay.heal()
+        await eyes.hears("2")
+        assert [one.body for one in eyes.messages()] == ["slowly", "0", "1", "2"]
+        assert eyes.status().last_error is None
+
+
+@pytest.mark.parametrize(
+    ("way", "heard"), [(Way.TO_SERVER, 0), (Way.TO_CLIENT, 1)], ids=["unheard", "heard"]
+)
+async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_sent_twice(
+    way: Way, heard: int, stage: Scene
+) -> None:
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.treat(Treatment.SWALLOW, way)
+        sending = asyncio.create_task(eyes.participant.say("in flight", 10))
+        await eyes.see(lambda event: isinstance(event, MessageSent))
+        if heard:
+            await wilma.heard("in flight")
+        stage.relay.reset()
+        with pytest.raises(NotReflectedError) as unknown:
+            await sending
+        assert unknown.value.fault.condition == "connection-reset"
+        await stage.relay.heal()
+        await eyes.joined()
+        await eyes.participant.say("after", 5)
+        await wilma.heard("after")
+        with pytest.raises(TimeoutError):
+            await wilma.heard("in flight", 0)
+        assert eyes.sent() == ["in flight", "after"]
+        assert len(told(eyes.messages(), "in flight")) <= heard
+
+
+async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Scene) -> None:
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await configure(wilma, moderatedroom="1")
+        await wilma.muc.set_role(stage.room, NICKNAME, "visitor")
+        results = await asyncio.gather(
+            *(eyes.participant.say(body, 5) for body in ("one", "two")), return_exceptions=True
+        )
+        returned = [one.failure for one in results if isinstance(one, BouncedError)]
+        assert [one.condition for one in returned] == ["forbidden", "forbidden"]
+        sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
+        assert [one.id for one in returned] == [one.id for one in sent]
+        await wilma.muc.set_role(stage.room, NICKNAME, "participant")
+        await eyes.participant.say("three", 5)
+        await wilma.heard("three")
+        assert eyes.status().connected
+
+
+async def test_a_room_that_forgot_us_returns_what_we_say(open_stage: Scene) -> None:
+    stage = open_stage
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.forge(Way.TO_CLIENT, b"/protocol/muc#user", b"/protocol/muc#nobody")
+        await wilma.kick(NICKNAME)
+        await wilma.left(NICKNAME)
+        with pytest.raises(BouncedError, match="not-acceptable"):
+            await eyes.participant.say("is anybody here?", 5)
+
+
+async def test_a_kick_that_comes_while_the_connection_is_cut_is_no_stay(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "MINUTE_SECONDS", 0.3)
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.refuse()
+        await eyes.fault()
+        await wilma.kick(NICKNAME, "while you were out")
+        await wilma.left(NICKNAME)
+        await stage.relay.heal()
+        left = await eyes.see(lambda event: isinstance(event, OccupantLeft) and event.own)
+        assert isinstance(left.event, OccupantLeft)
+        fault, changed, _ = await eyes.fault()
+        assert (fault.condition, changed.phase) == ("not-allowed", Phase.WAITING)
+        assert "while you were out" in fault.message
+        assert not eyes.status().connected
+        wilma.say("meanwhile")
+        await eyes.joined()
+        await eyes.hears("meanwhile")
+
+
+async def test_after_a_kick_it_comes_back_by_itself(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "MINUTE_SECONDS", 0.3)
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await wilma.kick(NICKNAME)
+        await eyes.fault()
+        wilma.say("meanwhile")
+        await eyes.joined()
+        await eyes.hears("meanwhile")
+        await eyes.participant.say("after", 5)
+        await wilma.heard("after")
+
+
+async def test_a_room_that_lifts_its_bar_is_entered_at_the_next_look(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "LATER_SECONDS", 0.5)
+    async with stage.witness() as wilma:
+        await configure(wilma, membersonly="1")
+        async with stage.participant() as eyes:
+            await eyes.fault()
+            assert eyes.status().phase is Phase.FAILED
+            await configure(wilma, membersonly="0")
+            await eyes.joined()
+
+
+async def test_a_taken_nickname_is_met_with_another_one_and_the_true_one_shown(
+    stage: Scene,
+) -> None:
+    async with stage.witness(NICKNAME) as twin, stage.participant() as eyes:
+        await eyes.joined()
+        assert eyes.status().nickname == f"{NICKNAME}-2"
+        await twin.joined(f"{NICKNAME}-2")
+        await eyes.participant.say("hello", 5)
+        assert (await twin.heard("hello")).nick == f"{NICKNAME}-2"
+
+
+async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
+    stage: Scene,
+) -> None:
+    stage.patience = HASTY
+    async with AsyncExitStack() as open_:
+        wilma = await open_.enter_async_context(stage.witness())
+        pair: list[Eyes] = []
+        for _ in range(2):
+            eyes = await open_.enter_async_context(stage.participant())
+            await eyes.joined()
+            pair.append(eyes)
+        for number, (speaker, listener) in enumerate((pair, pair[::-1])):
+            await speaker.participant.say(f"word {number}", 5)
+            heard = await listener.hears(f"word {number}")
+            assert not heard.own
+            await wilma.heard(f"word {number}")
+        for eyes in pair:
+            status = await eyes.until(lambda status: status.self_ping_ms is not None)
+            assert (status.phase, status.last_error) == (Phase.JOINED, None)
+            own = [one for one in eyes.messages() if one.own]
+            assert len(own) == 1
+            assert len(told(eyes.messages(), "word 0", "word 1")) == 2

@@ -1,0 +1,237 @@
+"""A server that sends more than anybody can take: the bridge stays small and answers MCP."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
+from tests.faults.test_hostile_server import bounded_bridge, echoes
+
+log = logging.getLogger(__name__)
+
+MEGABYTE = 1024 * 1024
+ATTACK_MB = 300
+"""What the server would send in all, were it let."""
+
+MEMORY_BOUND_MB = 128.0
+"""How much the bridge may grow meanwhile: one element of 4 MiB that is nothing but children."""
+
+ECHO_SECONDS = 1.0
+"""The longest that a call may wait while the server pours; a hundredth of it on idle cores."""
+
+FLOOD = 20_000
+CROWD = 5_000
+
+
+def memory_mb(bridge: BridgeProcess, field: str) -> float:
+    """`VmRSS`, or `VmHWM` for the most that was ever resident."""
+    status = Path(f"/proc/{bridge.process.pid}/status").read_text(encoding="ascii")
+    found = re.search(rf"^{field}:\s+([0-9]+) kB", status, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+class Pour:
+    """Sends `start`, then `piece` again and again; counts what the client let through."""
+
+    def __init__(self, start: str, piece: str) -> None:
+        self._start = start.encode()
+        self._piece = (piece * (MEGABYTE // len(piece))).encode()
+        self.sent_mb = 0.0
+        self.began = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def __call__(self, wire: Wire) -> None:
+        self.began.set()
+        await self.go.wait()
+        wire.send(self._start)
+        while self.sent_mb < ATTACK_MB:
+            wire.send(self._piece)
+            await wire.sent()
+            self.sent_mb += len(self._piece) / MEGABYTE
+        await wire.gone()
+
+
+def standing(pour: Pour) -> Script:
+    return replace(HONEST, stand=pour)
+
+
+def at_features(pour: Pour) -> Script:
+    async def authenticate(wire: Wire) -> None:
+        await wire.header()
+        wire.send(scripted.HEADER)
+        await pour(wire)
+
+    return replace(HONEST, authenticate=authenticate)
+
+
+def while_deriving(pour: Pour) -> Script:
+    """The key takes the client a while; what comes meanwhile would wait for it."""
+
+    async def authenticate(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256"))
+        auth = await wire.element("auth")
+        nonce = scripted.content(auth).rpartition("r=")[2]
+        wire.send(scripted.sasl("challenge", f"r={nonce}more,s=c2FsdA==,i=1000000"))
+        await pour(wire)
+
+    return replace(HONEST, authenticate=authenticate)
+
+
+MESSAGE = f"<message type='groupchat' from='{scripted.ROOM}/Eve'"
+ENDLESS = [
+    ("a body", standing, MESSAGE + "><body>", "blah "),
+    ("an attribute", standing, MESSAGE + " id='", "blah "),
+    ("children", standing, MESSAGE + ">", "<a/>"),
+    ("attributes", standing, MESSAGE + "><a", "".join(f" a{n}='x'" for n in range(1000)) + "/><a"),
+    ("depth", standing, MESSAGE + ">", "<a>"),
+    ("depth that ends", standing, "", MESSAGE + ">" + "<a>" * 600 + "</a>" * 600 + "</message>"),
+    ("a comment", standing, "<!--", "blah "),
+    ("nothing but spaces", standing, "", " "),
+    ("a prologue", lambda pour: replace(HONEST, authenticate=pour), "", " "),
+    ("features", at_features, "<stream:features>", "<feature/>"),
+    ("features again and again", while_deriving, "", "<stream:features/>"),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "start", "piece"), [one[1:] for one in ENDLESS], ids=[one[0] for one in ENDLESS]
+)
+async def test_what_has_no_end_is_given_up_early_and_costs_no_memory(
+    script: Callable[[Pour], Script],
+    start: str,
+    piece: str,
+    tmp_path: Path,
+) -> None:
+    pour = Pour(start, piece)
+    async with (
+        ScriptedServer(script(pour), HONEST) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        await pour.began.wait()
+        before = memory_mb(bridge, "VmRSS")
+        pour.go.set()
+        longest = await longest_echo_until(bridge, lambda it: it["lastError"])
+        error = (await bridge.status())["lastError"]
+        assert error["condition"] == "undefined-condition"
+        assert "goes on without end" in error["message"] or "not well-formed" in error["message"]
+        grown = memory_mb(bridge, "VmHWM") - before
+        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
+        assert grown < MEMORY_BOUND_MB
+        assert pour.sent_mb < ATTACK_MB / 4
+        assert longest < ECHO_SECONDS
+        await bridge.joined()
+
+
+async def longest_echo_until(
+    bridge: BridgeProcess, satisfied: Callable[[dict[str, Any]], object]
+) -> float:
+    """Call without a pause until the status is as wanted; return how long a call took at most."""
+    longest = 0.0
+    async with asyncio.timeout(60):
+        while True:
+            started = monotonic()
+            await echoes(bridge)
+            longest = max(longest, monotonic() - started)
+            if satisfied(await bridge.status()):
+                return longest
+
+
+async def test_a_server_that_asks_and_never_reads_is_given_up(tmp_path: Path) -> None:
+    ping = f"<iq type='get' id='{'p' * 900}' from='{scripted.DOMAIN}'><x xmlns='urn:what'/></iq>"
+    pour = Pour("", ping)
+    async with (
+        ScriptedServer(standing(pour), HONEST) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        await pour.began.wait()
+        before = memory_mb(bridge, "VmRSS")
+        pour.go.set()
+        longest = await longest_echo_until(bridge, lambda it: it["lastError"])
+        assert (await bridge.status())["lastError"]["condition"] == "connection-timeout"
+        grown = memory_mb(bridge, "VmHWM") - before
+        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
+        assert grown < MEMORY_BOUND_MB
+        assert pour.sent_mb < ATTACK_MB / 4
+        assert longest < ECHO_SECONDS
+        await bridge.joined()
+
+
+async def test_a_flood_deafens_nobody_and_every_message_is_told_once(tmp_path: Path) -> None:
+    go = asyncio.Event()
+    flood = "".join(
+        scripted.said(f"Eve {number % 7}", f"drop {number:05d}", f"m{number}")
+        for number in range(FLOOD)
+    ).encode()
+
+    async def pour(wire: Wire) -> None:
+        await go.wait()
+        wire.send(flood + scripted.said("Eve", "the end").encode())
+        await scripted.stand(wire)
+
+    script = replace(HONEST, stand=pour)
+    async with ScriptedServer(script) as server, bounded_bridge(tmp_path, server) as bridge:
+        before = await bridge.joined()
+        resident = memory_mb(bridge, "VmRSS")
+        go.set()
+        started = monotonic()
+        longest = await longest_echo_until(
+            bridge, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
+        )
+        seconds = monotonic() - started
+        after = await bridge.status()
+        # The journal has numbered each of them, and nothing else came.
+        assert number_of(after) - number_of(before) == FLOOD + 1
+        recent = await bridge.request("resources/read", {"uri": "bridge://room/messages"})
+        entries = json.loads(recent["contents"][0]["text"])["entries"]
+        last = [f"drop {number:05d}" for number in range(FLOOD - 49, FLOOD)]
+        assert [one["body"] for one in entries] == [*last, "the end"]
+        assert len({one["cursor"] for one in entries}) == len(entries)
+        await bridge.stderr_says("the end")
+        grown = memory_mb(bridge, "VmHWM") - resident
+        assert len(server.wires) == 1
+        # And the room is still one to talk in.
+        assert (await bridge.bare("xmppSend", message="still here"))["sent"]
+    told = [int(one) for one in re.findall("drop ([0-9]{5})$", bridge.stderr, re.MULTILINE)]
+    dropped = sum(map(int, re.findall(r"\(([0-9]+) lines were dropped", bridge.stderr)))
+    log.info("%.0f a second, grown %.1f MB", FLOOD / seconds, grown)
+    log.info("longest echo %.3f s, %d lines dropped", longest, dropped)
+    assert told == sorted(set(told))
+    assert len(told) + dropped == FLOOD
+    assert longest < ECHO_SECONDS
+    assert grown < MEMORY_BOUND_MB
+
+
+def number_of(status: dict[str, Any]) -> int:
+    return int(status["cursor"].rpartition("-")[2])
+
+
+async def test_a_crowd_is_counted_and_shown(tmp_path: Path) -> None:
+    crowd = "".join(scripted.present(f"Occupant {number}") for number in range(CROWD))
+
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(crowd + scripted.present(scripted.NICKNAME, 110))
+
+    async with (
+        ScriptedServer(replace(HONEST, join=join)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        longest = await longest_echo_until(bridge, lambda it: it["connected"])
+        assert (await bridge.status())["occupants"] == CROWD + 1
+        people = await bridge.request("resources/read", {"uri": "bridge://room/occupants"})
+        listed = json.loads(people["contents"][0]["text"])["occupants"]
+        assert len({one["nickname"] for one in listed}) == CROWD + 1
+        log.info("longest echo %.3f s", longest)
+        assert longest < ECHO_SECONDS
+        assert len(server.wires) == 1

@@ -1,0 +1,364 @@
+"""A server that lies, or wants to break us: what the status says, and that the bridge lives on."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, ROOM, Scram, Script, ScriptedServer, Step, Wire
+
+ADDRESS_SPACE_KB = 2_000_000
+"""What a bridge under attack may map at most: this machine is to outlive a failing test."""
+
+LATER_SECONDS = (14 * 60.0, 16 * 60.0)
+"""Between these the bridge looks again at what somebody else has to mend."""
+
+
+def bounded_bridge(home: Path, server: ScriptedServer, **overrides: str | None) -> BridgeProcess:
+    """The real command, with a bound on what it may map."""
+    limited = ("/bin/sh", "-c", f'ulimit -v {ADDRESS_SPACE_KB}; exec "$@"', "sh", COMMAND)
+    return BridgeProcess(home, server.environment(**overrides), command=limited)
+
+
+async def echoes(bridge: BridgeProcess) -> None:
+    assert (await bridge.bare("echo", message="there?"))["content"][0]["text"] == "Echo: there?"
+
+
+def seconds_until_next(status: dict[str, Any]) -> float:
+    at = datetime.fromisoformat(status["lastError"]["at"])
+    return (datetime.fromisoformat(status["nextAttemptAt"]) - at).total_seconds()
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What the server does, and what the status says of it."""
+
+    name: str
+    script: Script
+    condition: str
+    message: str
+    """Part of what happened, as told."""
+    hint: str
+    """Part of what to do about it."""
+    phase: str = "waiting"
+    """`waiting`: the next attempt follows at once; `failed`: not for a quarter of an hour."""
+
+
+def odd(name: str, script: Script, told: str = "not well-formed") -> Lie:
+    return Lie(
+        name, script, "undefined-condition", told, "XMPP client port, not a web or component port"
+    )
+
+
+def at_features(*xml: str | bytes) -> Script:
+    """What comes in the place of the first stream header."""
+
+    async def step(wire: Wire) -> None:
+        await wire.header()
+        await scripted.saying(*xml)(wire)
+
+    return replace(HONEST, authenticate=step)
+
+
+def instead_of_challenge(*xml: str) -> Script:
+    async def step(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "PLAIN"))
+        await wire.element("auth")
+        await scripted.saying(*xml)(wire)
+
+    return replace(HONEST, authenticate=step)
+
+
+def instead_of_bound(*xml: str) -> Script:
+    async def step(wire: Wire) -> None:
+        await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
+        await wire.element("iq")
+        await scripted.saying(*xml)(wire)
+
+    return replace(HONEST, bind=step)
+
+
+def instead_of_presence(*xml: str) -> Script:
+    async def step(wire: Wire) -> None:
+        await wire.element("presence")
+        await scripted.saying(*xml)(wire)
+
+    return replace(HONEST, join=step)
+
+
+def once_joined(*xml: str | bytes) -> Script:
+    return replace(HONEST, stand=scripted.saying(*xml))
+
+
+ENTITIES = "".join(f'<!ENTITY l{n} "{"".join([f"&l{n - 1};"] * 10)}">' for n in range(1, 10))
+BOMB = f'<!DOCTYPE lolz [<!ENTITY l0 "lol">{ENTITIES}]>'
+"""A billion laughs: 3 GB of them, were they to be had."""
+ROOT = scripted.HEADER.partition("?>")[2]
+
+BROKEN_XML = [
+    odd("the header", at_features("<<<")),
+    odd("a web server", at_features("HTTP/1.1 400 Bad Request\r\n\r\n<html></p>")),
+    odd("features", at_features(f"{scripted.HEADER}<stream:features></oops>")),
+    odd("the challenge", instead_of_challenge("<challenge></success>")),
+    odd("the answer to bind", instead_of_bound("<iq type='result'><a b></iq>")),
+    odd("presence", instead_of_presence("<presence from='&nobody;'/>")),
+    odd("a message", once_joined(f"<message from='{ROOM}'><body>\x1b[2J</body></message>")),
+    odd("bytes that are no UTF-8", once_joined(b"<message><body>\xff\xfe</body></message>")),
+    odd("an encoding nobody knows", at_features("<?xml version='1.0' encoding='klingon'?>" + ROOT)),
+]
+
+DECLARATIONS = [
+    odd("a bomb", at_features(f"<?xml version='1.0'?>{BOMB}{ROOT}&l9;")),
+    odd("a bomb across two slices", at_features(" " * (8 * 1024 - 1) + f"{BOMB}{ROOT}&l9;")),
+    odd("a bomb in UTF-16", at_features(f"{BOMB}{ROOT}&l9;".encode("utf-16"))),
+    odd(
+        "a file from outside",
+        at_features(f'<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]>{ROOT}&f;'),
+    ),
+    odd("a bomb later on", once_joined(f"{BOMB}<message><body>&l9;</body></message>")),
+    odd("an entity nobody declared", once_joined("<message><body>&lol;</body></message>")),
+]
+
+WRONG_ANSWERS = [
+    odd(
+        "something else than features",
+        at_features(f"{scripted.HEADER}<message/>"),
+        "an unexpected <message/>",
+    ),
+    odd("a question for a challenge", instead_of_challenge("<iq/>"), "an unexpected <iq/>"),
+    odd(
+        "features again and again",
+        instead_of_challenge(*["<stream:features/>" * 1000] * 100),
+        "an unexpected <features/>",
+    ),
+    odd("no answer to bind but presence", instead_of_bound("<presence/>"), "<presence/>"),
+    Lie(
+        "an error for an answer to bind",
+        replace(HONEST, bind=lambda wire: refuse_bind(wire)),
+        "resource-constraint",
+        "no room for another connection",
+        "tries again by itself",
+    ),
+    Lie(
+        "a refusal of the TLS it offered",
+        replace(HONEST, secure=lambda wire: refuse_tls(wire)),
+        "tls-handshake-failed",
+        "offers TLS and refuses to begin it",
+        "the file of its certificate",
+    ),
+    Lie(
+        "a hang-up in the middle of a word",
+        replace(HONEST, authenticate=scripted.cut_off_after(scripted.HEADER[:40])),
+        "connection-reset",
+        "hung up before the connection was secured",
+        "xmpps://",
+    ),
+]
+
+
+async def refuse_tls(wire: Wire) -> None:
+    await wire.open(scripted.STARTTLS)
+    await wire.element("starttls")
+    wire.send(f"<failure xmlns='{scripted.TLS}'/></stream:stream>")
+    await wire.gone()
+
+
+async def refuse_bind(wire: Wire) -> None:
+    await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
+    id_ = (await wire.element("iq")).get("id", "")
+    cause = f"<resource-constraint xmlns='{scripted.STANZA_ERRORS}'/>"
+    wire.send(f"<iq type='error' id='{id_}'><error type='wait'>{cause}</error></iq>")
+    await wire.gone()
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [BROKEN_XML, DECLARATIONS, WRONG_ANSWERS],
+    ids=["broken XML", "declarations", "wrong answers"],
+)
+async def test_what_is_no_xmpp_is_told_and_the_next_honest_attempt_gets_in(
+    lies: Sequence[Lie], tmp_path: Path
+) -> None:
+    # Together, since each of them waits a second for its next attempt.
+    async with asyncio.TaskGroup() as group:
+        for number, lie in enumerate(lies):
+            group.create_task(recovers(lie, tmp_path / str(number)), name=lie.name)
+
+
+async def recovers(lie: Lie, home: Path) -> None:
+    try:
+        async with (
+            ScriptedServer(lie.script, HONEST) as server,
+            bounded_bridge(home, server) as bridge,
+        ):
+            # The error stands while the phases of the next attempt pass by.
+            status = await bridge.until(lambda it: it["lastError"])
+            tell_tale(lie, status)
+            await echoes(bridge)
+            status = await bridge.joined()
+            assert len(server.wires) == 2
+            assert status["attempt"] == 0
+    except BaseException as error:
+        error.add_note(f"the lie was: {lie.name}")
+        raise
+
+
+def tell_tale(lie: Lie, status: dict[str, Any]) -> None:
+    error = status["lastError"]
+    assert error["condition"] == lie.condition
+    assert lie.message in error["message"]
+    assert lie.hint in error["hint"]
+
+
+def untrusted(name: str, scram: Scram, told: str) -> Lie:
+    return Lie(
+        name,
+        replace(HONEST, authenticate=scram),
+        "bad-server-signature",
+        told,
+        "Something may be listening in between",
+        phase="failed",
+    )
+
+
+def unsafe(name: str, authenticate: Step, told: str) -> Lie:
+    return Lie(
+        name,
+        replace(HONEST, authenticate=authenticate),
+        "invalid-mechanism",
+        told,
+        "SCRAM-SHA-256",
+        phase="failed",
+    )
+
+
+def answering(*answers: str) -> Script:
+    """Each `<auth/>` and `<response/>` is met with the next of these."""
+
+    async def step(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "PLAIN"))
+        for answer in answers:
+            await wire.element("auth", "response")
+            wire.send(answer)
+        await wire.gone()
+
+    return replace(HONEST, authenticate=step)
+
+
+def unproven(name: str, script: Script, told: str) -> Lie:
+    return replace(untrusted(name, Scram(), told), script=script)
+
+
+async def offer_only(wire: Wire, *mechanisms: str, bindings: Sequence[str] = ()) -> None:
+    await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
+    await wire.gone()
+
+
+SCRAM_LIES = [
+    untrusted("ten million iterations", Scram(iterations="10000000"), "the most is 1000000"),
+    untrusted("iterations of 60 digits", Scram(iterations="1" * 60), "count is no number"),
+    untrusted("iterations in Tamil", Scram(iterations="\u0be7000"), "count is no number"),
+    untrusted("no iterations", Scram(iterations="0"), "it wants 0 iterations"),
+    untrusted("a signature of zeros", Scram(signature=lambda _: b"v=AAAA"), "signature is wrong"),
+    untrusted("no signature", Scram(signature=lambda _: b""), "not made of fields"),
+    untrusted("a signature in no base64", Scram(signature=lambda _: b"v=?"), "not Base64"),
+    untrusted("an error for a signature", Scram(signature=lambda _: b"e=no"), "its own proof"),
+    untrusted("a nonce of its own", Scram(nonce=lambda _: "mine"), "nonce does not continue"),
+    untrusted("our nonce and no more", Scram(nonce=lambda ours: ours), "nonce does not continue"),
+    untrusted("an extension", Scram(nonce=lambda ours: f"{ours}x,m=y"), "extension that is not"),
+    unproven("a success at once", answering(scripted.sasl("success")), "skipped its own proof"),
+    unproven("garbage", answering(f"<challenge xmlns='{scripted.SASL}'>?</challenge>"), "Base64"),
+    unproven("nothing", answering(scripted.sasl("challenge")), "not made of fields"),
+]
+
+UNSAFE_OFFERS = [
+    unsafe("PLAIN without TLS", lambda wire: offer_only(wire, "PLAIN"), "(it offers PLAIN)"),
+    unsafe("no login at all", lambda wire: offer_only(wire), "(it offers none)"),
+    unsafe(
+        "a binding nobody knows",
+        lambda wire: offer_only(wire, "SCRAM-SHA-256-PLUS", bindings=["tls-telepathy"]),
+        "SCRAM-SHA-256-PLUS",
+    ),
+    unsafe("names without end", lambda wire: offer_only(wire, *["X" * 9000] * 50), "XXX"),
+    Lie(
+        "another host",
+        at_features(scripted.HEADER, scripted.stream_error("see-other-host", "evil.example:5222")),
+        "see-other-host",
+        "It says: evil.example:5222",
+        "not followed",
+        phase="failed",
+    ),
+    Lie(
+        "STARTTLS cut out",
+        replace(HONEST, secure=lambda wire: offer_only(wire, "SCRAM-SHA-256", "PLAIN")),
+        "encryption-required",
+        "no password goes over a bare connection",
+        "XMPP_ALLOW_PLAINTEXT",
+        phase="failed",
+    ),
+    Lie(
+        "a refusal with a long story",
+        answering(
+            f"<failure xmlns='{scripted.SASL}'><not-authorized/>"
+            f"<text>\x9b2J\u202e{'blah ' * 60_000}</text></failure>"
+        ),
+        "not-authorized",
+        "\\u{9B}2J\\u{202E}blah",
+        "XMPP_PASSWORD",
+        phase="failed",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "lies", [SCRAM_LIES[:7], SCRAM_LIES[7:], UNSAFE_OFFERS], ids=["SCRAM", "proofs", "offers"]
+)
+async def test_a_server_that_does_not_prove_itself_gets_no_password_and_no_second_visit(
+    lies: Sequence[Lie], tmp_path: Path
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number, lie in enumerate(lies):
+            group.create_task(stays_away(lie, tmp_path / str(number)), name=lie.name)
+
+
+async def stays_away(lie: Lie, home: Path) -> None:
+    try:
+        async with ScriptedServer(lie.script) as server:
+            secured = None if lie.condition == "encryption-required" else "1"
+            async with bounded_bridge(home, server, XMPP_ALLOW_PLAINTEXT=secured) as bridge:
+                status = await bridge.until(lambda it: it["phase"] == lie.phase)
+                tell_tale(lie, status)
+                if lie.condition == "not-authorized":
+                    assert status["nextAttemptAt"] is None
+                else:
+                    assert LATER_SECONDS[0] < seconds_until_next(status) < LATER_SECONDS[1]
+                await echoes(bridge)
+                assert len(server.wires) == 1
+            assert (b"<auth" in server.heard) == (lie not in UNSAFE_OFFERS[:-1])
+            assert_no_password(server.heard)
+            assert len(bridge.stderr) < 10_000
+    except BaseException as error:
+        error.add_note(f"the lie was: {lie.name}")
+        raise
+
+
+def assert_no_password(heard: bytes) -> None:
+    plain = f"\0{scripted.USERNAME}\0{scripted.PASSWORD}".encode()
+    for secret in (scripted.PASSWORD.encode(), b64encode(plain), b"PLAIN"):
+        assert secret not in heard
+
+
+@pytest.mark.parametrize("iterations", ["1", "1000000"])
+async def test_as_many_iterations_as_are_allowed_let_us_in(iterations: str, tmp_path: Path) -> None:
+    script = replace(HONEST, authenticate=Scram(iterations=iterations))
+    async with ScriptedServer(script) as server, bounded_bridge(tmp_path, server) as bridge:
+        await bridge.joined()
+        await echoes(bridge)
+        assert len(server.wires) == 1

@@ -1,0 +1,479 @@
+"""Every fault that real servers, networks and occupants can be made to show: one row each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from bridge.config import Secret
+from bridge.xmpp.backoff import MINUTE_SECONDS
+from bridge.xmpp.events import ConnectionChanged, Phase
+from bridge.xmpp.saying import NotInRoomError
+from tests.faults.relay import Treatment, Way
+from tests.faults.scene import DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+from tests.servers.server import Account
+from tests.servers.witness import Witness
+
+
+@dataclass
+class Play:
+    """A scene with its actors on the stage."""
+
+    scene: Scene
+    wilma: Witness
+    """Owns the room, and has been in it from the start."""
+
+    eyes: Eyes
+
+
+Deed = Callable[[Play], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault, and what a user sees of it."""
+
+    phase: Phase
+    condition: str | frozenset[str]
+    hint: str
+    """What the hint must name: most often the setting to change."""
+
+    do: Deed | None = None
+    """Done while the participant is in the room; without it, it does not get in to begin with."""
+
+    before: Callable[[Scene, Witness], Awaitable[None]] | None = None
+    """Done before it comes."""
+
+    mend: Deed | None = None
+    """What ends the fault, where it does not pass by itself."""
+
+    back: bool = True
+    """Whether the participant comes back within the test."""
+
+    message: str = ""
+    """What the sentence must name."""
+
+    pause: float | None = None
+    """Seconds until the next attempt, where that is promised."""
+
+    way: Literal["starttls", "direct", "open"] = "starttls"
+    hasty: bool = False
+    """Whether the participant looks after its connection in short steps."""
+
+
+# What is done. First the network.
+
+
+async def _cut(play: Play) -> None:
+    play.scene.relay.cut()
+
+
+async def _reset(play: Play) -> None:
+    play.scene.relay.reset()
+
+
+async def _refuse(play: Play) -> None:
+    play.scene.relay.refuse()
+
+
+async def _heal(play: Play) -> None:
+    await play.scene.relay.heal()
+
+
+def _swallow(*ways: Way) -> Deed:
+    async def do(play: Play) -> None:
+        play.scene.relay.treat(Treatment.SWALLOW, *ways)
+
+    return do
+
+
+async def _corrupt_to_client(play: Play) -> None:
+    play.scene.relay.treat(Treatment.CORRUPT, Way.TO_CLIENT)
+    play.wilma.say("this will be garbled")
+
+
+def _silent(way: Way, moment: int | bytes) -> Callable[[Scene, Witness], Awaitable[None]]:
+    """A black hole from a moment of the first attempt on."""
+
+    async def before(stage: Scene, wilma: Witness) -> None:
+        del wilma
+        relay = stage.relay
+        stage.deadlines = DEADLINES
+        relay.once(way, moment, lambda: relay.treat(Treatment.SWALLOW))
+
+    return before
+
+
+async def _corrupt_from_the_start(stage: Scene, wilma: Witness) -> None:
+    del wilma
+    relay = stage.relay
+    relay.once(Way.TO_CLIENT, b"<proceed[^>]*>", lambda: relay.treat(Treatment.CORRUPT))
+
+
+# Then the people.
+
+
+async def _kick(play: Play) -> None:
+    await play.wilma.kick(NICKNAME, "out with you")
+
+
+async def _ban(play: Play) -> None:
+    room = play.scene.room
+    await play.wilma.muc.set_affiliation(
+        room, "outcast", jid=play.scene.server.bot.jid, reason="never again"
+    )
+
+
+async def _ban_before(stage: Scene, wilma: Witness) -> None:
+    await wilma.muc.set_affiliation(stage.room, "outcast", jid=stage.server.bot.jid)
+
+
+async def _members_only_before(stage: Scene, wilma: Witness) -> None:
+    del stage
+    await configure(wilma, membersonly="1")
+
+
+async def _members_only(play: Play) -> None:
+    await configure(play.wilma, membersonly="1")
+
+
+async def _member_before(stage: Scene, wilma: Witness) -> None:
+    await wilma.muc.set_affiliation(stage.room, "member", jid=stage.server.bot.jid)
+    await configure(wilma, membersonly="1")
+
+
+async def _membership_ends(play: Play) -> None:
+    await play.wilma.muc.set_affiliation(play.scene.room, "none", jid=play.scene.server.bot.jid)
+
+
+def _password(ours: str | None) -> Callable[[Scene, Witness], Awaitable[None]]:
+    async def before(stage: Scene, wilma: Witness) -> None:
+        await configure(wilma, passwordprotectedroom="1", roomsecret="open-sesame")
+        stage.set(room_password=None if ours is None else Secret(ours))
+
+    return before
+
+
+async def _destroy(play: Play) -> None:
+    await play.wilma.muc.destroy(play.scene.room, reason="too old")
+
+
+async def _move(play: Play) -> None:
+    venue = f"new@{play.scene.server.muc}"
+    await play.wilma.muc.destroy(play.scene.room, reason="moved", altroom=venue)
+
+
+async def _drop(play: Play) -> None:
+    """Make the room believe that our client bounces what it is sent."""
+    play.scene.relay.forge(Way.TO_SERVER, b'type="groupchat"', b'type="error"')
+    play.scene.relay.forge(
+        Way.TO_SERVER,
+        b"<body>bounce</body>",
+        b"<error type='cancel'>"
+        b"<recipient-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>",
+    )
+    saying = asyncio.create_task(play.eyes.participant.say("bounce", 5))
+    await play.wilma.left(NICKNAME)
+    play.scene.relay.forge(Way.TO_SERVER, b'type="error"', b'type="groupchat"')
+    await asyncio.wait((saying,))
+    assert saying.exception() is not None
+
+
+async def _forget(play: Play) -> None:
+    """Let us be put out of the room without our hearing of it."""
+    play.scene.relay.forge(Way.TO_CLIENT, b"/protocol/muc#user", b"/protocol/muc#nobody")
+    await play.wilma.kick(NICKNAME)
+    await play.wilma.left(NICKNAME)
+
+
+async def _replace(play: Play) -> None:
+    """Log in as the very same session."""
+    jid = play.eyes.status().jid
+    assert jid is not None
+    bot = play.scene.server.bot
+    twin = Account(bot.username, bot.password, jid.partition("@")[2])
+    async with Witness(play.scene.server, twin, play.scene.room, "Twin"):
+        pass
+
+
+def _elsewhere(**changes: object) -> Callable[[Scene, Witness], Awaitable[None]]:
+    async def before(stage: Scene, wilma: Witness) -> None:
+        del wilma
+        stage.set(**changes)
+
+    return before
+
+
+async def _in_the_domain_of_the_account(stage: Scene, wilma: Witness) -> None:
+    del wilma
+    stage.deadlines = DEADLINES
+    stage.set(room=f"nobody-{stage.room.partition('@')[0]}@{stage.server.domain}")
+
+
+WAITING, FAILED = Phase.WAITING, Phase.FAILED
+ROWS = {
+    "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_cut),
+    "the connection is reset": Row(WAITING, "connection-reset", "by itself", do=_reset),
+    "the port is closed": Row(WAITING, "connection-reset", "by itself", do=_refuse, mend=_heal),
+    "a black hole while joined": Row(
+        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, hasty=True
+    ),
+    "a black hole towards the server": Row(
+        WAITING,
+        "connection-timeout",
+        "network",
+        do=_swallow(Way.TO_SERVER),
+        mend=_heal,
+        hasty=True,
+    ),
+    "a black hole towards us": Row(
+        WAITING,
+        "connection-timeout",
+        "network",
+        do=_swallow(Way.TO_CLIENT),
+        mend=_heal,
+        hasty=True,
+    ),
+    "bytes are garbled while joined": Row(
+        WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal
+    ),
+    "bytes are garbled in the handshake": Row(
+        WAITING, "tls-handshake-failed", "TLS", before=_corrupt_from_the_start, mend=_heal
+    ),
+    "silence before TLS": Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(Way.TO_SERVER, 0),
+        mend=_heal,
+        message="the step tls",
+    ),
+    "silence in the TLS handshake": Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(Way.TO_CLIENT, b"<proceed[^>]*>"),
+        mend=_heal,
+        message="the step tls",
+    ),
+    "silence in the middle of the TLS handshake": Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(Way.TO_CLIENT, 100),
+        mend=_heal,
+        way="direct",
+        message="the step tls",
+    ),
+    "silence at SASL": Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(Way.TO_SERVER, b"<auth[^>]*>"),
+        mend=_heal,
+        way="open",
+        message="the step sasl",
+    ),
+    "silence at binding": Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(Way.TO_SERVER, b"<bind[^>]*>"),
+        mend=_heal,
+        way="open",
+        message="the step bind",
+    ),
+    "silence at joining": Row(
+        WAITING,
+        "remote-server-timeout",
+        "MUC_ROOM",
+        before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
+        mend=_heal,
+        way="open",
+    ),
+    "kicked by a moderator": Row(
+        WAITING,
+        "not-allowed",
+        "minute",
+        do=_kick,
+        back=False,
+        message="out with you",
+        pause=MINUTE_SECONDS,
+    ),
+    "banned while in the room": Row(
+        FAILED, "forbidden", "ban", do=_ban, back=False, message="never again"
+    ),
+    "banned before": Row(
+        FAILED, "forbidden", "MUC_ROOM", before=_ban_before, back=False, message="banned"
+    ),
+    "members only": Row(
+        FAILED, "registration-required", "member", before=_members_only_before, back=False
+    ),
+    "members only from now on": Row(
+        FAILED, "registration-required", "member", do=_members_only, back=False
+    ),
+    "a member no more": Row(
+        FAILED,
+        "registration-required",
+        "member",
+        before=_member_before,
+        do=_membership_ends,
+        back=False,
+    ),
+    "the wrong room password": Row(
+        FAILED, "not-authorized", "MUC_PASSWORD", before=_password("sesame-open"), back=False
+    ),
+    "no room password": Row(
+        FAILED, "not-authorized", "MUC_PASSWORD", before=_password(None), back=False
+    ),
+    "the room is destroyed": Row(
+        FAILED, "gone", "MUC_ROOM", do=_destroy, back=False, message="too old"
+    ),
+    "the room moves": Row(
+        FAILED, "gone", "new@conference.localhost", do=_move, back=False, message="moved"
+    ),
+    "dropped for technical reasons": Row(
+        WAITING, "recipient-unavailable", "by itself", do=_drop, way="open", pause=0.0
+    ),
+    "forgotten by the room": Row(
+        WAITING,
+        "not-acceptable",
+        "by itself",
+        do=_forget,
+        mend=_heal,
+        way="open",
+        hasty=True,
+        pause=0.0,
+    ),
+    "another session takes over": Row(WAITING, "conflict", "same account", do=_replace),
+    "a room service that does not exist": Row(
+        FAILED,
+        frozenset({"remote-server-not-found", "service-unavailable", "not-allowed", "forbidden"}),
+        "MUC_ROOM",
+        before=_elsewhere(room="room@nowhere.invalid"),
+        back=False,
+    ),
+    "a room in the domain of the account": Row(
+        WAITING,
+        frozenset({"remote-server-timeout", "service-unavailable"}),
+        "MUC_ROOM",
+        before=_in_the_domain_of_the_account,
+        back=False,
+    ),
+    "a domain that the server does not serve": Row(
+        FAILED,
+        "host-unknown",
+        "XMPP_DOMAIN",
+        before=_elsewhere(domain="elsewhere.example"),
+        back=False,
+        message="elsewhere.example",
+    ),
+    "a wrong password": Row(
+        FAILED,
+        "not-authorized",
+        "XMPP_PASSWORD",
+        before=_elsewhere(password=Secret("not-the-password")),
+        back=False,
+        way="open",
+    ),
+    "an account that does not exist": Row(
+        FAILED,
+        "not-authorized",
+        "XMPP_USERNAME",
+        before=_elsewhere(username="nobody"),
+        back=False,
+        way="open",
+    ),
+}
+"""What is done, and what must come of it."""
+
+
+@pytest.fixture(params=ROWS)
+def row(request: pytest.FixtureRequest) -> Row:
+    """Each row in turn."""
+    return ROWS[request.param]
+
+
+@pytest.fixture
+async def stage(
+    row: Row, server_process: ServerProcess, authority: Authority
+) -> AsyncIterator[Scene]:
+    """A scene as the row wants it."""
+    async with scene(server_process, authority, way=row.way) as stage:
+        stage.patience = HASTY if row.hasty else stage.patience
+        yield stage
+
+
+async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Scene) -> None:
+    async with stage.witness() as wilma:
+        if row.before is not None:
+            await row.before(stage, wilma)
+        async with stage.participant() as eyes:
+            play = Play(stage, wilma, eyes)
+            if row.do is not None:
+                await eyes.joined()
+                await eyes.participant.say("before", 5)
+                await wilma.heard("before")
+                await row.do(play)
+            await _expect_the_fault(row, play)
+            if row.back:
+                await _expect_it_back(row, play)
+            else:
+                attempts = stage.relay.accepted
+                assert eyes.status().phase is row.phase
+                with pytest.raises(NotInRoomError):
+                    await eyes.participant.say("from outside", 5)
+                assert stage.relay.accepted == attempts
+                # Each wrong password counts with the server: one login is one.
+                assert stage.relay.passed[Way.TO_SERVER].count(b"<auth") <= attempts == 1
+    assert "from outside" not in eyes.sent()
+    bodies = [one.body for one in eyes.messages()]
+    assert len(bodies) == len(set(bodies)), f"told twice: {bodies}"
+
+
+async def _expect_the_fault(row: Row, play: Play) -> None:
+    fault, changed, record = await play.eyes.fault()
+    conditions = row.condition if isinstance(row.condition, frozenset) else {row.condition}
+    assert changed.phase is row.phase
+    assert fault.condition in conditions
+    assert row.hint in fault.hint
+    assert row.message in fault.message
+    if row.pause is not None:
+        assert changed.retry_seconds == row.pause
+    if row.phase is WAITING and row.pause != 0:
+        status = play.eyes.status()
+        assert not status.connected
+        assert status.last_error is not None
+        assert status.last_error.fault == fault
+        assert status.next_attempt_at is not None
+        assert status.next_attempt_at >= record.at
+
+
+async def _expect_it_back(row: Row, play: Play) -> None:
+    eyes, wilma = play.eyes, play.wilma
+    if row.do is not None:
+        wilma.say("meanwhile")
+    if row.pause != 0:
+        with pytest.raises(NotInRoomError):
+            await eyes.participant.say("from outside", 5)
+    if row.mend is not None:
+        await row.mend(play)
+    await eyes.joined()
+    await eyes.participant.say("after", 5)
+    await wilma.heard("after")
+    with pytest.raises(TimeoutError):
+        await wilma.heard("after", 0)
+    if row.do is not None:
+        await eyes.hears("meanwhile")
+        assert len(told(eyes.messages(), "meanwhile")) == 1
+    status = eyes.status()
+    assert (status.connected, status.nickname) == (True, NICKNAME)
+    assert not [
+        one.event
+        for one in eyes.records[-1:]
+        if isinstance(one.event, ConnectionChanged) and one.event.fault is not None
+    ]

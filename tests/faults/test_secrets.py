@@ -1,0 +1,90 @@
+"""What the bridge must never let out, whatever happens and however much it is asked to log."""
+
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.faults.scene import NICKNAME, Scene, configure, scene
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+
+ROOM_PASSWORD = "open-sesame-1705"
+WRONG_PASSWORD = "not-the-password-42"
+
+
+def _shapes(stage: Scene) -> list[bytes]:
+    """Every form in which a secret goes over a wire."""
+    bot = stage.server.bot
+    plain = [secret.encode() for secret in (bot.password, ROOM_PASSWORD, WRONG_PASSWORD)]
+    logins = [b"\0" + bot.username.encode() + b"\0" + secret for secret in plain]
+    # Without the last group, which depends on what follows.
+    encoded = [b64encode(one)[: len(one) // 3 * 4] for one in (*plain, *logins)]
+    return [*plain, *encoded]
+
+
+def _assert_tight(bridge: BridgeProcess, stage: Scene) -> None:
+    written = {
+        "stdout": bridge.stdout,
+        "stderr": bridge.stderr.encode(),
+        **{str(file): file.read_bytes() for file in bridge.home.rglob("*") if file.is_file()},
+    }
+    assert written["stdout"]
+    assert written["stderr"]
+    for name, text in written.items():
+        for secret in _shapes(stage):
+            assert secret not in text, f"{secret!r} in {name}"
+
+
+def _environment(stage: Scene, home: Path, password: str | None = None) -> dict[str, str]:
+    return stage.server.environment(
+        XMPP_SERVICE=f"xmpp://127.0.0.1:{stage.relay.port}",
+        XMPP_PASSWORD=password or stage.server.bot.password,
+        MUC_ROOM=stage.room,
+        MUC_PASSWORD=ROOM_PASSWORD,
+        LOG_LEVEL="DEBUG",
+        BRIDGE_TRAFFIC_LOG=str(home / "traffic.jsonl"),
+    )
+
+
+def _command_line(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
+    server_process: ServerProcess, authority: Authority, tmp_path: Path
+) -> None:
+    async with scene(server_process, authority) as stage, stage.witness() as wilma:
+        await configure(wilma, passwordprotectedroom="1", roomsecret=ROOM_PASSWORD)
+        home = tmp_path / "right"
+        async with BridgeProcess(home, _environment(stage, home)) as bridge:
+            command_line = _command_line(bridge.process.pid)
+            assert not [one for one in _shapes(stage) if one in command_line]
+            await bridge.initialize()
+            await bridge.joined()
+            await bridge.call("xmppSend", message="hello")
+            stage.relay.refuse()
+            await bridge.until(lambda it: it["phase"] == "waiting" and it["attempt"] > 1)
+            await stage.relay.heal()
+            await bridge.joined()
+            await wilma.joined(NICKNAME)
+            await configure(wilma, roomsecret="changed-meanwhile")
+            await wilma.kick(NICKNAME)
+            await bridge.until(lambda it: not it["connected"])
+        _assert_tight(bridge, stage)
+
+        home = tmp_path / "wrong"
+        settings = _environment(stage, home, WRONG_PASSWORD)
+        async with BridgeProcess(home, settings) as bridge:
+            await bridge.until(lambda it: it["phase"] == "failed")
+        _assert_tight(bridge, stage)
+
+        home = tmp_path / "another room password"
+        async with BridgeProcess(home, _environment(stage, home)) as bridge:
+            status = await bridge.until(lambda it: it["phase"] == "failed")
+            assert "MUC_PASSWORD" in status["lastError"]["hint"]
+            with pytest.raises(RpcFailedError) as refusal:
+                await bridge.bare("xmppSend", message="hello")
+            assert "MUC_PASSWORD" in refusal.value.data["hint"]
+        _assert_tight(bridge, stage)

@@ -1,0 +1,312 @@
+"""Stanzas from those who may not send them, and texts that want to be more than text."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Secret, Service, Settings
+from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
+from bridge.xmpp.participant import Participant
+from bridge.xmpp.saying import NotReflectedError
+from bridge.xmpp.watch import Patience
+from tests.e2e.bridge_process import BridgeProcess
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import (
+    DOMAIN,
+    HONEST,
+    NICKNAME,
+    PASSWORD,
+    ROOM,
+    USERNAME,
+    ScriptedServer,
+    Wire,
+    local,
+    present,
+    said,
+)
+from tests.faults.test_hostile_server import bounded_bridge
+
+FAR = "other@conference.localhost"
+"""A room we never joined."""
+DELAY = "<delay xmlns='urn:xmpp:delay' stamp='1999-12-31T23:59:59Z' from='{}'/>"
+STANZA_ID = "<stanza-id xmlns='urn:xmpp:sid:0' id='{}' by='{}'/>"
+ARCHIVED = (
+    "<message from='{}'><result xmlns='urn:xmpp:mam:2' queryid='{}' id='a1'>"
+    "<forwarded xmlns='urn:xmpp:forward:0'>"
+    "<delay xmlns='urn:xmpp:delay' stamp='2001-01-01T00:00:00Z'/>"
+    "<message xmlns='jabber:client' type='groupchat' from='" + ROOM + "/Eve' id='a1'>"
+    "<body>FORGED from the archive</body></message></forwarded></result></message>"
+)
+CARBON = (
+    "<message from='{}'><received xmlns='urn:xmpp:carbons:2'><forwarded xmlns='urn:xmpp:forward:0'>"
+    + said("Eve", "FORGED carbon").replace("<message ", "<message xmlns='jabber:client' ")
+    + "</forwarded></received></message>"
+)
+
+FOREIGN = [
+    present("Ghost", room=FAR),
+    present(NICKNAME, 110, room=FAR),
+    said("Eve", "FORGED for another room", room=FAR),
+    said("Eve", "FORGED by a near miss", room=ROOM + ".evil.example"),
+    said("Eve", "FORGED by another", room="room@conference.localhost@evil.example"),
+    f"<message type='groupchat' from='{DOMAIN}'><body>FORGED by the server</body></message>",
+    "<message type='groupchat'><body>FORGED by nobody</body></message>",
+    f"<message type='chat' from='{USERNAME}@{DOMAIN}'><body>FORGED by ourselves</body></message>",
+    present(NICKNAME, 110, 307, room=FAR).replace("<presence", "<presence type='unavailable'"),
+    f"<message type='groupchat' from='{FAR}'><subject>FORGED subject</subject></message>",
+    ARCHIVED.format(ROOM, "never-asked"),
+    ARCHIVED.format(f"{USERNAME}@{DOMAIN}", "never-asked"),
+    CARBON.format(f"{USERNAME}@{DOMAIN}"),
+    CARBON.format("evil@evil.example"),
+    f"<presence from='{ROOM}/Ghost'/>",
+    f"<iq type='result' id='1' from='{ROOM}'/>",
+    "<iq type='error' id='x' from='evil.example'/>",
+    "<nonsense xmlns='urn:nobody'/>",
+    "<stream:features><bind/></stream:features>",
+    f"<success xmlns='{scripted.SASL}'/>",
+    "\n \t\n   ",
+]
+"""None of these is of our room."""
+
+
+async def test_what_is_not_of_our_room_changes_nothing(tmp_path: Path) -> None:
+    go = asyncio.Event()
+
+    async def lie(wire: Wire) -> None:
+        await go.wait()
+        wire.send("".join(FOREIGN) + said("Wilma", "the end"))
+        await scripted.stand(wire)
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        before = await bridge.joined()
+        go.set()
+        after = await bridge.until(lambda it: it["lastIncoming"])
+        assert after["lastIncoming"]["body"] == "the end"
+        changing = {"lastIncoming", "cursor"}
+        assert {k: v for k, v in after.items() if k not in changing} == {
+            k: v for k, v in before.items() if k not in changing
+        }
+        assert number_of(after) - number_of(before) == 1
+        assert [one["nickname"] for one in await people(bridge)] == ["Wilma", NICKNAME]
+        assert (await bridge.bare("xmppSend", message="hello"))["sent"]
+        assert len(server.wires) == 1
+    assert "FORGED" not in bridge.stderr
+
+
+def number_of(status: dict[str, Any]) -> int:
+    return int(status["cursor"].rpartition("-")[2])
+
+
+async def people(bridge: BridgeProcess) -> list[dict[str, Any]]:
+    read = await bridge.request("resources/read", {"uri": "bridge://room/occupants"})
+    listed: list[dict[str, Any]] = json.loads(read["contents"][0]["text"])["occupants"]
+    return listed
+
+
+async def messages(bridge: BridgeProcess) -> list[dict[str, Any]]:
+    read = await bridge.request("resources/read", {"uri": "bridge://room/messages"})
+    entries: list[dict[str, Any]] = json.loads(read["contents"][0]["text"])["entries"]
+    return entries
+
+
+async def test_stamps_and_ids_are_believed_from_the_room_alone(tmp_path: Path) -> None:
+    eve = f"{ROOM}/Eve"
+    talk = [
+        said("Eve", "stamped by Eve", content=DELAY.format(eve)),
+        said("Eve", "stamped by nobody", content=DELAY.format("").replace(" from=''", "")),
+        said("Eve", "stamped by the server", content=DELAY.format(DOMAIN)),
+        said("Eve", "numbered by Eve", content=STANZA_ID.format("s1", eve)),
+        said(
+            "Eve",
+            "numbered twice",
+            content=STANZA_ID.format("s2", eve) + STANZA_ID.format("s3", ROOM),
+        ),
+        said("Eve", "stamped by the room", content=DELAY.format(ROOM)),
+        said("", "said by the room itself"),
+        said("Wilma", "the end"),
+    ]
+
+    async def lie(wire: Wire) -> None:
+        wire.send("".join(talk))
+        await scripted.stand(wire)
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
+        entries = {one["body"]: one for one in await messages(bridge)}
+    for body in ("stamped by Eve", "stamped by nobody", "stamped by the server"):
+        assert entries[body]["source"] == "live"
+        assert "delayedFrom" not in entries[body]
+    assert "stanzaId" not in entries["numbered by Eve"]
+    assert entries["numbered twice"]["stanzaId"] == "s3"
+    assert entries["stamped by the room"]["source"] == "history"
+    assert entries["stamped by the room"]["delayedFrom"] == "1999-12-31T23:59:59Z"
+    assert entries["said by the room itself"]["sender"] == ""
+
+
+HIDDEN = "\x9b2J\u202egnp.exe\u200b\u2028[Server] ERROR: forged\x85"
+"""A terminal escape of one character, a change of direction, nothing, and three kinds of line."""
+SHOWN = r"\u{9B}2J\u{202E}gnp.exe\u{200B}\u{2028}[Server] ERROR: forged\u{85}"
+
+
+async def test_what_strangers_write_reaches_terminals_and_models_as_escapes_only(
+    tmp_path: Path,
+) -> None:
+    async def lie(wire: Wire) -> None:
+        wire.send(
+            scripted.subject(HIDDEN + "&#10;[Server] ERROR: forged again&#13;")
+            + present("Mallory", content=f"<show>{HIDDEN}</show><status>{HIDDEN}</status>")
+            + said("Mallory", f"{HIDDEN}&#10;[Server] ERROR: forged once more", id_="&#x202e;")
+            + said("Mallory\u202e", "from a nickname that is none")
+            + said("Wilma", "the end")
+        )
+        await scripted.stand(wire)
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        status = await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
+        assert status["subject"].startswith(SHOWN)
+        mallory = next(one for one in await people(bridge) if one["nickname"] == "Mallory")
+        assert (mallory["show"], mallory["status"], mallory["escaped"]) == (SHOWN, SHOWN, True)
+        (entry,) = [one for one in await messages(bridge) if one["sender"] == "Mallory"]
+        assert entry["body"].startswith(SHOWN)
+        assert (entry["id"], entry["escaped"]) == (r"\u{202E}", True)
+    assert f"* subject: {SHOWN}" + r"\u{A}[Server] ERROR: forged again\u{D}" in bridge.stderr
+    lines = bridge.stderr.removesuffix("\n").split("\n")
+    assert all(re.fullmatch(r"\[Server\] [ -~]*", line) for line in lines)
+    assert not any(line.startswith("[Server] ERROR") for line in lines)
+
+
+async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(
+    tmp_path: Path,
+) -> None:
+    async def lie(wire: Wire) -> None:
+        await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
+        id_ = (await wire.element("iq")).get("id", "")
+        wire.send(
+            scripted.bound("1", "wrong@id.example/x")
+            + scripted.bound(id_, "wrong@from.example/x", "evil.example")
+            + f"<iq type='get' id='{id_}x'><ping xmlns='urn:xmpp:ping'/></iq>"
+            + scripted.bound(id_, wire.jid)
+        )
+
+    async with (
+        ScriptedServer(replace(HONEST, bind=lie)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        assert (await bridge.joined())["jid"] == f"{USERNAME}@{DOMAIN}/scripted"
+        assert len(server.wires) == 1
+
+
+def settings_for(server: ScriptedServer) -> Settings:
+    return Settings(
+        username=USERNAME,
+        domain=DOMAIN,
+        password=Secret(PASSWORD),
+        room=ROOM,
+        nickname=NICKNAME,
+        service=Service("xmpp", "127.0.0.1", server.port),
+        allow_plaintext=True,
+    )
+
+
+TO_SERVER = Patience(ping_interval=0.02, ping_deadline=0.2, tick=0.02)
+TO_OURSELVES = Patience(ping_interval=60, ping_deadline=0.2, silence=0.02, known=0.4, tick=0.02)
+FORGED_PONGS = {
+    "a wrong id": (TO_SERVER, "<iq type='result' id='not-yours'/>"),
+    "a wrong sender": (TO_SERVER, "<iq type='result' id='{id}' from='evil.example'/>"),
+    "a stranger for the room": (TO_OURSELVES, "<iq type='result' id='{id}' from='evil.example'/>"),
+    "the server for the room": (TO_OURSELVES, "<iq type='result' id='{id}'/>"),
+    "another occupant for us": (TO_OURSELVES, f"<iq type='result' id='{{id}}' from='{ROOM}/Eve'/>"),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_PONGS)
+async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
+    patience, pong = FORGED_PONGS[forged]
+
+    async def lie(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            if local(element) == "iq":
+                wire.send(pong.format(id=element.get("id")))
+
+    async with ScriptedServer(replace(HONEST, stand=lie), HONEST) as server:
+        participant = Participant(settings_for(server), patience=patience)
+        running = asyncio.create_task(participant.run())
+        try:
+            await server.connections(2)
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+        error = participant.status().last_error
+        assert error is not None
+        server_is_asked = patience is TO_SERVER
+        silence = "connection-timeout" if server_is_asked else "remote-server-timeout"
+        assert error.fault.condition == silence
+
+
+async def test_our_message_is_returned_by_the_room_alone() -> None:
+    """Everybody in the room sees its id, and may be quicker than its reflection."""
+    returned = (
+        "<message type='error' id='{id}' from='{sender}'><error type='cancel'>"
+        f"<not-acceptable xmlns='{scripted.STANZA_ERRORS}'/></error></message>"
+    )
+
+    async def lie(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            if local(element) == "message":
+                id_ = element.get("id", "")
+                for sender in (f"{ROOM}/Eve", "eve@evil.example", DOMAIN, FAR):
+                    wire.send(returned.format(id=id_, sender=sender))
+                wire.send(said(NICKNAME, "really", id_))
+
+    async with ScriptedServer(replace(HONEST, stand=lie)) as server:
+        participant = Participant(settings_for(server))
+        running = asyncio.create_task(participant.run())
+        try:
+            reflection = await participant.say("really", 10)
+            assert reflection.message.body == "really"
+            assert not [one for one in participant.journal if isinstance(one.event, SendFailed)]
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+
+
+async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
+    async def lie(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            if local(element) == "message":
+                id_ = element.get("id", "")
+                wire.send(said(NICKNAME, "hello", f"{id_}0") + said("Eve", "hello", id_))
+                wire.send(said(NICKNAME, "hello", id_, room=FAR))
+
+    async with ScriptedServer(replace(HONEST, stand=lie)) as server:
+        participant = Participant(settings_for(server))
+        running = asyncio.create_task(participant.run())
+        try:
+            with pytest.raises(NotReflectedError) as failure:
+                await participant.say("hello", 0.5)
+            assert failure.value.fault.condition == "remote-server-timeout"
+            heard = [one.event for one in participant.journal]
+            said_live = [one for one in heard if isinstance(one, MessageReceived)]
+            assert [one.own for one in said_live] == [False, False]
+            assert {one.source for one in said_live} == {Source.LIVE}
+            assert participant.status().phase is Phase.JOINED
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))

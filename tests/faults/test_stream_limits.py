@@ -1,0 +1,158 @@
+"""The edges of what one stream takes in, on a real socket."""
+
+import asyncio
+import socket
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp.faults import MAX_SENTENCE_CHARACTERS, Fault
+from bridge.xmpp.stanzas import CLIENT
+from bridge.xmpp.stream import (
+    MAX_DEPTH,
+    MAX_NEGOTIATION_BYTES,
+    MAX_STANZA_BYTES,
+    MAX_UNSENT_BYTES,
+    SLICE_BYTES,
+    NotWellFormedError,
+    StanzaTooLongError,
+    Stream,
+)
+from tests.faults.scripted_server import HEADER
+
+LIMIT_SECONDS = 10.0
+
+
+class Peer:
+    """A stream, and the socket at its other end."""
+
+    def __init__(self) -> None:
+        self.elements: list[Element] = []
+        self.reasons: list[BaseException | None] = []
+        self.ended = asyncio.Event()
+        self.stream = Stream("localhost", self.elements.append, self._lost)
+
+    def _lost(self, reason: BaseException | None) -> None:
+        self.reasons.append(reason)
+        self.ended.set()
+
+    async def take(self, data: bytes, *, settled: bool) -> None:
+        """Let the stream have `data` and then the end, and wait for that."""
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.setblocking(False)
+            await loop.create_connection(lambda: self.stream, sock=ours)
+            if settled:
+                self.stream.settle()
+            async with asyncio.timeout(LIMIT_SECONDS):
+                sending = asyncio.create_task(loop.sock_sendall(theirs, data))
+                await asyncio.wait(
+                    (sending, asyncio.create_task(self.ended.wait())),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if not self.ended.is_set():
+                    await sending
+                    theirs.shutdown(socket.SHUT_WR)
+                    await self.ended.wait()
+            await asyncio.gather(sending, return_exceptions=True)
+
+
+def message_of(size: int) -> bytes:
+    """A header and a message that have `size` bytes together."""
+    start, end = f"{HEADER}<message><body>", "</body></message>"
+    return (start + "x" * (size - len(start) - len(end)) + end).encode()
+
+
+def nested(depth: int) -> bytes:
+    inner = depth - 1
+    return f"{HEADER}<message>{'<a>' * inner}{'</a>' * inner}</message>".encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "settled", "taken"),
+    [
+        (message_of(MAX_STANZA_BYTES), True, True),
+        (message_of(MAX_STANZA_BYTES + 2 * SLICE_BYTES), True, False),
+        (message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :], True, 2),
+        (message_of(MAX_NEGOTIATION_BYTES), False, True),
+        (message_of(MAX_NEGOTIATION_BYTES) + b" ", False, None),
+        (nested(MAX_DEPTH), True, True),
+        (nested(MAX_DEPTH + 1), True, False),
+        (nested(MAX_DEPTH).replace(b"<a></a>", b"<a>" + b" " * SLICE_BYTES + b"</a>"), True, True),
+        (nested(MAX_DEPTH + 1) + b"<message/>", True, False),
+    ],
+    ids=[
+        "long",
+        "too long",
+        "two",
+        "talk",
+        "too much talk",
+        "deep",
+        "too deep",
+        "deep, in slices",
+        "too deep, and more",
+    ],
+)
+async def test_what_is_at_the_edge_is_taken_and_what_is_beyond_ends_the_stream(
+    data: bytes, settled: bool, taken: Any
+) -> None:
+    peer = Peer()
+    await peer.take(data, settled=settled)
+    first = peer.reasons[0]
+    if taken is None:  # the element was whole, and one byte more came
+        assert isinstance(first, StanzaTooLongError)
+        assert len(peer.elements) == 1
+    elif taken:
+        assert first is None
+        assert [one.tag for one in peer.elements] == [f"{{{CLIENT}}}message"] * int(taken)
+    else:
+        assert isinstance(first, StanzaTooLongError)
+        assert peer.elements == []
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 9])
+async def test_a_declaration_is_refused_however_it_is_torn(cut: int) -> None:
+    declared = b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + HEADER.partition("?>")[2].encode()
+    peer = Peer()
+    await peer.take(b" " * (SLICE_BYTES - cut) + declared + b"<message/>", settled=True)
+    assert isinstance(peer.reasons[0], NotWellFormedError)
+    assert peer.elements == []
+
+
+async def test_cdata_behind_the_header_is_no_declaration() -> None:
+    peer = Peer()
+    header = HEADER.encode() + b" " * SLICE_BYTES
+    await peer.take(header + b"<message><body><![CDATA[<!DOCTYPE]]></body></message>", settled=True)
+    assert peer.reasons[0] is None
+    assert peer.elements[0].findtext(f"{{{CLIENT}}}body") == "<!DOCTYPE"
+
+
+async def test_what_a_server_does_not_read_is_kept_up_to_a_bound() -> None:
+    peer = Peer()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        await asyncio.get_running_loop().create_connection(lambda: peer.stream, sock=ours)
+        transport = peer.stream.transport
+        assert transport is not None
+        body = Element("{jabber:client}body")
+        body.text = "x" * 1_000_000
+        while transport.get_write_buffer_size() + 1_000_100 < MAX_UNSENT_BYTES:
+            assert peer.stream.write(body)
+            assert peer.reasons == []
+        peer.stream.write(body)
+        peer.stream.write(body)
+        assert isinstance(peer.reasons[0], TimeoutError)
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while peer.stream.transport is not None:
+                peer.ended.clear()
+                await peer.ended.wait()
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_sentence_with_a_servers_words_in_it_is_cut(extra: int) -> None:
+    long = "w" * (MAX_SENTENCE_CHARACTERS + extra)
+    fault = Fault(long, long, long)
+    shown = "w" * MAX_SENTENCE_CHARACTERS + "..." * extra
+    assert (fault.condition, fault.message, fault.hint) == (shown, shown, shown)

@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp.events import MessageReceived, Source
+from bridge.xmpp.recall import Recall
+
+LATER = (Source.HISTORY, Source.ARCHIVE)
+
+
+def _said(
+    body: str = "hello",
+    *,
+    id_: str | None = "1",
+    stanza_id: str | None = None,
+    source: Source = Source.LIVE,
+    own: bool = False,
+    nickname: str = "Wilma",
+) -> MessageReceived:
+    return MessageReceived(
+        f"r@muc/{nickname}",
+        nickname,
+        body,
+        id=id_,
+        stanza_id=stanza_id,
+        source=source,
+        own=own,
+    )
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
+    recall = Recall()
+    live = _said(stanza_id="a")
+    assert recall.meet(live) == live
+    assert recall.meet(replace(live, source=source)) is None
+
+
+def test_what_the_history_told_the_archive_does_not_repeat() -> None:
+    recall = Recall()
+    told = _said(stanza_id="a", source=Source.HISTORY)
+    assert recall.meet(told) == told
+    assert recall.meet(replace(told, source=Source.ARCHIVE)) is None
+
+
+def test_the_rooms_id_counts_before_everything_else() -> None:
+    recall = Recall()
+    assert recall.meet(_said(stanza_id="a", source=Source.ARCHIVE))
+    assert recall.meet(_said(stanza_id="b", source=Source.ARCHIVE))
+    assert recall.meet(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
+
+
+def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
+    recall = Recall()
+    first = _said(source=Source.HISTORY)
+    assert recall.meet(first)
+    assert recall.meet(first) is None
+    for other in (
+        replace(first, body="other"),
+        replace(first, id="2"),
+        replace(first, occupant="r@muc/Fred"),
+    ):
+        assert recall.meet(other) == other
+
+
+def test_live_messages_are_never_held_back() -> None:
+    recall = Recall()
+    same = _said("yes", id_=None)
+    assert recall.meet(same) == same
+    assert recall.meet(same) == same
+
+
+def test_the_oldest_is_forgotten_at_the_capacity() -> None:
+    recall = Recall(2)
+    said = [_said(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
+    for one in said:
+        assert recall.meet(one)
+    assert recall.meet(said[1]) is None
+    assert recall.meet(said[2]) is None
+    assert recall.meet(said[0]) == said[0]
+
+
+def test_what_we_sent_is_our_own_and_what_another_session_said_under_our_name_is_not() -> None:
+    recall = Recall()
+    recall.sent("mine")
+    reflected = recall.meet(_said("one", id_="mine", own=True))
+    assert reflected is not None
+    assert reflected.own
+    for id_ in ("theirs", None):
+        other = recall.meet(_said("two", id_=id_, own=True))
+        assert other is not None
+        assert not other.own
+
+
+def test_what_we_said_in_an_earlier_life_stays_our_own() -> None:
+    old = _said(id_="from before", own=True, source=Source.HISTORY)
+    assert Recall().meet(old) == old
