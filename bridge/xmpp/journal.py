@@ -8,10 +8,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bridge.xmpp.events import Event
+from bridge.xmpp.events import Event, MessageReceived, MessageSent
 
 DEFAULT_CAPACITY = 10_000
 """Events kept in memory."""
+
+MAX_CHARACTERS = 64_000_000
+"""Of the bodies among them: whoever says a lot must not push us out of memory."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,20 @@ class Record:
 
 
 class Journal:
-    """Keeps the last `capacity` events."""
+    """Keeps the last `capacity` events, as far as `max_characters` of bodies allow."""
 
-    def __init__(self, epoch: str, capacity: int = DEFAULT_CAPACITY) -> None:
+    def __init__(
+        self,
+        epoch: str,
+        capacity: int = DEFAULT_CAPACITY,
+        *,
+        max_characters: int = MAX_CHARACTERS,
+    ) -> None:
         self._epoch = epoch
-        self._records: deque[Record] = deque(maxlen=capacity)
+        self._records: deque[Record] = deque()
+        self._capacity = capacity
+        self._max_characters = max_characters
+        self._characters = 0
         self._last = 0
 
     def append(self, event: Event, at: float) -> Record:
@@ -37,6 +49,9 @@ class Journal:
         self._last += 1
         record = Record(self._last, at, event)
         self._records.append(record)
+        self._characters += _size(event)
+        while len(self._records) > self._capacity or self._characters > self._max_characters:
+            self._characters -= _size(self._records.popleft().event)
         return record
 
     @property
@@ -56,3 +71,7 @@ class Journal:
 
     def __len__(self) -> int:
         return len(self._records)
+
+
+def _size(event: Event) -> int:
+    return len(event.body) if isinstance(event, MessageReceived | MessageSent) else 0

@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,7 @@ class Participant:
         self._self_ping_ms: float | None = None
         self._watch: Watch | None = None
         self._changed = asyncio.Event()
+        self._again = asyncio.Event()
         self._reflections: dict[str, asyncio.Future[Record]] = {}
 
     @property
@@ -127,13 +129,15 @@ class Participant:
         self._listeners.append(listener)
 
     async def run(self) -> None:
-        """Be in the room until cancelled; without settings, do nothing."""
-        if self._settings is None or self._place is None:
-            return
-        settings, place = self._settings, self._place
+        """Be in the room until cancelled; without settings, wait for some."""
         failures = 0
         resource = f"xmpp-debug-bridge.{secrets.token_hex(4)}"
         while True:
+            self._again.clear()
+            settings, place = self._settings, self._place
+            if settings is None or place is None:
+                await self._again.wait()
+                continue
             stay = 0.0
             try:
                 fault, stay = await self._attempt(settings, place, resource, failures + 1)
@@ -148,7 +152,10 @@ class Participant:
             if self._room.phase is Phase.CLOSED:
                 return
             failures = 1 if stay >= STEADY_SECONDS else failures + 1
-            await self._rest(fault, failures)
+            if self._again.is_set():  # somebody has better news than this fault
+                failures = 0
+            else:
+                await self._rest(fault, failures)
 
     async def _attempt(
         self, settings: Settings, place: Place, resource: str, attempt: int
@@ -229,6 +236,21 @@ class Participant:
                 raise BouncedError(failure)
             case _:
                 raise AssertionError(record)
+
+    def begin_anew(self, settings: Settings) -> None:
+        """Try at once, with these settings: they changed, or what kept us out is known to be gone.
+
+        While in the room with the same settings, nothing happens.
+        """
+        changed = settings != self._settings
+        if not changed and self._room.phase is Phase.JOINED:
+            return
+        self._settings, self._place = settings, _place_of(settings)
+        if changed:
+            self._former = self._missed_since = None
+            if self._connection is not None:
+                self._connection.leave()
+        self._again.set()
 
     def leave(self) -> None:
         """Leave the room at once: the goodbye is written before this returns."""
@@ -344,10 +366,9 @@ class Participant:
         hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
         phase = Phase.FAILED if hopeless else Phase.WAITING
         self._change(phase, fault, attempt=failures, retry_seconds=seconds)
-        if seconds is None:
-            await asyncio.get_running_loop().create_future()
-        else:
-            await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._again.wait()
 
     async def _first_join(self, deadline: float) -> "Connection":
         """Return the connection that stands in the room, or raise `NotInRoomError`."""

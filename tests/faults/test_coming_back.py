@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.config import Secret
 from bridge.xmpp import backoff
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
@@ -340,3 +341,27 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             own = [one for one in eyes.messages() if one.own]
             assert len(own) == 1
             assert len(told(eyes.messages(), "word 0", "word 1")) == 2
+
+
+async def test_with_better_settings_a_hopeless_participant_tries_at_once(stage: Scene) -> None:
+    right = stage.settings
+    stage.set(password=Secret("wrong-passes-4711"))
+    async with stage.participant() as eyes:
+        fault, changed, _ = await eyes.fault()
+        assert (fault.condition, changed.phase) == ("not-authorized", Phase.FAILED)
+        eyes.participant.begin_anew(right)
+        await eyes.joined()
+        assert eyes.status().attempt == 0
+
+
+async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Scene) -> None:
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await wilma.joined(NICKNAME)
+        eyes.participant.begin_anew(stage.settings)
+        await eyes.participant.say("still here", 5)
+        assert len(eyes.messages()) == 1
+        eyes.participant.begin_anew(replace(stage.settings, nickname="Newcomer"))
+        await wilma.joined("Newcomer")
+        await wilma.left(NICKNAME)
+        await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")

@@ -1,4 +1,4 @@
-from bridge.xmpp.events import SubjectChanged
+from bridge.xmpp.events import MessageReceived, SubjectChanged
 from bridge.xmpp.journal import Journal, Record
 
 
@@ -24,3 +24,13 @@ def test_a_cursor_stands_after_the_newest_event_and_names_this_run() -> None:
     records = [journal.append(SubjectChanged(""), 0) for _ in range(5)]
     assert journal.cursor == journal.cursor_of(records[-1].number)
     assert journal.cursor != Journal("another").cursor_of(5)
+
+
+def test_bodies_beyond_the_bound_push_out_the_oldest() -> None:
+    journal = Journal("epoch", 100, max_characters=10)
+    for body in ("12345", "12345", "1"):
+        journal.append(MessageReceived("room@rooms/W", "W", body), 0.0)
+    assert [record.number for record in journal] == [2, 3]
+    journal.append(MessageReceived("room@rooms/W", "W", "x" * 11), 0.0)
+    assert len(journal) == 0
+    assert journal.cursor == "epoch-4"

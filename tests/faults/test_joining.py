@@ -1,0 +1,91 @@
+"""What a room may do with those who come, where no real server does it on command."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
+
+STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+
+
+def refusing(condition: str) -> Script:
+    async def step(wire: Wire) -> None:
+        presence = await wire.element("presence")
+        error = f"<error type='cancel'><{condition} xmlns='{STANZA_ERRORS}'/></error>"
+        wire.send(f"<presence type='error' from='{presence.get('to')}'>{error}</presence>")
+        await wire.gone()
+
+    return replace(HONEST, join=step)
+
+
+@pytest.mark.parametrize(
+    ("condition", "told", "hint"),
+    [
+        ("item-not-found", "locked while its owner sets it up", "MUC_ROOM"),
+        ("service-unavailable", "is full", "MUC_ROOM"),
+        ("resource-constraint", "no room for more", "by itself"),
+    ],
+    ids=["locked", "full", "overloaded"],
+)
+async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
+    condition: str, told: str, hint: str, tmp_path: Path
+) -> None:
+    async with (
+        ScriptedServer(refusing(condition), HONEST) as server,
+        BridgeProcess(tmp_path, server.environment()) as bridge,
+    ):
+        error = (await bridge.until(lambda it: it["lastError"]))["lastError"]
+        assert error["condition"] == condition
+        assert told in error["message"]
+        assert hint in error["hint"]
+        await bridge.joined()
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [("not-allowed", "MUC_ROOM"), ("not-acceptable", "MCP_BOT_NICKNAME")],
+    ids=["creating rooms is forbidden", "the nickname is reserved"],
+)
+async def test_a_room_that_will_not_take_us_is_looked_at_later(
+    condition: str, hint: str, tmp_path: Path
+) -> None:
+    async with (
+        ScriptedServer(refusing(condition)) as server,
+        BridgeProcess(tmp_path, server.environment()) as bridge,
+    ):
+        status = await bridge.until(lambda it: it["phase"] == "failed")
+        assert status["lastError"]["condition"] == condition
+        assert hint in status["lastError"]["hint"]
+        assert status["nextAttemptAt"] is not None
+
+
+async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_under(
+    tmp_path: Path,
+) -> None:
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(scripted.present("Guest 7", 110, 210) + scripted.subject(""))
+
+    async def stand(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            id_ = element.get("id", "")
+            if scripted.local(element) == "message":
+                body = element.findtext("{jabber:client}body") or ""
+                wire.send(scripted.said("Guest 7", body, id_))
+            elif scripted.local(element) == "iq":
+                wire.send(f"<iq type='result' id='{id_}' from='{element.get('to')}'/>")
+
+    async with (
+        ScriptedServer(replace(HONEST, join=join, stand=stand)) as server,
+        BridgeProcess(tmp_path, server.environment()) as bridge,
+    ):
+        status = await bridge.joined()
+        assert (status["room"], status["nickname"]) == (ROOM, "Guest 7")
+        sent = await bridge.bare("xmppSend", message="hello")
+        assert sent["sent"] is True
+        assert (await bridge.status())["lastIncoming"] is None
