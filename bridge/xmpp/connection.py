@@ -16,7 +16,7 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
-from bridge.xmpp import faults, login, stanzas
+from bridge.xmpp import faults, login, refusals, stanzas
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
@@ -209,13 +209,13 @@ class Connection:
                 fault = faults.of_exception(stage, error, self.place)
             raise ConnectionFailedError(fault) from error
         except ScramError as error:
-            fault = faults.untrusted_server(str(error), self.place)
+            fault = refusals.untrusted_server(str(error), self.place)
             raise ConnectionFailedError(fault) from error
         except login.NoMechanismError as error:
-            fault = faults.no_mechanism(error.offered, self.place)
+            fault = refusals.no_mechanism(error.offered, self.place)
             raise ConnectionFailedError(fault) from error
         except login.LoginRefusedError as error:
-            fault = faults.of_sasl(error.condition, error.text, self.place)
+            fault = refusals.of_sasl(error.condition, error.text, self.place)
             raise ConnectionFailedError(fault) from error
 
     async def _unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
@@ -317,7 +317,7 @@ class Connection:
         jid = stanzas.prepared(given or "")
         if answer.get("type") != "result" or not jid:
             error = stanzas.error_of(answer)
-            fault = faults.of_stream_error(error.condition, error.text, self.place)
+            fault = refusals.of_stream_error(error.condition, error.text, self.place)
             raise ConnectionFailedError(fault)
         if managed:
             await self._manage()
@@ -344,7 +344,7 @@ class Connection:
     async def _enter(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
         occupant = stanzas.occupant_jid(self._room, nickname)
         if occupant is None:
-            fault = faults.of_join_error("jid-malformed", None, self.place, None)
+            fault = refusals.of_join_error("jid-malformed", None, self.place, None)
             raise ConnectionFailedError(fault)
         self.occupant = occupant
         password = self._settings.room_password
@@ -399,7 +399,7 @@ class Connection:
         self.heard = asyncio.get_running_loop().time()
         if element.tag == f"{{{stanzas.STREAMS}}}error":
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
-            self.end(faults.of_stream_error(condition, text, self.place))
+            self.end(refusals.of_stream_error(condition, text, self.place))
         elif self._inbox is not None:
             self._inbox.put_nowait(element)
         elif element.tag == f"{{{stanzas.SM}}}r":
@@ -455,7 +455,7 @@ class Connection:
                 self.inside = True
                 self._entered.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):
-                fault = faults.of_join_error(condition, text, self.place, venue)
+                fault = refusals.of_join_error(condition, text, self.place, venue)
                 self._entered.set_exception(ConnectionFailedError(fault))
 
     def _lost(self, reason: BaseException | None) -> None:

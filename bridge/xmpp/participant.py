@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bridge.config import Settings
 from bridge.escaping import one_line
 from bridge.times import iso
-from bridge.xmpp import faults
+from bridge.xmpp import faults, refusals
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -225,7 +225,7 @@ class Participant:
         except ConnectionFailedError as failed:
             raise NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
-            fault = faults.no_reflection(timeout_seconds, connection.place)
+            fault = refusals.no_reflection(timeout_seconds, connection.place)
             raise NotReflectedError(fault) from error
         finally:
             del self._reflections[id_]
@@ -274,9 +274,9 @@ class Participant:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(record)
             case OccupantLeft(own=True, codes=codes, reason=reason, actor=actor):
-                self._put_out(lambda place: faults.put_out(codes, reason, actor, place))
+                self._put_out(lambda place: refusals.put_out(codes, reason, actor, place))
             case RoomDestroyed(reason=reason, venue=venue):
-                self._put_out(lambda place: faults.destroyed(reason, venue, place))
+                self._put_out(lambda place: refusals.destroyed(reason, venue, place))
             case NicknameChanged(own=True, occupant=occupant, nickname=old, new_nickname=new):
                 if self._connection is not None:
                     self._connection.occupant = occupant.removesuffix(old) + new

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bridge.xmpp import faults
+from bridge.xmpp import faults, refusals
 from bridge.xmpp.faults import Fault, Stage
 
 if TYPE_CHECKING:
@@ -150,9 +150,9 @@ class Watch:
             self._on_self_ping((self._confirmed - started) * 1000)
             return None
         if found is Verdict.OUT:
-            return faults.ghost(self._connection.place)
+            return refusals.ghost(self._connection.place)
         # Another look and its two pings would end beyond what is promised.
         patience = self._patience
         if self._loop.time() - heard >= patience.known - patience.tick - 2 * patience.ping_deadline:
-            return faults.of_silent_room(self._loop.time() - heard, self._connection.place)
+            return refusals.of_silent_room(self._loop.time() - heard, self._connection.place)
         return None
