@@ -39,18 +39,15 @@ class Endpoint:
 
 async def resolve(settings: Settings) -> list[Endpoint]:
     """Return the addresses to try, best first; raises `OSError` when no name has one."""
-    loop = asyncio.get_running_loop()
     service = settings.service
     if service is not None:
         named = [(service.direct_tls, service.host, service.port)]
     else:
-        records = await get_SRV(
-            settings.domain,
-            STARTTLS_PORT,
-            ["xmpps-client", "xmpp-client"],
-            resolver=default_resolver(loop),
-        )
-        named = [(kind == "xmpps-client", host, port) for kind, host, port in records]
+        records = await _records(settings.domain)
+        # A record that names nothing says that there is no such service (RFC 2782).
+        named = [(kind == "xmpps-client", host, port) for kind, host, port in records if host]
+        if records and not named:
+            raise socket.gaierror(socket.EAI_NONAME, "the domain says that it has no XMPP service")
         named = named or [(False, settings.domain, STARTTLS_PORT)]
     endpoints: list[Endpoint] = []
     failure: OSError | None = None
@@ -64,6 +61,20 @@ async def resolve(settings: Settings) -> list[Endpoint]:
     if not endpoints and failure is not None:
         raise failure
     return endpoints
+
+
+async def _records(domain: str) -> list[tuple[str, str, int]]:
+    """Ask for the domain's SRV records: kind, host and port of each, best first."""
+    resolver = default_resolver(asyncio.get_running_loop())
+    kinds = ["xmpps-client", "xmpp-client"]
+    try:
+        return await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
+    finally:
+        # aiodns comes with slixmpp, which says nothing of its `close`; without it the sockets
+        # would stay until somebody collects them.
+        close = getattr(resolver, "close", None)
+        if close is not None:
+            await close()
 
 
 async def _addresses(host: str, port: int) -> list[Address]:
