@@ -298,7 +298,7 @@ class Connection:
             features,
             exchange,
             bindings=[] if secured is None else bindings_of(secured),
-            plain_allowed=tls is not None and tls.verified,
+            genuine=tls is not None and tls.verified,
         )
         self._stream.restart()
         return mechanism

@@ -13,7 +13,13 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 
 from bridge.config import Settings
 from bridge.xmpp import stanzas
-from bridge.xmpp.scram import HASHES, ChannelBinding, ScramClient, ScramError
+from bridge.xmpp.scram import (
+    HASHES,
+    LEAST_UNTRUSTED_ITERATIONS,
+    ChannelBinding,
+    ScramClient,
+    ScramError,
+)
 from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
@@ -46,11 +52,12 @@ async def log_in(
     exchange: Exchange,
     *,
     bindings: Sequence[ChannelBinding],
-    plain_allowed: bool,
+    genuine: bool,
 ) -> str:
     """Log in with the best mechanism among `features`, and return its name.
 
-    `bindings` are the channel bindings that this connection has, best first. One mechanism is
+    `bindings` are the channel bindings that this connection has, best first; `genuine` says that
+    the server's certificate was checked, so that it may be trusted with more. One mechanism is
     tried, so that a wrong password counts once with the server. Raises
     `LoginRefusedError`, `NoMechanismError`, or `ScramError` when the server is not genuine.
     """
@@ -74,10 +81,11 @@ async def log_in(
             secrets.token_urlsafe(24),
             binding if mechanism in plus else None,
             could_bind=bool(bindings) and not any(one in offered for one in plus),
+            least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, exchange)
         return mechanism
-    if "PLAIN" in offered and plain_allowed:
+    if "PLAIN" in offered and genuine:
         await _plain(username, password, exchange)
         return "PLAIN"
     raise NoMechanismError(offered)

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 MAX_ITERATIONS = 1_000_000
 """Beyond this a server burns our processor rather than guarding its passwords."""
 
+LEAST_UNTRUSTED_ITERATIONS = 4096
+"""Asked for by RFC 7677, section 4. With fewer, whoever poses as a server that is not known to be
+genuine gets a proof from which the password is cheaply guessed."""
+
 HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
 """The mechanisms spoken here, best first, and their hash functions."""
 
@@ -59,9 +63,11 @@ class ScramClient:
         binding: ChannelBinding | None = None,
         *,
         could_bind: bool = False,
+        least_iterations: int = 1,
     ) -> None:
         self._hash = HASHES[mechanism.removesuffix("-PLUS")]
         self._nonce = nonce
+        self._least_iterations = least_iterations
         flag = "y" if could_bind else "n"
         self._header = (f"p={binding.type}" if binding else flag) + ",,"
         self._bound = self._header.encode() + (binding.data if binding else b"")
@@ -90,6 +96,11 @@ class ScramClient:
             raise ScramError("its iteration count is no number")
         if not 1 <= int(iterations) <= MAX_ITERATIONS:
             raise ScramError(f"it wants {int(iterations)} iterations; the most is {MAX_ITERATIONS}")
+        if int(iterations) < self._least_iterations:
+            raise ScramError(
+                f"it wants {int(iterations)} iterations; the least is {self._least_iterations} "
+                "where its certificate was not checked"
+            )
         self._server_first = message
         return Derivation(self._hash, _decode(fields.get("s", "")), int(iterations))
 

@@ -97,7 +97,7 @@ async def test_the_best_mechanism_that_is_offered_logs_in(
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
     mechanism = await log_in(
-        _settings(), _features(*offered), server.exchange, bindings=[], plain_allowed=True
+        _settings(), _features(*offered), server.exchange, bindings=[], genuine=True
     )
     assert mechanism == chosen
     assert server.heard[0].get("mechanism") == chosen
@@ -109,7 +109,7 @@ async def test_the_proof_may_come_as_one_more_challenge() -> None:
         scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("success", None)
     )
     await log_in(
-        _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], plain_allowed=False
+        _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
     )
     assert not server.heard[-1].text
 
@@ -125,7 +125,7 @@ async def test_a_server_that_asks_on_after_its_proof_is_refused() -> None:
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
-            plain_allowed=False,
+            genuine=True,
         )
 
 
@@ -138,7 +138,7 @@ async def test_a_success_without_the_right_proof_is_refused(answer: Answer) -> N
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
-            plain_allowed=True,
+            genuine=True,
         )
 
 
@@ -150,7 +150,7 @@ async def test_a_success_without_a_challenge_is_refused() -> None:
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
-            plain_allowed=True,
+            genuine=True,
         )
 
 
@@ -162,7 +162,7 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
             _features("SCRAM-SHA-256", "PLAIN"),
             server.exchange,
             bindings=[],
-            plain_allowed=True,
+            genuine=True,
         )
     assert (refusal.value.condition, refusal.value.text) == ("not-authorized", "says the server")
     assert len(server.heard) == 2
@@ -171,7 +171,7 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
 async def test_plain_sends_the_password_only_where_it_may() -> None:
     server = ServerSide(("success", None))
     mechanism = await log_in(
-        _settings(), _features("PLAIN"), server.exchange, bindings=[], plain_allowed=True
+        _settings(), _features("PLAIN"), server.exchange, bindings=[], genuine=True
     )
     assert mechanism == "PLAIN"
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
@@ -181,9 +181,7 @@ async def test_plain_sends_the_password_only_where_it_may() -> None:
 async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> None:
     server = ServerSide()
     with pytest.raises(NoMechanismError) as refusal:
-        await log_in(
-            _settings(), _features(*offered), server.exchange, bindings=[], plain_allowed=False
-        )
+        await log_in(_settings(), _features(*offered), server.exchange, bindings=[], genuine=False)
     assert refusal.value.offered == offered
     assert server.heard == []
 
@@ -191,7 +189,7 @@ async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> N
 async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
     server = ServerSide(("success", None))
     settings = _settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
-    await log_in(settings, _features("PLAIN"), server.exchange, bindings=[], plain_allowed=True)
+    await log_in(settings, _features("PLAIN"), server.exchange, bindings=[], genuine=True)
     assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
 
 
@@ -203,6 +201,16 @@ async def test_a_password_that_saslprep_forbids_is_refused_before_anything_is_se
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
-            plain_allowed=True,
+            genuine=True,
         )
     assert server.heard == []
+
+
+async def test_few_iterations_are_refused_where_the_certificate_was_not_checked() -> None:
+    scram = ScramServer("sha256")
+    server = ServerSide(scram.challenge)
+    with pytest.raises(ScramError, match="it wants 16 iterations; the least is 4096"):
+        await log_in(
+            _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=False
+        )
+    assert len(server.heard) == 1
