@@ -151,6 +151,10 @@ class Participant:
                 fault = faults.of_exception(Stage.STANDING, error, place)
             if self._room.phase is Phase.CLOSED:
                 return
+            if self._settings != settings:
+                # What we know of one account and room is not true of another.
+                self._former = self._missed_since = None
+                self._archived = False
             failures = 1 if stay >= STEADY_SECONDS else failures + 1
             if self._again.is_set():  # somebody has better news than this fault
                 failures = 0
@@ -246,10 +250,8 @@ class Participant:
         if not changed and self._room.phase is Phase.JOINED:
             return
         self._settings, self._place = settings, _place_of(settings)
-        if changed:
-            self._former = self._missed_since = None
-            if self._connection is not None:
-                self._connection.leave()
+        if changed and self._connection is not None:
+            self._connection.leave()
         self._again.set()
 
     def leave(self) -> None:

@@ -361,7 +361,12 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         eyes.participant.begin_anew(stage.settings)
         await eyes.participant.say("still here", 5)
         assert len(eyes.messages()) == 1
-        eyes.participant.begin_anew(replace(stage.settings, nickname="Newcomer"))
-        await wilma.joined("Newcomer")
+        wilma.say("an old story")
+        await eyes.hears("an old story")
+        elsewhere = replace(stage.settings, room=stage.server.room(), nickname="Newcomer")
+        eyes.participant.begin_anew(elsewhere)
         await wilma.left(NICKNAME)
         await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")
+        await eyes.participant.say("a new room", 5)
+        assert not eyes.gaps()
+        assert _resumed(eyes) == [False, False]
