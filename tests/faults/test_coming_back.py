@@ -99,6 +99,28 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(
             await wilma.left(NICKNAME, 0)
 
 
+async def test_a_session_that_the_server_no_longer_knows_is_begun_anew_and_nothing_is_missed(
+    open_stage: Scene,
+) -> None:
+    stage = open_stage
+    async with stage.witness() as wilma, stage.participant() as eyes:
+        await eyes.joined()
+        await eyes.participant.say("before", 5)
+        stage.relay.refuse()
+        await eyes.fault()
+        wilma.say("meanwhile")
+        await wilma.heard("meanwhile")
+        await stage.relay.heal()
+        # The id that it asks for is nobody's.
+        stage.relay.forge(Way.TO_SERVER, b'previd="', b'previd="x')
+        await eyes.joined()
+        await eyes.hears("meanwhile")
+        assert b"previd=" in stage.relay.passed[Way.TO_SERVER]
+        assert _resumed(eyes) == [False, False]
+        assert not eyes.gaps()
+        _never_twice(eyes)
+
+
 async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
     open_stage: Scene,
 ) -> None:
