@@ -4,7 +4,7 @@ An event says what happened; `Journal` says when and in which order. `occupant` 
 occupant JIDs (`room@service/nickname`), `nickname` their last part.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -172,7 +172,6 @@ class Connected:
     sasl: str
     resumed: bool = False
     """The former session goes on: we are still in the room (XEP-0198)."""
-    warnings: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,6 @@ class RoomStatus:
     sasl: str | None
     self_ping_ms: float | None
     room_created: bool
-    warnings: tuple[str, ...]
 
     @property
     def connected(self) -> bool:
@@ -101,7 +100,6 @@ class Room:
             sasl=None,
             self_ping_ms=None,
             room_created=False,
-            warnings=(),
         )
 
     @property
@@ -127,10 +125,8 @@ class Room:
         match event:
             case ConnectionChanged():
                 self._change_phase(event, record.at)
-            case Connected(jid=jid, service=service, tls=tls, sasl=sasl, warnings=warnings):
-                self._status = replace(
-                    self._status, jid=jid, service=service, tls=tls, sasl=sasl, warnings=warnings
-                )
+            case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+                self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
             case Joined(nickname=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
             case OccupantJoined():

@@ -36,7 +36,6 @@ STATUS = RoomStatus(
     sasl="SCRAM-SHA-256",
     self_ping_ms=None,
     room_created=False,
-    warnings=(),
 )
 
 
