@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 SUCCESS = 0
 FAILURE = 1
 """The thing checked or asked for failed."""
-USAGE = 2
-"""A mistake on the command line or in the settings."""
-
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 

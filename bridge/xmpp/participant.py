@@ -146,7 +146,7 @@ class Participant:
                     "the participant broke: %s: %s",
                     type(error).__name__,
                     one_line(str(error), 200),
-                    exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+                    exc_info=_at_debug(error),
                 )
                 fault = faults.of_exception(Stage.STANDING, error, place)
             if self._room.phase is Phase.CLOSED:
@@ -332,6 +332,8 @@ class Participant:
             self._watch = None
             catching_up.cancel()
             await asyncio.wait((catching_up,))
+            if not catching_up.cancelled() and (error := catching_up.exception()):
+                log.error("catching up broke: %s", type(error).__name__, exc_info=_at_debug(error))
 
     async def _catch_up(self, connection: "Connection") -> None:
         """Fill the journal with what the room's archive says we missed, or say what may be missing.
@@ -404,6 +406,11 @@ class Participant:
         """End a connection whose room is gone; a stream without its room is of no use here."""
         if self._connection is not None and self._connection.inside and self._place is not None:
             self._connection.end(fault_at(self._place))
+
+
+def _at_debug(error: BaseException) -> BaseException | None:
+    """A traceback is for whoever asked for everything."""
+    return error if log.isEnabledFor(logging.DEBUG) else None
 
 
 def _place_of(settings: Settings) -> Place:
