@@ -9,7 +9,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
 from bridge.tools.entries import ESCAPED, NOTICE
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, not_in_room
 from bridge.xmpp.saying import (
     MAX_BODY_BYTES,
     BouncedError,
@@ -182,7 +182,7 @@ async def xmpp_send(
             hint="Change the text, or send it in several messages.",
         ) from error
     except NotInRoomError as error:
-        raise _not_in_room(participant.room_jid, error.status) from error
+        raise not_in_room(participant.room_jid, error.status) from error
     except BouncedError as error:
         said = f" ({visible(error.failure.text)})" if error.failure.text else ""
         raise ToolError(
@@ -230,30 +230,3 @@ def _tls(status: "RoomStatus") -> TlsStatus | None:
     if status.tls is None:
         return None
     return TlsStatus(status.tls.version, status.tls.cipher, status.tls.verified)
-
-
-def _not_in_room(room: str, status: "RoomStatus") -> ToolError:
-    if not room:
-        return ToolError(
-            "The bridge has no room: its settings are incomplete or wrong.",
-            condition="unconfigured",
-            hint="xmppStatus lists every problem with the settings.",
-        )
-    if status.phase.value == "closed":
-        return ToolError(
-            f"The bridge is leaving the room {room}: it was told to end.",
-            condition="recipient-unavailable",
-            hint="Start the bridge again.",
-        )
-    if status.last_error is None:
-        return ToolError(
-            f"Not in the room {room} yet (phase {status.phase.value}).",
-            condition="recipient-unavailable",
-            hint="Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
-        )
-    fault = status.last_error.fault
-    return ToolError(
-        f"Not in the room {room} (phase {status.phase.value}): {visible(fault.message)}",
-        condition=fault.condition,
-        hint=visible(fault.hint),
-    )

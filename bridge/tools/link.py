@@ -4,7 +4,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from bridge.escaping import visible
+from bridge.mcp.toolset import ToolError
+from bridge.xmpp.saying import NotInRoomError
+
 if TYPE_CHECKING:
+    from bridge.xmpp.connection import Connection
     from bridge.xmpp.journal import Journal
     from bridge.xmpp.participant import Reflection
     from bridge.xmpp.room import RoomStatus
@@ -20,6 +25,10 @@ class InRoom(Protocol):
     @property
     def journal(self) -> "Journal":
         """Everything that happened."""
+
+    @property
+    def connection(self) -> "Connection":
+        """The connection that stands in the room; raises `NotInRoomError` when there is none."""
 
     def status(self) -> "RoomStatus":
         """Return how things stand."""
@@ -42,3 +51,38 @@ class RoomLink:
     def participant(self) -> InRoom:
         """Who is, or will be, in the room for us."""
         return self._find()
+
+    def connection(self) -> "Connection":
+        """Return the connection that stands in the room; raises `ToolError` when there is none."""
+        try:
+            return self.participant.connection
+        except NotInRoomError as error:
+            raise not_in_room(self.participant.room_jid, error.status) from error
+
+
+def not_in_room(room: str, status: "RoomStatus") -> ToolError:
+    """Return why nothing can be asked of the room now, and what to do about it."""
+    if not room:
+        return ToolError(
+            "The bridge has no room: its settings are incomplete or wrong.",
+            condition="unconfigured",
+            hint="xmppStatus lists every problem with the settings.",
+        )
+    if status.phase.value == "closed":
+        return ToolError(
+            f"The bridge is leaving the room {room}: it was told to end.",
+            condition="recipient-unavailable",
+            hint="Start the bridge again.",
+        )
+    if status.last_error is None:
+        return ToolError(
+            f"Not in the room {room} yet (phase {status.phase.value}).",
+            condition="recipient-unavailable",
+            hint="Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
+        )
+    fault = status.last_error.fault
+    return ToolError(
+        f"Not in the room {room} (phase {status.phase.value}): {visible(fault.message)}",
+        condition=fault.condition,
+        hint=visible(fault.hint),
+    )

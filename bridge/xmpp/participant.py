@@ -120,6 +120,13 @@ class Participant:
         """The room's bare JID as configured; empty while unconfigured."""
         return "" if self._settings is None else self._settings.room
 
+    @property
+    def connection(self) -> "Connection":
+        """The connection that stands in the room; raises `NotInRoomError` when there is none."""
+        if self._connection is None or self._room.phase is not Phase.JOINED:
+            raise NotInRoomError(self.status())
+        return self._connection
+
     def status(self) -> RoomStatus:
         """Return how things stand."""
         return replace(self._room.status(), self_ping_ms=self._self_ping_ms)
@@ -383,9 +390,7 @@ class Participant:
                     await self._changed.wait()
         except TimeoutError:
             pass
-        if self._connection is None or self._room.phase is not Phase.JOINED:
-            raise NotInRoomError(self.status())
-        return self._connection
+        return self.connection
 
     def _is_first_join(self) -> bool:
         return self._room.phase in UNDER_WAY and self._room.status().last_error is None

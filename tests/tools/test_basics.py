@@ -11,6 +11,7 @@ from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import basics
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal
@@ -48,6 +49,10 @@ class Played:
     refusal: Exception | None = None
     journal: Journal = field(default_factory=lambda: Journal("epoch"))
     said: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def connection(self) -> Connection:
+        raise NotInRoomError(self.picture)
 
     def status(self) -> RoomStatus:
         return self.picture
