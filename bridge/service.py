@@ -17,7 +17,7 @@ from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
-from bridge.tools import basics, prompts, resources
+from bridge.tools import basics, history, occupants, prompts, resources, trace, wait
 from bridge.tools.link import RoomLink
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ INSTRUCTIONS = (
 )
 """How the tools work together, for the model."""
 
+MODULES = (basics, history, wait, occupants, trace, resources, prompts)
+"""What the bridge offers, in the order in which it is listed."""
+
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
 """Who we are."""
 
@@ -53,7 +56,7 @@ log = logging.getLogger(__name__)
 async def serve(configuration: Configuration, stdio: Stdio, *, read_only: bool = False) -> None:
     """Be the bridge, until the client or a signal ends it."""
     room = _RoomWing(configuration)
-    tools = merge([Toolset.of_modules("bridge", basics, resources, prompts)])
+    tools = merge([Toolset.of_modules("bridge", *MODULES)])
     if read_only or configuration.read_only:
         tools = tools.that_only_read()
     link = RoomLink(lambda: room.participant)

@@ -37,9 +37,14 @@ PURE = frozenset(
                 "journal",
                 "narration",
                 "recall",
+                "redaction",
+                "ring",
                 "room",
                 "saying",
                 "scram",
+                "selection",
+                "telling",
+                "trace",
             )
         ),
     }

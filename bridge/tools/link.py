@@ -10,9 +10,10 @@ from bridge.xmpp.saying import NotInRoomError
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
-    from bridge.xmpp.journal import Journal
+    from bridge.xmpp.journal import Journal, Record
     from bridge.xmpp.participant import Reflection
     from bridge.xmpp.room import RoomStatus
+    from bridge.xmpp.trace import Trace
 
 
 class InRoom(Protocol):
@@ -27,11 +28,18 @@ class InRoom(Protocol):
         """Everything that happened."""
 
     @property
+    def trace(self) -> "Trace":
+        """What went over the wire."""
+
+    @property
     def connection(self) -> "Connection":
         """The connection that stands in the room; raises `NotInRoomError` when there is none."""
 
     def status(self) -> "RoomStatus":
         """Return how things stand."""
+
+    def listen(self, listener: "Callable[[Record], None]") -> Callable[[], None]:
+        """Call `listener` with each record as it is written; return what ends that."""
 
     async def say(self, body: str, timeout_seconds: float) -> "Reflection":
         """Say `body` in the room, and return the room's reflection of it."""

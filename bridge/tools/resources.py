@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from bridge.config import Configuration
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
-from bridge.tools.entries import NOTICE, Entry, OccupantEntry, message_entry, occupant_entry
+from bridge.tools.entries import NOTICE, Entry, entry_of
 from bridge.tools.link import RoomLink
+from bridge.tools.occupants import Occupants, describe_occupants
 
 if TYPE_CHECKING:
     from bridge.xmpp.events import Event
@@ -18,15 +19,6 @@ MESSAGES = "bridge://room/messages"
 
 RECENT_MESSAGES = 50
 """How many messages `bridge://room/messages` holds."""
-
-
-@dataclass(frozen=True)
-class Occupants:
-    """Who is in the room."""
-
-    room: str | None
-    occupants: list[OccupantEntry]
-    notice: str = NOTICE
 
 
 @dataclass(frozen=True)
@@ -48,9 +40,7 @@ def status(link: RoomLink, configuration: Configuration, /) -> Status:
 @resource(OCCUPANTS, title="People in the room")
 def occupants(link: RoomLink, /) -> Occupants:
     """Who is in the XMPP room now, with role, affiliation and status."""
-    participant = link.participant
-    people = [occupant_entry(one) for one in participant.status().occupants]
-    return Occupants(participant.room_jid or None, people)
+    return describe_occupants(link, link.participant.status().occupants)
 
 
 @resource(MESSAGES, title="Recent messages")
@@ -63,7 +53,7 @@ def messages(link: RoomLink, /) -> Messages:
     entries: list[Entry] = []
     for record in reversed(journal):
         if isinstance(record.event, MessageReceived):
-            entries.append(message_entry(record, record.event, journal))
+            entries.append(entry_of(record, journal))
             if len(entries) == RECENT_MESSAGES:
                 break
     return Messages(participant.room_jid or None, entries[::-1], journal.cursor)
@@ -76,7 +66,12 @@ def changed_by(event: "Event") -> tuple[str, ...]:
     match event:
         case events.MessageReceived():
             return STATUS, MESSAGES
-        case events.OccupantJoined() | events.OccupantLeft() | events.NicknameChanged():
+        case (
+            events.OccupantJoined()
+            | events.OccupantChanged()
+            | events.OccupantLeft()
+            | events.NicknameChanged()
+        ):
             return STATUS, OCCUPANTS
         case events.ConnectionChanged():
             return STATUS, OCCUPANTS

@@ -24,6 +24,7 @@ from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, RESUMABLE, Former, Management
 from bridge.xmpp.scram import ScramError
 from bridge.xmpp.stream import NotWellFormedError, StanzaTooLongError, Stream
+from bridge.xmpp.trace import Direction
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -50,6 +51,10 @@ class StanzaRefusedError(Exception):
         super().__init__(error.text or error.condition)
 
 
+def _forget(direction: Direction, xml: Element | str) -> None:
+    del direction, xml
+
+
 class Connection:
     """One stream, from the first packet to the last."""
 
@@ -61,6 +66,7 @@ class Connection:
         resource: str,
         publish: Callable[[Event], None],
         on_stage: Callable[[Stage], None],
+        trace: Callable[[Direction, Element | str], None] = _forget,
         deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings
@@ -80,7 +86,8 @@ class Connection:
         self._collected: dict[str, list[Element]] = {}
         """What archives have sent so far, by the id of the query."""
         self._entered: asyncio.Future[OccupantJoined] | None = None
-        self._stream = Stream(settings.domain, self._receive, self._lost)
+        self._trace = trace
+        self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
         self.inside = False
@@ -279,7 +286,10 @@ class Connection:
         secured = self._secured()
         assert secured is not None
         version, cipher = secured.version(), secured.cipher()
-        return Tls(version or "", cipher[0] if cipher else "", self._settings.tls_verify)
+        tls = Tls(version or "", cipher[0] if cipher else "", self._settings.tls_verify)
+        checked = "checked" if tls.verified else "not checked"
+        self._trace("in", f"<!-- {tls.version}, {tls.cipher}, certificate {checked} -->")
+        return tls
 
     def _secured(self) -> ssl.SSLObject | None:
         assert self._stream.transport is not None

@@ -53,6 +53,7 @@ class MessageReceived:
     occupant: str
     nickname: str
     body: str
+    """Empty where a reaction or retraction has none."""
     type: str = "groupchat"
     """`groupchat`, or `chat` for a private message from an occupant."""
     id: str | None = None
@@ -63,6 +64,17 @@ class MessageReceived:
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
+    jid: str | None = None
+    """The sender's real JID, where the room shows it."""
+    replaces: str | None = None
+    """The id of the message that this one corrects (XEP-0308)."""
+    reply_to: str | None = None
+    """The id of the message that this one answers (XEP-0461)."""
+    reacts_to: str | None = None
+    """The id of the message that `reactions` are to (XEP-0444); none of them takes all back."""
+    reactions: tuple[str, ...] = ()
+    retracts: str | None = None
+    """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,38 @@ class OccupantJoined:
     own: bool = False
     codes: frozenset[int] = frozenset()
     """Status codes (XEP-0045, section 15.6)."""
+    reason: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantChanged:
+    """Somebody's role, affiliation, show or status text is another than before."""
+
+    occupant: str
+    nickname: str
+    role: str
+    affiliation: str
+    former_role: str
+    former_affiliation: str
+    show: str | None = None
+    status: str | None = None
+    jid: str | None = None
+    own: bool = False
+    codes: frozenset[int] = frozenset()
+    reason: str | None = None
+    actor: str | None = None
+    """Who did it, where the room says so."""
+
+
+@dataclass(frozen=True)
+class AffiliationChanged:
+    """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
+
+    jid: str
+    affiliation: str
+    reason: str | None = None
+    actor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +182,13 @@ class SubjectChanged:
 
     subject: str
     nickname: str | None = None
+
+
+@dataclass(frozen=True)
+class RoomConfigured:
+    """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
+
+    codes: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -199,7 +250,10 @@ Event: TypeAlias = (
     | MessageSent
     | SendFailed
     | OccupantJoined
+    | OccupantChanged
     | OccupantLeft
+    | AffiliationChanged
+    | RoomConfigured
     | NicknameChanged
     | RoomDestroyed
     | SubjectChanged

@@ -1,20 +1,19 @@
 """The numbered, bounded record of what happened. Pure.
 
-`append` is the one place that numbers and stamps. A cursor is opaque to its holder: it names
-this run of the bridge and a number in it, so a restart is told from an eviction.
+`append` is the one place that numbers and stamps.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bridge.xmpp.events import Event, MessageReceived, MessageSent
+from bridge.xmpp.events import Event
+from bridge.xmpp.ring import Loss, Numbering, Ring
 
 DEFAULT_CAPACITY = 10_000
 """Events kept in memory."""
 
 MAX_CHARACTERS = 64_000_000
-"""Of the bodies among them: whoever says a lot must not push us out of memory."""
+"""Of the texts in them: whoever says a lot must not push us out of memory."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Record:
 
 
 class Journal:
-    """Keeps the last `capacity` events, as far as `max_characters` of bodies allow."""
+    """Keeps the last `capacity` events, as far as `max_characters` of text allow."""
 
     def __init__(
         self,
@@ -37,41 +36,53 @@ class Journal:
         *,
         max_characters: int = MAX_CHARACTERS,
     ) -> None:
-        self._epoch = epoch
-        self._records: deque[Record] = deque()
-        self._capacity = capacity
-        self._max_characters = max_characters
-        self._characters = 0
-        self._last = 0
+        self.numbering = Numbering(epoch)
+        """Shared with the trace, so that a cursor is a place in both."""
+        self._ring: Ring[Record] = Ring(capacity, max_characters)
 
     def append(self, event: Event, at: float) -> Record:
         """Number and stamp `event`; the oldest makes room when the journal is full."""
-        self._last += 1
-        record = Record(self._last, at, event)
-        self._records.append(record)
-        self._characters += _size(event)
-        while len(self._records) > self._capacity or self._characters > self._max_characters:
-            self._characters -= _size(self._records.popleft().event)
+        record = Record(self.numbering.next(), at, event)
+        self._ring.append(record, _size(event))
         return record
 
     @property
     def cursor(self) -> str:
-        """The position after the newest event."""
-        return self.cursor_of(self._last)
+        """The place after everything that has happened."""
+        return self.cursor_of(self.numbering.last)
+
+    @property
+    def oldest(self) -> str:
+        """The place before the oldest event that is kept."""
+        return self.cursor_of(self._ring.forgotten)
+
+    @property
+    def evicted(self) -> Loss | None:
+        """What is not kept of this run; None if all of it is."""
+        forgotten = self._ring.forgotten
+        return Loss(1, forgotten, "evicted") if forgotten else None
 
     def cursor_of(self, number: int) -> str:
-        """The position after the event with this number."""
-        return f"{self._epoch}-{number}"
+        """The place after the event with this number."""
+        return self.numbering.cursor_of(number)
+
+    def since(self, cursor: str) -> tuple[list[Record], Loss | None]:
+        """Return what came after `cursor`, oldest first, and what of it is lost.
+
+        Raises `CursorError` where it is no cursor.
+        """
+        number, loss = self.numbering.place(cursor, self._ring.forgotten)
+        return self._ring.after(number), loss
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
+        return iter(self._ring)
 
     def __reversed__(self) -> Iterator[Record]:
-        return reversed(self._records)
+        return reversed(self._ring)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._ring)
 
 
 def _size(event: Event) -> int:
-    return len(event.body) if isinstance(event, MessageReceived | MessageSent) else 0
+    return sum(len(value) for value in vars(event).values() if isinstance(value, str))

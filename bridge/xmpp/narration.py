@@ -3,15 +3,19 @@
 from bridge.escaping import one_line
 from bridge.times import iso
 from bridge.xmpp.events import (
+    AffiliationChanged,
     Connected,
     ConnectionChanged,
+    Event,
     Gap,
     Joined,
     MessageReceived,
     MessageSent,
     NicknameChanged,
+    OccupantChanged,
     OccupantJoined,
     OccupantLeft,
+    RoomConfigured,
     RoomDestroyed,
     RoomError,
     SendFailed,
@@ -39,10 +43,19 @@ def _what(record: Record) -> str:
             return f"returned, id {_text(id_)}: {_text(condition)}{_because(text)}"
         case OccupantJoined(nickname=nickname, role=role, affiliation=affiliation):
             return f"* {_text(nickname)} is here ({_text(role)}, {_text(affiliation)})"
+        case OccupantChanged() as changed:
+            return _change(changed)
+        case AffiliationChanged(jid=jid, affiliation=held, reason=reason, actor=actor):
+            by = f" by {_text(actor)}" if actor else ""
+            return f"* {_text(jid)}, who is not here, is now {_text(held)}{by}{_because(reason)}"
+        case RoomConfigured(codes=codes):
+            return f"* the room's configuration changed [{_codes(codes)}]"
         case OccupantLeft() as left:
-            codes = f" [{', '.join(map(str, sorted(left.codes)))}]" if left.codes else ""
+            put_out = f" [{_codes(left.codes)}]" if left.codes else ""
             by = f" by {_text(left.actor)}" if left.actor else ""
-            return f"* {_text(left.nickname)} left{by}{codes}{_because(left.reason or left.status)}"
+            return (
+                f"* {_text(left.nickname)} left{by}{put_out}{_because(left.reason or left.status)}"
+            )
         case NicknameChanged(nickname=nickname, new_nickname=new):
             return f"* {_text(nickname)} is now {_text(new)}"
         case RoomDestroyed(reason=reason, venue=venue):
@@ -51,6 +64,12 @@ def _what(record: Record) -> str:
         case SubjectChanged(subject=subject, nickname=who):
             by = f" by {_text(who)}" if who else ""
             return f"* subject{by}: {_text(subject)}"
+        case _:
+            return _of_connection(record.event)
+
+
+def _of_connection(event: Event) -> str:
+    match event:
         case RoomError(condition=condition, text=text):
             return f"* the room refused us: {_text(condition)}{_because(text)}"
         case Connected(jid=jid, service=service, tls=tls, sasl=sasl, resumed=resumed):
@@ -64,13 +83,37 @@ def _what(record: Record) -> str:
             return f"* what was said from {iso(since)} to {iso(until)} may be missing"
         case ConnectionChanged() as changed:
             return _phase(changed)
+        case _:
+            raise AssertionError(event)
 
 
 def _message(said: MessageReceived) -> str:
     when = f" (said {_text(said.delayed_from)})" if said.delayed_from else ""
     kind = " (private)" if said.type == "chat" else ""
     own = " (our own)" if said.own and said.source is Source.LIVE else ""
-    return f"<{_text(said.nickname)}>{when}{kind}{own} {_text(said.body)}"
+    return f"<{_text(said.nickname)}>{when}{kind}{own}{_about(said)} {_text(said.body)}"
+
+
+def _about(said: MessageReceived) -> str:
+    if said.replaces:
+        return f" (instead of {_text(said.replaces)})"
+    if said.reacts_to:
+        return f" (reacting to {_text(said.reacts_to)}: {_text(' '.join(said.reactions))})"
+    if said.retracts:
+        return f" (taking back {_text(said.retracts)})"
+    return f" (answering {_text(said.reply_to)})" if said.reply_to else ""
+
+
+def _change(changed: OccupantChanged) -> str:
+    by = f" by {_text(changed.actor)}" if changed.actor else ""
+    show = f", {_text(changed.show)}" if changed.show else ""
+    status = f": {_text(changed.status)}" if changed.status else ""
+    held = f"{_text(changed.role)}, {_text(changed.affiliation)}{show}"
+    return f"* {_text(changed.nickname)} is now ({held}){by}{_because(changed.reason)}{status}"
+
+
+def _codes(codes: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(codes)))
 
 
 def _phase(changed: ConnectionChanged) -> str:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bridge.config import Settings
@@ -37,9 +38,12 @@ from bridge.xmpp.management import RESUMABLE, Former
 from bridge.xmpp.recall import Recall
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
+from bridge.xmpp.trace import Direction, Trace
 from bridge.xmpp.watch import PATIENCE, Patience, Watch
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from bridge.xmpp.connection import Connection
 
 OVERLAP_SECONDS = 60.0
@@ -101,6 +105,9 @@ class Participant:
         )
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
+        self.trace = Trace(self.journal.numbering)
+        """What went over our connections."""
+        self._connections = 0
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
         self._former: Former | None = None
@@ -131,9 +138,13 @@ class Participant:
         """Return how things stand."""
         return replace(self._room.status(), self_ping_ms=self._self_ping_ms)
 
-    def listen(self, listener: Callable[[Record], None]) -> None:
-        """Call `listener` with each record, in order, as it is written."""
+    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
+        """Call `listener` with each record, in order, as it is written.
+
+        Return what ends that.
+        """
         self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
 
     async def run(self) -> None:
         """Be in the room until cancelled; without settings, wait for some."""
@@ -178,12 +189,19 @@ class Participant:
         def on_stage(stage: Stage) -> None:
             self._change(PHASES[stage], attempt=attempt)
 
+        self._connections += 1
+        label = str(self._connections)
+
+        def trace(direction: Direction, xml: "Element | str") -> None:
+            self.trace.append(direction, label, xml, self._clock())
+
         connection = Connection(
             settings,
             place,
             resource=resource,
             publish=self.publish,
             on_stage=on_stage,
+            trace=trace,
             deadlines=self._deadlines or DEADLINES,
         )
         loop = asyncio.get_running_loop()
@@ -275,6 +293,10 @@ class Participant:
             if message is None:
                 return
             event = message
+        told = self._room.meet(event)
+        if told is None:
+            return
+        event = told
         record = self.journal.append(event, self._clock())
         self._room.apply(record)
         match event:
@@ -293,7 +315,7 @@ class Participant:
                 pass
         if isinstance(event, SendFailed) and event.condition == "not-acceptable" and self._watch:
             self._watch.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):  # one that is told may stop listening
             listener(record)
 
     async def _enter(self, connection: "Connection", nickname: str) -> None:

@@ -9,6 +9,7 @@ from bridge.xmpp.events import (
     Joined,
     MessageReceived,
     NicknameChanged,
+    OccupantChanged,
     OccupantJoined,
     OccupantLeft,
     Phase,
@@ -111,6 +112,21 @@ class Room:
         """Return who is here under this occupant JID."""
         return self._occupants.get(jid)
 
+    def meet(self, event: Event) -> Event | None:
+        """Return `event` as it is to be told, given who is here; None if it says nothing new.
+
+        A room tells of every change by the same presence that it tells of an entry with.
+        """
+        match event:
+            case OccupantJoined(occupant=jid) if known := self._occupants.get(jid):
+                if event.reason is None and event.actor is None and _seen(event) == _shown(known):
+                    return None
+                return _changed(event, known)
+            case MessageReceived(occupant=jid) if known := self._occupants.get(jid):
+                if known.real_jid is not None and event.source is Source.LIVE:
+                    return replace(event, jid=known.real_jid)
+        return event
+
     def status(self) -> RoomStatus:
         """Return how things stand."""
         # Who is there is known while we are; a session that is resumed finds them again.
@@ -129,7 +145,7 @@ class Room:
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
             case Joined(nickname=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
-            case OccupantJoined():
+            case OccupantJoined() | OccupantChanged():
                 self._enter(event, record.at)
             case OccupantLeft(occupant=jid):
                 self._occupants.pop(jid, None)
@@ -160,7 +176,7 @@ class Room:
         elif event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
-    def _enter(self, event: OccupantJoined, at: float) -> None:
+    def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:
         known = self._occupants.get(event.occupant)
         self._occupants[event.occupant] = Occupant(
             jid=event.occupant,
@@ -181,3 +197,29 @@ class Room:
             self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
         if event.own:
             self._status = replace(self._status, nickname=event.new_nickname)
+
+
+def _seen(event: OccupantJoined) -> tuple[str | None, ...]:
+    return event.role, event.affiliation, event.show, event.status, event.jid
+
+
+def _shown(known: Occupant) -> tuple[str | None, ...]:
+    return known.role, known.affiliation, known.show, known.status, known.real_jid
+
+
+def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
+    return OccupantChanged(
+        occupant=event.occupant,
+        nickname=event.nickname,
+        role=event.role,
+        affiliation=event.affiliation,
+        former_role=known.role,
+        former_affiliation=known.affiliation,
+        show=event.show,
+        status=event.status,
+        jid=event.jid,
+        own=event.own,
+        codes=event.codes,
+        reason=event.reason,
+        actor=event.actor,
+    )

@@ -7,17 +7,20 @@ the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this roo
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypedDict
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp.jid import JID, InvalidJID
 from slixmpp.xmlstream.tostring import tostring
 
 from bridge.xmpp.events import (
+    AffiliationChanged,
     Event,
     MessageReceived,
     NicknameChanged,
     OccupantJoined,
     OccupantLeft,
+    RoomConfigured,
     RoomDestroyed,
     RoomError,
     SendFailed,
@@ -44,6 +47,7 @@ SM = "urn:xmpp:sm:3"
 MAM = "urn:xmpp:mam:2"
 RSM = "http://jabber.org/protocol/rsm"
 FORWARD = "urn:xmpp:forward:0"
+REACTIONS = "urn:xmpp:reactions:0"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 
 STATUS_CODE = re.compile("[0-9]{3}")
@@ -51,6 +55,9 @@ STATUS_CODE = re.compile("[0-9]{3}")
 
 CONDITION = re.compile("[a-z][a-z-]{0,63}")
 """The shape of every condition that a standard defines; others are somebody's jokes."""
+
+MAX_REACTIONS = 32
+"""Of one message to another: people have few to a message, and each is a character or two."""
 
 HISTORY_ON_JOINING = 20
 """Messages of the room's history asked for on entering, for context."""
@@ -129,9 +136,12 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
     type_ = stanza.get("type", "normal")
     body = stanza.findtext(f"{{{CLIENT}}}body")
     subject = stanza.find(f"{{{CLIENT}}}subject")
+    if not nickname:
+        yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
-    if body is None:
+    about = _about(stanza)
+    if body is None and not about:
         return
     room = sender.partition("/")[0]
     stamp = next(
@@ -153,14 +163,78 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
     yield MessageReceived(
         occupant=sender,
         nickname=nickname,
-        body=body,
+        body=body or "",
         type="groupchat" if type_ == "groupchat" else "chat",
         id=stanza.get("id"),
         stanza_id=given,
         delayed_from=stamp,
         source=Source.LIVE if stamp is None else Source.HISTORY,
         own=sender == own,
+        **about,
     )
+
+
+class _About(TypedDict, total=False):
+    replaces: str
+    reply_to: str
+    reacts_to: str
+    reactions: tuple[str, ...]
+    retracts: str
+
+
+def _about(stanza: Element) -> _About:
+    """Return how a message concerns another one."""
+    about = _About()
+    for child in stanza:
+        id_ = child.get("id")
+        if id_ is None:
+            continue
+        match child.tag:
+            case "{urn:xmpp:message-correct:0}replace":
+                about["replaces"] = id_
+            case "{urn:xmpp:reply:0}reply":
+                about["reply_to"] = id_
+            case "{urn:xmpp:reactions:0}reactions":
+                about["reacts_to"] = id_
+                about["reactions"] = tuple(
+                    one.text or "" for one in child.iterfind(f"{{{REACTIONS}}}reaction")
+                )[:MAX_REACTIONS]
+            case "{urn:xmpp:message-retract:1}retract":
+                about["retracts"] = id_
+            case "{urn:xmpp:fasten:0}apply-to" if any(
+                inner.tag.endswith(("}retract", "}moderated")) for inner in child
+            ):
+                about["retracts"] = id_
+    return about
+
+
+def _read_notice(stanza: Element) -> Iterator[Event]:
+    """Yield what the room itself tells of its configuration and of who may do what in it."""
+    extension = stanza.find(f"{{{MUC_USER}}}x")
+    if extension is None:
+        return
+    if codes := _codes(extension):
+        yield RoomConfigured(codes)
+    item = extension.find(f"{{{MUC_USER}}}item")
+    if item is not None and (jid := item.get("jid")) and (held := item.get("affiliation")):
+        yield AffiliationChanged(jid, held, _reason(item), _actor(item))
+
+
+def _codes(extension: Element) -> frozenset[int]:
+    return frozenset(
+        int(code)
+        for status in extension.iterfind(f"{{{MUC_USER}}}status")
+        if STATUS_CODE.fullmatch(code := status.get("code", ""))
+    )
+
+
+def _reason(item: Element | None) -> str | None:
+    return None if item is None else item.findtext(f"{{{MUC_USER}}}reason") or None
+
+
+def _actor(item: Element | None) -> str | None:
+    actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
+    return None if actor is None else actor.get("nick") or actor.get("jid")
 
 
 def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
@@ -173,11 +247,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     if extension is None or not nickname:
         return
     item = extension.find(f"{{{MUC_USER}}}item")
-    codes = frozenset(
-        int(code)
-        for status in extension.iterfind(f"{{{MUC_USER}}}status")
-        if STATUS_CODE.fullmatch(code := status.get("code", ""))
-    )
+    codes = _codes(extension)
     is_own = sender == own or 110 in codes
     status_text = stanza.findtext(f"{{{CLIENT}}}status") or None
     if type_ is None:
@@ -191,6 +261,8 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             jid=None if item is None else item.get("jid"),
             own=is_own,
             codes=codes,
+            reason=_reason(item),
+            actor=_actor(item),
         )
     elif type_ == "unavailable":
         new_nickname = None if item is None else item.get("nick")
@@ -201,14 +273,13 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             reason = destroy.findtext(f"{{{MUC_USER}}}reason") or None
             yield RoomDestroyed(reason, destroy.get("jid") or None)
         else:
-            actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
             yield OccupantLeft(
                 occupant=sender,
                 nickname=nickname,
                 own=is_own,
                 codes=codes,
-                reason=None if item is None else item.findtext(f"{{{MUC_USER}}}reason") or None,
-                actor=None if actor is None else actor.get("nick") or actor.get("jid"),
+                reason=_reason(item),
+                actor=_actor(item),
                 status=status_text,
             )
 

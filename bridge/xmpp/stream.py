@@ -9,12 +9,14 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import Element
+from xml.sax.saxutils import quoteattr
 
 from slixmpp.xmlstream import XMLStream
 from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher.base import MatcherBase
 
 from bridge.xmpp import stanzas
+from bridge.xmpp.trace import Direction
 
 SLICE_BYTES = 8 * 1024
 """The most that is parsed in one turn of the loop: about 10 ms, then others have theirs."""
@@ -52,13 +54,17 @@ class _Every(MatcherBase):
 
 
 class Stream(XMLStream):
-    """One XML stream to `domain`. `receive` gets each element, `lost` the reason of the end."""
+    """One XML stream to `domain`.
+
+    `receive` gets each element, `lost` the reason of the end, `trace` all that goes either way.
+    """
 
     def __init__(
         self,
         domain: str,
         receive: Callable[[Element], None],
         lost: Callable[[BaseException | None], None],
+        trace: Callable[[Direction, Element | str], None],
     ) -> None:
         super().__init__(ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self.default_ns = stanzas.CLIENT
@@ -71,6 +77,7 @@ class Stream(XMLStream):
         self.stream_footer = "</stream:stream>"
         self._receive = receive
         self._lost = lost
+        self._trace = trace
         self._unparsed = bytearray()
         self._slicing = False
         self._since_element = 0
@@ -97,7 +104,13 @@ class Stream(XMLStream):
         self._settled = False
         self._before = b""
         self.init_parser()
+        self._trace("out", self.stream_header)
         self.send_raw(self.stream_header)
+
+    def start_stream_handler(self, xml: Any) -> None:
+        """Note the head of the other side's stream: its id and version may explain what follows."""
+        said = "".join(f" {name}={quoteattr(value)}" for name, value in xml.attrib.items())
+        self._trace("in", f"<stream:stream{said}>")
 
     def settle(self) -> None:
         """Take in any number of elements from here on: there is somebody to read each."""
@@ -120,6 +133,7 @@ class Stream(XMLStream):
         """Send `element`; False if the stream has ended."""
         if self.transport is None:
             return False
+        self._trace("out", element)
         self.send_raw(stanzas.xml_of(element))
         if self.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._give_up(TimeoutError())
@@ -128,6 +142,7 @@ class Stream(XMLStream):
     def hang_up(self) -> None:
         """Close in good order, without waiting for the other side."""
         if self.transport is not None:
+            self._trace("out", self.stream_footer)
             self.send_raw(self.stream_footer)
             self.transport.close()
 
@@ -191,6 +206,7 @@ class Stream(XMLStream):
         if _is_deep(stanza.xml):
             self._give_up(StanzaTooLongError())
             return
+        self._trace("in", stanza.xml)
         try:
             self._receive(stanza.xml)
         except Exception as error:  # slixmpp would swallow it

@@ -31,7 +31,10 @@ class Peer:
         self.elements: list[Element] = []
         self.reasons: list[BaseException | None] = []
         self.ended = asyncio.Event()
-        self.stream = Stream("localhost", self.elements.append, self._lost)
+        self.stream = Stream("localhost", self.elements.append, self._lost, self._trace)
+
+    def _trace(self, direction: str, xml: Element | str) -> None:
+        """What is traced is another test's."""
 
     def _lost(self, reason: BaseException | None) -> None:
         self.reasons.append(reason)

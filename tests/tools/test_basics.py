@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Reflection
 from bridge.xmpp.room import LastError, LastIncoming, Occupant, RoomStatus
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
+from bridge.xmpp.trace import Trace
 
 ROOM = "lobby@conference.example"
 FAULT = Fault("connection-refused", "Nothing listens there.", "Check XMPP_SERVICE.")
@@ -49,6 +51,13 @@ class Played:
     refusal: Exception | None = None
     journal: Journal = field(default_factory=lambda: Journal("epoch"))
     said: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(self.journal.numbering)
+
+    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
+        raise NotImplementedError
 
     @property
     def connection(self) -> Connection:

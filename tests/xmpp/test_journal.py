@@ -27,10 +27,10 @@ def test_a_cursor_stands_after_the_newest_event_and_names_this_run() -> None:
 
 
 def test_bodies_beyond_the_bound_push_out_the_oldest() -> None:
-    journal = Journal("epoch", 100, max_characters=10)
+    journal = Journal("epoch", 100, max_characters=50)
     for body in ("12345", "12345", "1"):
         journal.append(MessageReceived("room@rooms/W", "W", body), 0.0)
     assert [record.number for record in journal] == [2, 3]
-    journal.append(MessageReceived("room@rooms/W", "W", "x" * 11), 0.0)
+    journal.append(MessageReceived("room@rooms/W", "W", "x" * 29), 0.0)
     assert len(journal) == 0
     assert journal.cursor == "epoch-4"

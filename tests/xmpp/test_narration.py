@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.xmpp.events import (
+    AffiliationChanged,
     Connected,
     ConnectionChanged,
     Event,
@@ -13,9 +14,11 @@ from bridge.xmpp.events import (
     MessageReceived,
     MessageSent,
     NicknameChanged,
+    OccupantChanged,
     OccupantJoined,
     OccupantLeft,
     Phase,
+    RoomConfigured,
     RoomDestroyed,
     RoomError,
     SendFailed,
@@ -109,7 +112,10 @@ def test_every_event_has_its_words() -> None:
             MessageSent("r/me", "b", "1"),
             SendFailed("1", "forbidden"),
             OccupantJoined("r/a", "a", "participant", "none"),
+            OccupantChanged("r/a", "a", "visitor", "none", "participant", "none"),
             OccupantLeft("r/a", "a"),
+            AffiliationChanged("a@b", "member"),
+            RoomConfigured(frozenset({104})),
             NicknameChanged("r/a", "a", "b"),
             RoomDestroyed(),
             SubjectChanged(""),

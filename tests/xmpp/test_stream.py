@@ -31,8 +31,9 @@ class Line:
         self.received: list[Element] = []
         self.reasons: list[BaseException | None] = []
         self.on_element: Callable[[Element], None] = self.received.append
+        self.traced: list[tuple[str, Element | str]] = []
         self._news = asyncio.Event()
-        self.stream = Stream("chat.example", self._receive, self._lose)
+        self.stream = Stream("chat.example", self._receive, self._lose, self._trace)
 
     async def send(self, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(self.far, data)
@@ -56,6 +57,9 @@ class Line:
 
     def bodies(self) -> list[str]:
         return [one.findtext(f"{{{stanzas.CLIENT}}}body", "") for one in self.received]
+
+    def _trace(self, direction: str, xml: Element | str) -> None:
+        self.traced.append((direction, xml))
 
     def _receive(self, element: Element) -> None:
         self._news.set()

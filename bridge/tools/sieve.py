@@ -1,0 +1,79 @@
+"""Sifting events by what the caller asked for, without keeping everybody else waiting."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from bridge.mcp.schema import Bounds
+from bridge.mcp.toolset import ArgumentError
+from bridge.tools.budget import SLICE_COST, Budget
+from bridge.tools.entries import Kind
+
+if TYPE_CHECKING:
+    from bridge.xmpp.events import Event
+    from bridge.xmpp.selection import Selection
+
+MAX_FILTER_CHARACTERS = 1_000
+"""Of a text or a pattern to look for."""
+
+Sender = Annotated[
+    str | None, Bounds(min_length=1, max_length=3_071), "only from this nickname or JID"
+]
+Contains = Annotated[
+    str | None,
+    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    "only with this text in body, subject or status text; case does not matter",
+]
+PatternText = Annotated[
+    str | None,
+    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    "only where this regular expression (RE2 syntax) is found in one of these",
+]
+Kinds = Annotated[list[Kind] | None, "only events of these kinds"]
+
+
+class Sieve:
+    """Lets through what a selection takes, within a budget."""
+
+    def __init__(self, selection: "Selection") -> None:
+        self._selection = selection
+        self.budget = Budget()
+
+    async def takes(self, event: "Event") -> bool:
+        """Whether `event` is wanted."""
+        cost = self._selection.cost(event)
+        if cost > SLICE_COST:
+            # RE2 lets go of the interpreter while it searches.
+            return await asyncio.to_thread(self._selection.takes, event)
+        await self.budget.spend(cost)
+        return self._selection.takes(event)
+
+
+async def selected(
+    *,
+    kinds: Sequence[str] | None,
+    sender: str | None,
+    contains: str | None,
+    pattern: str | None,
+    own: bool = True,
+) -> "Selection":
+    """Return what the caller asked for; raises `ArgumentError` for a pattern that is none."""
+    from bridge.xmpp.selection import Pattern, PatternError, Selection
+
+    compiled = None
+    if pattern is not None:
+        try:
+            compiled = await asyncio.to_thread(Pattern.of, pattern)
+        except PatternError as error:
+            raise ArgumentError(
+                f"pattern is no regular expression that RE2 takes: {error}.",
+                condition="bad-request",
+                hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
+            ) from error
+    return Selection(
+        kinds=None if kinds is None else frozenset(kinds),
+        sender=sender,
+        contains=contains,
+        pattern=compiled,
+        own=own,
+    )

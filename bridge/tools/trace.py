@@ -1,0 +1,103 @@
+"""Looking closer: the stanzas themselves, both ways."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from bridge.escaping import visible
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.toolset import tool
+from bridge.times import iso
+from bridge.tools.budget import Budget
+from bridge.tools.entries import ESCAPED, MAX_BODY_BYTES, MAX_BODY_JSON, NOTICE, cut_text
+from bridge.tools.link import RoomLink
+from bridge.tools.pages import Gap, Limit, Since, opened
+from bridge.tools.sieve import MAX_FILTER_CHARACTERS
+
+if TYPE_CHECKING:
+    from bridge.xmpp.trace import Traced
+
+WRITING_COST = 30
+"""What a character costs that has to be written as XML first."""
+
+
+@dataclass(frozen=True)
+class TraceEntry:
+    """One stanza, or another piece of the stream."""
+
+    cursor: Annotated[str, "its position: `since` this gives what came after"]
+    at: str
+    direction: Literal["in", "out"]
+    bytes: Annotated[int, "of the XML in UTF-8"]
+    connection: Annotated[str, "1 for the first since the bridge was started, and so on"]
+    xml: Annotated[str, "secrets are replaced by [redacted]"]
+    truncated: Annotated[bool | None, ABSENT_IF_NONE] = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+
+
+@dataclass(frozen=True)
+class TracePage:
+    """A page of what went over the wire, oldest first."""
+
+    entries: list[TraceEntry]
+    next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
+    gap: Annotated[Gap | None, "what before this page is lost"]
+    more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
+    notice: str = NOTICE
+
+
+@tool("xmppTrace", title="Stanzas on the wire", read_only=True, open_world=False)
+async def xmpp_trace(
+    link: RoomLink,
+    /,
+    since: Since = None,
+    limit: Limit = 50,
+    direction: Annotated[Literal["in", "out"] | None, "only what came in, or went out"] = None,
+    contains: Annotated[
+        str | None,
+        Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+        "only with this text in the XML; case does not matter",
+    ] = None,
+) -> TracePage:
+    """Show the raw XMPP stanzas that the bridge sent and received, oldest first, with their times.
+
+    For what xmppHistory does not tell: how a login went (stream features, TLS, SASL, resource
+    binding), what exactly a client sent, which extensions a message carries. Without `since` the
+    newest; cursors are the same as those of xmppHistory, so both can be read side by side.
+    Passwords and SASL exchanges are redacted.
+    """
+    trace = link.participant.trace
+    budget = Budget()
+    wanted = None if contains is None else contains.casefold()
+
+    async def show(traced: "Traced") -> TraceEntry | None:
+        if direction is not None and traced.direction != direction:
+            return None
+        xml = written(traced)
+        await budget.spend(len(xml) * WRITING_COST)
+        if wanted is not None and wanted not in xml.casefold():
+            return None
+        return _entry(traced, xml, trace.cursor_of(traced.number))
+
+    return TracePage(*await opened(trace, since, limit, show, budget))
+
+
+def written(traced: "Traced") -> str:
+    """Return the XML of a piece of the stream."""
+    from bridge.xmpp.stanzas import xml_of
+
+    return traced.xml if isinstance(traced.xml, str) else xml_of(traced.xml)
+
+
+def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:
+    kept = cut_text(xml, MAX_BODY_JSON, MAX_BODY_BYTES)
+    shown = visible(kept)
+    return TraceEntry(
+        cursor=cursor,
+        at=iso(traced.at),
+        direction=traced.direction,
+        bytes=len(xml.encode("utf-8", "surrogatepass")),
+        connection=traced.connection,
+        xml=shown,
+        truncated=kept != xml or None,
+        escaped=shown != kept or None,
+    )

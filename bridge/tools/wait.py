@@ -1,0 +1,172 @@
+"""Waiting for something to happen in the room, so that an agent need not ask again and again."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from bridge.mcp.context import Context
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.toolset import tool
+from bridge.tools.basics import MAX_WAIT_SECONDS
+from bridge.tools.entries import NOTICE, Entry, entry_of
+from bridge.tools.link import RoomLink, not_in_room
+from bridge.tools.pages import Gap, Page, gap_of, no_cursor
+from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
+
+if TYPE_CHECKING:
+    from bridge.tools.link import InRoom
+    from bridge.xmpp.journal import Record
+    from bridge.xmpp.room import RoomStatus
+
+PROGRESS_SECONDS = 1.0
+"""Between two words to a client that wants to know how the wait goes."""
+
+PASSED = 5
+"""Events that did not match and are shown all the same: often the filter is what is wrong."""
+
+
+@dataclass(frozen=True)
+class Waited:
+    """What came, or that nothing did."""
+
+    matched: bool
+    entry: Entry | None
+    next: Annotated[str, "as `since` of the next call, gives what comes after this"]
+    seen: Annotated[int, "how many events passed by without matching"]
+    passed: Annotated[list[Entry], f"the last {PASSED} of them"]
+    phase: Annotated[str, "of the connection; only `joined` sees what is said in the room"]
+    gap: Annotated[Gap | None, "what after `since` is lost"]
+    out_because: Annotated[
+        str | None, ABSENT_IF_NONE, "why the bridge is not in the room, if it is not"
+    ] = None
+    notice: str = NOTICE
+
+
+@tool("xmppWait", title="Wait for something in the XMPP room", read_only=True)
+async def xmpp_wait(
+    link: RoomLink,
+    context: Context,
+    /,
+    since: Annotated[
+        str | None, "a cursor from any result: what came after it counts too; without it, from now"
+    ] = None,
+    from_: Sender = None,
+    contains: Contains = None,
+    pattern: PatternText = None,
+    kinds: Annotated[Kinds, "only events of these kinds; without it, messages"] = None,
+    timeout_seconds: Annotated[
+        float, Bounds(minimum=0, maximum=MAX_WAIT_SECONDS), "when to give up"
+    ] = 30,
+) -> Waited:
+    """Wait until something happens in the room, and return it; for example an answer.
+
+    Looks first at what came after `since`, so nothing falls between two calls: to await the
+    answer to what you sent, give the `cursor` of xmppSend. Our own messages match only when
+    `from` names us. `matched: false` means that the time is over: `seen` and `passed` tell what
+    came instead, `phase` whether the bridge was in the room to see it.
+    """
+    participant = link.participant
+    journal = participant.journal
+    start = journal.cursor if since is None else since
+    selection = await selected(
+        kinds=["message"] if kinds is None else kinds,
+        sender=from_,
+        contains=contains,
+        pattern=pattern,
+        own=from_ is not None,
+    )
+    wait = _Wait(participant, Sieve(selection), context, timeout_seconds)
+    return await wait.run(start)
+
+
+class _Wait:
+    """One wait under way."""
+
+    def __init__(
+        self, participant: "InRoom", sieve: Sieve, context: Context, timeout_seconds: float
+    ) -> None:
+        self._participant = participant
+        self._sieve = sieve
+        self._context = context
+        self._seconds = timeout_seconds
+        self._seen = 0
+        self._passed: deque[Record] = deque(maxlen=PASSED)
+        self._gap: Gap | None = None
+
+    async def run(self, start: str) -> Waited:
+        """Return what came after `start`, or that nothing did within the time."""
+        from bridge.xmpp.ring import CursorError
+
+        journal = self._participant.journal
+        arriving: asyncio.Queue[Record] = asyncio.Queue()
+        stop_listening = self._participant.listen(arriving.put_nowait)
+        try:
+            # Nothing can come between the two: no other turn of the loop does.
+            try:
+                records, loss = journal.since(start)
+            except CursorError as error:
+                raise no_cursor(error) from error
+            self._gap = gap_of(loss)
+            self._next = start if loss is None else journal.cursor_of(loss.last)
+            for record in records:
+                if self._sieve.budget.exhausted:
+                    return self._result(None)
+                if await self._matches(record):
+                    return self._result(record)
+            return self._result(await self._arrival(arriving))
+        finally:
+            stop_listening()
+
+    async def _arrival(self, arriving: "asyncio.Queue[Record]") -> "Record | None":
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while (left := began + self._seconds - loop.time()) > 0:
+            try:
+                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
+                    record = await arriving.get()
+            except TimeoutError:
+                self._report(loop.time() - began)
+            else:
+                if await self._matches(record):
+                    return record
+        return None
+
+    async def _matches(self, record: "Record") -> bool:
+        matches = await self._sieve.takes(record.event)
+        self._next = self._participant.journal.cursor_of(record.number)
+        if not matches:
+            self._seen += 1
+            self._passed.append(record)
+        return matches
+
+    def _report(self, elapsed: float) -> None:
+        phase = self._participant.status().phase.value
+        self._context.progress(
+            round(elapsed, 3), self._seconds, f"{phase}; {self._seen} events passed by"
+        )
+
+    def _result(self, record: "Record | None") -> Waited:
+        journal = self._participant.journal
+        status = self._participant.status()
+        page: Page[Entry] = Page()
+        entry = None if record is None else entry_of(record, journal)
+        if entry is not None:
+            page.add(entry)
+        # As many as fit beside it, the newest first.
+        passed = [entry_of(one, journal) for one in reversed(self._passed)]
+        fitting = [one for one in passed if page.add(one)]
+        return Waited(
+            matched=entry is not None,
+            entry=entry,
+            next=self._next,
+            seen=self._seen,
+            passed=fitting[::-1],
+            phase=status.phase.value,
+            gap=self._gap,
+            out_because=None if status.connected else self._why_out(status),
+        )
+
+    def _why_out(self, status: "RoomStatus") -> str:
+        error = not_in_room(self._participant.room_jid, status)
+        return f"{error.message} {error.hint}"

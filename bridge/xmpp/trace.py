@@ -1,0 +1,97 @@
+"""What went over the stream, both ways, without its secrets: bounded, and written when read. Pure.
+
+Elements are kept as they were parsed or built, since most of them are never looked at.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.xmpp.redaction import redacted
+from bridge.xmpp.ring import Loss, Numbering, Ring
+
+CAPACITY = 5_000
+"""Stanzas kept: half an hour of a busy room, a day of a quiet one."""
+
+MAX_WEIGHT = 16_000_000
+"""Of them, in bytes of memory as far as these can be told."""
+
+ELEMENT_WEIGHT = 300
+"""Bytes that an element takes beside its texts."""
+
+Direction: TypeAlias = Literal["in", "out"]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One stanza, or another piece of the stream."""
+
+    number: int
+    at: float
+    """Seconds since the epoch."""
+    direction: Direction
+    connection: str
+    """Which of the connections that there have been."""
+    xml: Element | str
+    """Without secrets; text for what is no element: the head and the end of a stream, and a
+    comment of ours on what cannot be seen in it."""
+
+
+class Trace:
+    """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
+
+    def __init__(
+        self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
+    ) -> None:
+        self._numbering = numbering
+        self._ring: Ring[Traced] = Ring(capacity, max_weight)
+
+    def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
+        """Keep one piece; its secrets go no further than this."""
+        if isinstance(xml, str):
+            weight = ELEMENT_WEIGHT + len(xml)
+        else:
+            xml = redacted(xml)
+            weight = _weight(xml)
+        number = self._numbering.next()
+        self._ring.append(Traced(number, at, direction, connection, xml), weight)
+
+    @property
+    def cursor(self) -> str:
+        """The place after everything that has happened."""
+        return self.cursor_of(self._numbering.last)
+
+    def cursor_of(self, number: int) -> str:
+        """The place after the piece with this number."""
+        return self._numbering.cursor_of(number)
+
+    @property
+    def evicted(self) -> Loss | None:
+        """What is not kept of this run; None if all of it is."""
+        forgotten = self._ring.forgotten
+        return Loss(1, forgotten, "evicted") if forgotten else None
+
+    def since(self, cursor: str) -> tuple[list[Traced], Loss | None]:
+        """Return what came after `cursor`, oldest first, and what of it is lost.
+
+        Raises `CursorError` where it is no cursor.
+        """
+        number, loss = self._numbering.place(cursor, self._ring.forgotten)
+        return self._ring.after(number), loss
+
+    def __reversed__(self) -> Iterator[Traced]:
+        return reversed(self._ring)
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+
+def _weight(element: Element) -> int:
+    return sum(
+        ELEMENT_WEIGHT
+        + len(one.text or "")
+        + len(one.tail or "")
+        + sum(map(len, one.attrib.values()))
+        for one in element.iter()
+    )
