@@ -23,9 +23,15 @@ def diagnose_room(
     told = f" What I see: {problem}" if problem else ""
     return (
         f"Something is wrong with our XMPP chat room.{told}{concerns}\n\n"
-        "Ask xmppStatus first. If it is not connected, report the phase, the condition, and what "
-        "its hint says to change. If it is connected, read bridge://room/occupants and "
-        "bridge://room/messages, and use xmppSend only if I agreed to a test message in the room. "
+        "Ask xmppStatus first. If it is not connected, run xmppCheck, and report the step that "
+        "fails, the condition, and what the hint says to change. If `roomCreated` is true, the "
+        "name of the room is probably misspelt. If it is connected: xmppOccupants tells who is "
+        "there and whether they may speak (a visitor in a moderated room may not); xmppHistory "
+        "with kinds join, leave, nick, role, config and error who came, went, was kicked, renamed "
+        "or silenced, and what was refused; with kind message whether it was said in private "
+        "(type chat) or before the bridge came (source history); xmppPing whether they answer; "
+        "xmppTrace the stanzas themselves. Use xmppSend, and xmppWait for the answer, only if I "
+        "agreed to a test message in the room. "
         "End with the most likely cause in one sentence, the evidence for it, and the next step. "
         f"{NOTICE}"
     )
@@ -38,6 +44,7 @@ def summarise_room(
     """Sum up the recent conversation in the XMPP room."""
     whose = f" Keep to what {one_line(nickname)!r} said." if nickname else ""
     return (
-        "Sum up the recent conversation in our XMPP chat room: read bridge://room/messages, and "
-        f"tell who said what, what was decided and what is open.{whose} {NOTICE}"
+        "Sum up the recent conversation in our XMPP chat room: read xmppHistory with kind message "
+        "(all pages while `more` is true, or as many as I asked for), and tell who said what, "
+        f"what was decided and what is open.{whose} {NOTICE}"
     )
