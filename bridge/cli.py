@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 SUCCESS = 0
 FAILURE = 1
 """The thing checked or asked for failed."""
+USAGE = 2
+"""The command line or the settings do not do."""
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 
@@ -78,6 +81,19 @@ def _parser() -> "argparse.ArgumentParser":
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )
     client.set_defaults(run=_client)
+    watch = commands.add_parser(
+        "watch",
+        help="follow the room in the terminal",
+        description="Joins the room and shows what happens there, as it happens; times are UTC. "
+        "Ctrl-C ends it. Room events go to stdout, everything else to stderr.",
+        epilog="Example: xmpp-bridge watch --json | jq -r 'select(.kind == \"message\").body'",
+    )
+    _add_settings(watch)
+    watch.add_argument(
+        "--stanzas", action="store_true", help="the stanzas themselves, without their secrets"
+    )
+    watch.add_argument("--json", action="store_true", help="one JSON object a line")
+    watch.set_defaults(run=_watch)
     sandbox = commands.add_parser(
         "sandbox",
         help="a small local XMPP server to try things out with",
@@ -133,23 +149,12 @@ def _serve(options: Options) -> int:
     except StdioError as error:
         complain(f"xmpp-bridge: {error}")
         return FAILURE
-    asyncio.run(_serve_with_or_without_sandbox(options, stdio))
-    return SUCCESS
-
-
-async def _serve_with_or_without_sandbox(options: Options, stdio: "Stdio") -> None:
-    if not options.sandbox:
-        await _serve_configuration(options, stdio, _load(options, None))
-        return
-    from bridge.sandbox.server import Sandbox
-
-    async with Sandbox() as address:
-        await _serve_configuration(options, stdio, _load(options, address.environment()))
+    return asyncio.run(_with_configuration(options, partial(_serve_configuration, options, stdio)))
 
 
 async def _serve_configuration(
     options: Options, stdio: "Stdio", configuration: config.Configuration
-) -> None:
+) -> int:
     import signal
 
     from bridge.service import serve
@@ -160,6 +165,7 @@ async def _serve_configuration(
     # The goodbye is said and only the interpreter's end is left, which a client's second signal
     # would turn into a traceback or a bad exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    return SUCCESS
 
 
 def _report(configuration: config.Configuration) -> None:
@@ -187,6 +193,52 @@ def _own_command(options: Options) -> list[str]:
     if options.env_file is not None:
         command += ["--env-file", str(options.env_file)]
     return command
+
+
+def _watch(parsed: "argparse.Namespace") -> int:
+    return asyncio.run(_with_configuration(_options(parsed), partial(_run_watch, parsed)))
+
+
+async def _with_configuration(
+    options: Options, run: Callable[[config.Configuration], Awaitable[int]]
+) -> int:
+    """Run what a person asked for, with the settings, and perhaps beside a sandbox."""
+    if not options.sandbox:
+        return await run(_load(options, None))
+    from bridge.sandbox.server import Sandbox
+
+    async with Sandbox() as address:
+        return await run(_load(options, address.environment()))
+
+
+async def _run_watch(parsed: "argparse.Namespace", configuration: config.Configuration) -> int:
+    from bridge.console.paint import Paint, is_wanted
+    from bridge.console.watch import watch
+
+    settings = _settings_of(configuration)
+    if settings is None:
+        return USAGE
+    paint = Paint(is_wanted(terminal=sys.stdout.isatty(), environ=os.environ))
+    open_log("[Client]", configuration.log_level)
+    reached = await watch(settings, _put, stanzas=parsed.stanzas, as_json=parsed.json, paint=paint)
+    return SUCCESS if reached else FAILURE
+
+
+def _put(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _settings_of(configuration: config.Configuration) -> config.Settings | None:
+    """Return the settings; without them, say on stderr what is wrong with them."""
+    for warning in configuration.warnings:
+        complain(f"WARNING: {one_line(warning)}")
+    if configuration.settings is None:
+        for problem in configuration.problems:
+            complain(f"xmpp-bridge: {one_line(str(problem))}")
+        for candidate in configuration.candidates:
+            complain(f"xmpp-bridge: looked at {one_line(candidate.path)}: {candidate.reason}")
+    return configuration.settings
 
 
 def _sandbox(parsed: "argparse.Namespace") -> int:

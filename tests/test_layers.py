@@ -17,7 +17,9 @@ SPEAKS_XMPP = frozenset(
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
 
-LOADS_THEM = frozenset({"bridge.tools", "bridge.xmpp.participant", "bridge.xmpp.watch"})
+LOADS_THEM = frozenset(
+    {"bridge.console", "bridge.tools", "bridge.xmpp.participant", "bridge.xmpp.watch"}
+)
 """Who may import one of those, and only inside a function, or for its types."""
 
 PURE = frozenset(

@@ -65,6 +65,8 @@ async def xmpp_trace(
     newest; cursors are the same as those of xmppHistory, so both can be read side by side.
     Passwords and SASL exchanges are redacted.
     """
+    from bridge.xmpp.stanzas import xml_of
+
     trace = link.participant.trace
     budget = Budget()
     wanted = None if contains is None else contains.casefold()
@@ -72,20 +74,13 @@ async def xmpp_trace(
     async def show(traced: "Traced") -> TraceEntry | None:
         if direction is not None and traced.direction != direction:
             return None
-        xml = written(traced)
+        xml = xml_of(traced.xml)
         await budget.spend(len(xml) * WRITING_COST)
         if wanted is not None and wanted not in xml.casefold():
             return None
         return _entry(traced, xml, trace.cursor_of(traced.number))
 
     return TracePage(*await opened(trace, since, limit, show, budget))
-
-
-def written(traced: "Traced") -> str:
-    """Return the XML of a piece of the stream."""
-    from bridge.xmpp.stanzas import xml_of
-
-    return traced.xml if isinstance(traced.xml, str) else xml_of(traced.xml)
 
 
 def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:

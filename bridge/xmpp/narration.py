@@ -30,11 +30,12 @@ MAX_BODY_CHARACTERS = 2_000
 
 def narrate(record: Record) -> str:
     """Return `record` as a person wants to read it: the time in UTC, then what happened."""
-    return f"{iso(record.at)} {_what(record)}"
+    return f"{iso(record.at)} {described(record.event)}"
 
 
-def _what(record: Record) -> str:
-    match record.event:
+def described(event: Event) -> str:
+    """Return what happened, in one line."""
+    match event:
         case MessageReceived() as said:
             return _message(said)
         case MessageSent(id=id_, body=body):
@@ -65,7 +66,7 @@ def _what(record: Record) -> str:
             by = f" by {_text(who)}" if who else ""
             return f"* subject{by}: {_text(subject)}"
         case _:
-            return _of_connection(record.event)
+            return _of_connection(event)
 
 
 def _of_connection(event: Event) -> str:

@@ -86,8 +86,10 @@ def occupant_jid(room: str, nickname: str) -> str | None:
     return prepared(f"{room}/{nickname}")
 
 
-def xml_of(element: Element) -> str:
-    """Write a stanza as it goes over the stream."""
+def xml_of(element: Element | str) -> str:
+    """Write a stanza as it goes over the stream; what is written already stays as it is."""
+    if isinstance(element, str):
+        return element
     return tostring(element, xmlns=CLIENT, top_level=True)
 
 

@@ -3,7 +3,7 @@
 Elements are kept as they were parsed or built, since most of them are never looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
@@ -46,6 +46,7 @@ class Trace:
     ) -> None:
         self._numbering = numbering
         self._ring: Ring[Traced] = Ring(capacity, max_weight)
+        self._listeners: list[Callable[[Traced], None]] = []
 
     def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
         """Keep one piece; its secrets go no further than this."""
@@ -54,8 +55,14 @@ class Trace:
         else:
             xml = redacted(xml)
             weight = _weight(xml)
-        number = self._numbering.next()
-        self._ring.append(Traced(number, at, direction, connection, xml), weight)
+        traced = Traced(self._numbering.next(), at, direction, connection, xml)
+        self._ring.append(traced, weight)
+        for listener in self._listeners:
+            listener(traced)
+
+    def listen(self, listener: Callable[[Traced], None]) -> None:
+        """Call `listener` with each piece from now on."""
+        self._listeners.append(listener)
 
     @property
     def cursor(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from slixmpp import JID
 
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.faults.scene import configure
@@ -160,7 +161,7 @@ async def _private(scene: Scene) -> None:
     await scene.enter_robot()
 
     async def whisper() -> None:
-        to = f"{scene.room}/McpDebug"
+        to = JID(f"{scene.room}/McpDebug")
         scene.wilma.client.send_message(mto=to, mbody="are you there?", mtype="chat")
 
     scene.seen.append(whisper)
