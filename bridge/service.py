@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge import __version__
@@ -19,10 +20,12 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
 from bridge.tools import basics, history, occupants, prompts, resources, trace, wait
 from bridge.tools.link import RoomLink
+from bridge.tools.pace import Pace
 
 if TYPE_CHECKING:
-    from bridge.xmpp.journal import Record
+    from bridge.xmpp.journal import Journal, Record
     from bridge.xmpp.participant import Participant
+    from bridge.xmpp.traffic import TrafficLog
 
 FIRST_ANSWER_GRACE_SECONDS = 0.25
 """How long the room waits for the client's first request. Loading what the room needs takes as
@@ -63,8 +66,9 @@ async def serve(configuration: Configuration, stdio: Stdio, *, read_only: bool =
     tools = merge([Toolset.of_modules("bridge", *MODULES)])
     if read_only or configuration.read_only:
         tools = tools.that_only_read()
-    link = RoomLink(lambda: room.participant)
-    server = Server(IMPLEMENTATION, Catalogue(tools, [link, configuration]))
+    link = RoomLink(lambda: room.participant, room.warnings)
+    pace = Pace(configuration.send_rate)
+    server = Server(IMPLEMENTATION, Catalogue(tools, [link, configuration, pace]))
     session = Session(server, stdio.write, ready=stdio.ready)
     room.listeners.append(partial(_pass_on, session))
     stopped = asyncio.Event()
@@ -89,6 +93,7 @@ async def serve(configuration: Configuration, stdio: Stdio, *, read_only: bool =
         room.participant.leave()
         for task in (taking_part, *ends):
             task.cancel()
+    room.close()
     with suppress(TimeoutError):
         async with asyncio.timeout(FLUSH_SECONDS):
             await stdio.flush()
@@ -100,6 +105,7 @@ class _RoomWing:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._traffic: TrafficLog | None = None
         self.listeners: list[Callable[[Record], None]] = [_narrate]
 
     @cached_property
@@ -107,9 +113,40 @@ class _RoomWing:
         from bridge.xmpp.participant import Participant
 
         participant = Participant(self._configuration.settings, history=self._configuration.history)
+        if self._configuration.traffic_log is not None:
+            self._traffic = _open_traffic(self._configuration.traffic_log)
+            participant.listen(partial(_write_down, self._traffic, participant.journal))
         for listener in self.listeners:
             participant.listen(listener)
         return participant
+
+    def warnings(self) -> list[str]:
+        """What is not as the settings want it."""
+        problem = None if self._traffic is None else self._traffic.problem
+        return [] if problem is None else [problem]
+
+    def close(self) -> None:
+        """Let go of the disk."""
+        if self._traffic is not None:
+            self._traffic.close()
+
+
+def _open_traffic(path: Path) -> "TrafficLog":
+    """Return the log, which tries again by itself where it cannot be opened."""
+    from bridge.xmpp.traffic import TrafficLog, TrafficLogError
+
+    traffic = TrafficLog(path)
+    try:
+        traffic.open()
+    except TrafficLogError as error:
+        log.warning("%s", error)
+    return traffic
+
+
+def _write_down(traffic: "TrafficLog", journal: "Journal", record: "Record") -> None:
+    from bridge.xmpp.telling import line_of
+
+    traffic.write(line_of(record, journal))
 
 
 def _narrate(record: "Record") -> None:

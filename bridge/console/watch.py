@@ -17,7 +17,7 @@ from bridge.times import iso
 from bridge.xmpp.events import ConnectionChanged
 from bridge.xmpp.faults import Retry
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.telling import told
+from bridge.xmpp.telling import line_of
 
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
@@ -99,8 +99,7 @@ class _Json:
         self._journal = participant.journal
 
     def event(self, record: "Record") -> str:
-        place = {"cursor": self._journal.cursor_of(record.number), "at": iso(record.at)}
-        return json.dumps(place | told(record.event))
+        return json.dumps(line_of(record, self._journal))
 
     def stanza(self, traced: "Traced") -> str:
         from bridge.xmpp.stanzas import xml_of

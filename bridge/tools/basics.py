@@ -1,5 +1,7 @@
 """The three tools to begin with: does the bridge answer, is it in the room, can it be heard."""
 
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +12,14 @@ from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
 from bridge.tools.entries import ESCAPED, NOTICE
 from bridge.tools.link import RoomLink, not_in_room
+from bridge.tools.pace import Pace
 from bridge.xmpp.saying import (
     MAX_BODY_BYTES,
     BouncedError,
     NotInRoomError,
     NotReflectedError,
     UnsendableError,
+    check_body,
 )
 
 if TYPE_CHECKING:
@@ -152,7 +156,7 @@ def describe_status(link: RoomLink, configuration: Configuration) -> Status:
         env_file=configuration.env_file,
         env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
         problems=[str(problem) for problem in configuration.problems],
-        warnings=list(configuration.warnings),
+        warnings=[*configuration.warnings, *link.warnings()],
         cursor=participant.journal.cursor,
     )
 
@@ -160,6 +164,7 @@ def describe_status(link: RoomLink, configuration: Configuration) -> Status:
 @tool("xmppSend", title="Send to the XMPP room")
 async def xmpp_send(
     link: RoomLink,
+    pace: Pace,
     /,
     message: Annotated[str, f"plain text, 1 to {MAX_BODY_BYTES} bytes of UTF-8"],
     timeout_seconds: Annotated[
@@ -170,10 +175,15 @@ async def xmpp_send(
 
     Returns once the room has sent the message back (`sent: true`), with the round-trip time;
     fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
-    still joining for the first time it waits for that; otherwise it must be in the room.
+    still joining for the first time it waits for that; otherwise it must be in the room. So many
+    messages a minute are let through; the error for one more says when to try again.
     """
     participant = link.participant
     try:
+        check_body(message)
+        # Taken before there is anything to wait for: of two calls at once, one gets the last.
+        if wait := pace.take(time.monotonic()):
+            raise _over(pace, wait)
         reflection = await participant.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
@@ -182,6 +192,7 @@ async def xmpp_send(
             hint="Change the text, or send it in several messages.",
         ) from error
     except NotInRoomError as error:
+        pace.give_back()
         raise not_in_room(participant.room_jid, error.status) from error
     except BouncedError as error:
         said = f" ({visible(error.failure.text)})" if error.failure.text else ""
@@ -206,6 +217,17 @@ async def xmpp_send(
         reflected_at=iso(reflection.record.at),
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
         cursor=participant.journal.cursor_of(reflection.record.number),
+    )
+
+
+def _over(pace: Pace, wait: float) -> ToolError:
+    messages = "1 message" if pace.per_minute == 1 else f"{pace.per_minute} messages"
+    seconds = math.ceil(wait)
+    return ToolError(
+        f"Not sent: {messages} a minute may be sent, and these are used up; the next may be sent "
+        f"in {seconds} s.",
+        condition="policy-violation",
+        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: BRIDGE_SEND_RATE.",
     )
 
 

@@ -52,8 +52,12 @@ class RoomLink:
     agent gives a server before its first turn, so it is not loaded for listing tools.
     """
 
-    def __init__(self, find: Callable[[], InRoom]) -> None:
+    def __init__(
+        self, find: Callable[[], InRoom], warnings: Callable[[], list[str]] = list
+    ) -> None:
         self._find = find
+        self.warnings = warnings
+        """What the user ought to know of the bridge now, beyond what the settings said."""
 
     @cached_property
     def participant(self) -> InRoom:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from bridge.times import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, Source
+from bridge.xmpp.journal import Journal, Record
 
 Told: TypeAlias = dict[str, object]
 
@@ -66,6 +67,12 @@ def told(event: Event) -> Told:
     """Return what is to be told of `event`, in a reader's order."""
     values = {"kind": kind_of(event)} | _values(event)
     return {name: one for name, one in values.items() if one is not None and one is not False}
+
+
+def line_of(record: Record, journal: Journal) -> Told:
+    """Return all of one event, as a line of JSON has it."""
+    place = {"cursor": journal.cursor_of(record.number), "at": iso(record.at)}
+    return place | told(record.event)
 
 
 def _values(event: Event) -> Told:

@@ -1,3 +1,4 @@
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import basics
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
+from bridge.tools.pace import Pace
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
 from bridge.xmpp.faults import Fault
@@ -77,6 +79,20 @@ class Played:
         return Reflection(self.journal.append(message, 1.5), message, 0.0123456)
 
 
+class Slow(Played):
+    """One whose room lets us wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.reflects = asyncio.Event()
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        self.asked.set()
+        await self.reflects.wait()
+        return await super().say(body, timeout_seconds)
+
+
 @pytest.fixture
 def configuration(tmp_path: Path) -> Configuration:
     return load(
@@ -97,9 +113,9 @@ def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
     return wire
 
 
-async def _refused(played: Played, message: str = "hello") -> ToolError:
+async def _refused(played: Played, message: str = "hello", pace: Pace | None = None) -> ToolError:
     with pytest.raises(ToolError) as refusal:
-        await basics.xmpp_send(RoomLink(lambda: played), message=message)
+        await basics.xmpp_send(RoomLink(lambda: played), pace or Pace(60), message=message)
     return refusal.value
 
 
@@ -214,7 +230,7 @@ def test_what_a_reader_cannot_see_is_shown(configuration: Configuration) -> None
 
 async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
     played = Played()
-    sent = await basics.xmpp_send(RoomLink(lambda: played), message="hello")
+    sent = await basics.xmpp_send(RoomLink(lambda: played), Pace(60), message="hello")
     assert render(sent) == {
         "sent": True,
         "to": ROOM,
@@ -271,6 +287,59 @@ async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> N
     assert refusal.condition == FAULT.condition
     assert "not known whether it was heard" in refusal.message
     assert "before sending it again" in refusal.hint
+
+
+async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
+    played, pace = Played(), Pace(2)
+    for message in ("one", "two"):
+        await basics.xmpp_send(RoomLink(lambda: played), pace, message=message)
+    refusal = await _refused(played, "three", pace)
+    assert not isinstance(refusal, ArgumentError)
+    assert refusal.condition == "policy-violation"
+    assert refusal.message.startswith("Not sent: 2 messages a minute may be sent")
+    assert refusal.message.endswith("may be sent in 30 s.")
+    assert "in 30 s" in refusal.hint
+    assert "BRIDGE_SEND_RATE" in refusal.hint
+    assert [body for body, _ in played.said] == ["one", "two"]
+
+
+async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
+    pace = Pace(1)
+    outside = Played(refusal=NotInRoomError(STATUS))
+    for _ in range(3):
+        assert (await _refused(outside, pace=pace)).condition != "policy-violation"
+        assert (await _refused(Played(), "", pace)).condition == "bad-request"
+    await basics.xmpp_send(RoomLink(Played), pace, message="hello")
+    assert "1 message a minute" in (await _refused(Played(), pace=pace)).message
+    assert (await _refused(Played(), "", pace)).condition == "bad-request"
+
+
+@pytest.mark.parametrize("failure", [BouncedError(SendFailed("m1", "x")), NotReflectedError(FAULT)])
+async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Exception) -> None:
+    pace = Pace(1)
+    await _refused(Played(refusal=failure), pace=pace)
+    assert (await _refused(Played(), pace=pace)).condition == "policy-violation"
+
+
+async def test_of_two_calls_at_once_only_one_takes_the_last_token() -> None:
+    played, pace = Slow(), Pace(1)
+    link = RoomLink(lambda: played)
+    first = asyncio.create_task(basics.xmpp_send(link, pace, message="first"))
+    await played.asked.wait()
+    assert (await _refused(played, "second", pace)).condition == "policy-violation"
+    played.reflects.set()
+    assert (await first).sent
+    assert [body for body, _ in played.said] == ["first"]
+
+
+def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
+    configuration: Configuration,
+) -> None:
+    now: list[str] = []
+    link = RoomLink(Played, lambda: now)
+    before = basics.describe_status(link, configuration).warnings
+    now.append("the disk is full")
+    assert basics.describe_status(link, configuration).warnings == [*before, "the disk is full"]
 
 
 def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
