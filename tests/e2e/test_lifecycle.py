@@ -254,7 +254,8 @@ async def test_both_dialects_and_both_framings_share_one_connection(
 async def test_many_calls_at_once_are_answered_one_by_one(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    async with BridgeProcess(tmp_path, sandbox.environment()) as bridge:
+    settings = sandbox.environment(BRIDGE_SEND_RATE="300")
+    async with BridgeProcess(tmp_path, settings) as bridge:
         await bridge.joined()
         answers = {}
         for number in range(300):

@@ -188,7 +188,10 @@ class Talk:
 async def test_a_hundred_thousand_mixed_requests_leave_the_memory_as_it_was(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    environment = sandbox.environment() | {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment = sandbox.environment(BRIDGE_SEND_RATE="6000") | {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+    }
     nothing = tmp_path / "nothing.env"
     nothing.touch()
     with (tmp_path / "stderr").open("wb") as stderr:
