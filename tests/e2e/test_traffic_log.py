@@ -62,8 +62,9 @@ async def test_the_exact_text_of_the_room_stands_in_the_log_over_two_runs(
     assert (header["log"], header["format"]) == ("xmpp-debug-bridge", 1)
     live = [line for line in lines if line["kind"] == "message" and line.get("source") == "live"]
     assert [line["body"] for line in live if line["sender"] == "Wilma"] == list(BODIES)
-    ours = [line["body"] for line in live if line["sender"] == "McpDebug"]
-    assert ours == ["run 0 \u202e", "run 1 \u202e"]
+    ours = [(line["direction"], line["body"]) for line in live if line["sender"] == "McpDebug"]
+    said = ["run 0 \u202e", "run 1 \u202e"]
+    assert ours == [(direction, body) for body in said for direction in ("out", "in")]
     by_jq = _bodies_by_jq(path)
     assert by_jq is None or set(by_jq) == set(BODIES)
 
