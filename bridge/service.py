@@ -18,7 +18,17 @@ from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
-from bridge.tools import basics, history, occupants, prompts, resources, trace, wait
+from bridge.tools import (
+    basics,
+    history,
+    info,
+    occupants,
+    ping,
+    prompts,
+    resources,
+    trace,
+    wait,
+)
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 
@@ -51,7 +61,7 @@ INSTRUCTIONS = (
 )
 """How the tools work together, for the model."""
 
-MODULES = (basics, history, wait, occupants, trace, resources, prompts)
+MODULES = (basics, history, wait, occupants, ping, info, trace, resources, prompts)
 """What the bridge offers, in the order in which it is listed."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)

@@ -13,7 +13,7 @@ PACKAGE = Path(bridge.__file__).parent
 
 SPEAKS_XMPP = frozenset(
     f"bridge.xmpp.{name}"
-    for name in ("archive", "connection", "endpoint", "login", "stanzas", "stream")
+    for name in ("archive", "connection", "disco", "endpoint", "login", "stanzas", "stream")
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
 
@@ -33,7 +33,9 @@ PURE = frozenset(
         *(
             f"bridge.xmpp.{name}"
             for name in (
+                "answers",
                 "backoff",
+                "description",
                 "events",
                 "faults",
                 "journal",
@@ -47,6 +49,7 @@ PURE = frozenset(
                 "selection",
                 "telling",
                 "trace",
+                "xeps",
             )
         ),
     }

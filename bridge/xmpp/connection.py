@@ -11,12 +11,12 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
-from bridge.xmpp import faults, login, refusals, stanzas
+from bridge.xmpp import disco, faults, login, refusals, stanzas
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
@@ -55,6 +55,18 @@ def _forget(direction: Direction, xml: Element | str) -> None:
     del direction, xml
 
 
+@dataclass(frozen=True)
+class ConnectionFeatures:
+    """What the server and we use on one stream, beyond the plain protocol."""
+
+    stream_management: bool
+    """Stanzas are counted and acknowledged (XEP-0198)."""
+    resumable: bool
+    """A session whose connection was cut can be taken up again."""
+    channel_binding: str | None
+    """The type that ties the login to the TLS connection (RFC 5929); None if nothing does."""
+
+
 class Connection:
     """One stream, from the first packet to the last."""
 
@@ -81,6 +93,7 @@ class Connection:
         self._inbox: asyncio.Queue[Element] | None = asyncio.Queue()
         """Where elements go while the stream is negotiated; None afterwards."""
         self._management: Management | None = None
+        self._channel_binding: str | None = None
         self._jid = ""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
         self._collected: dict[str, list[Element]] = {}
@@ -159,8 +172,8 @@ class Connection:
 
     async def features_of(self, target: str) -> frozenset[str]:
         """Ask an address what it can do (XEP-0030); raises `StanzaRefusedError`."""
-        answer = await self.request("get", target, stanzas.features_query())
-        return stanzas.features_in(answer)
+        answer = await self.request("get", target, disco.info_query())
+        return disco.features_in(answer)
 
     async def ping(self, target: str | None) -> str | None:
         """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
@@ -171,6 +184,16 @@ class Connection:
         except ConnectionFailedError:
             return None  # `ended` tells
         return None
+
+    @property
+    def features(self) -> ConnectionFeatures:
+        """What is in use on this stream, once it is bound."""
+        management = self._management
+        return ConnectionFeatures(
+            stream_management=management is not None,
+            resumable=management is not None and management.id is not None,
+            channel_binding=self._channel_binding,
+        )
 
     def former(self) -> Former | None:
         """What a next connection may take up of this one; None if it cannot."""
@@ -303,7 +326,7 @@ class Connection:
             )
 
         secured = self._secured()
-        mechanism = await login.log_in(
+        mechanism, self._channel_binding = await login.log_in(
             self._settings,
             features,
             exchange,
@@ -449,7 +472,7 @@ class Connection:
 
     def _may_answer(self, sender: str | None, asked: str | None) -> bool:
         """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""
-        if asked is None:
+        if asked is None or asked == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
         return stanzas.prepared(sender or "") == asked
 

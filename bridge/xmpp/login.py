@@ -5,7 +5,7 @@ import secrets
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from slixmpp.util.sasl.client import saslprep
@@ -27,6 +27,14 @@ CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "su
 
 Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
 """Sends one element and returns the answer: one of the three above."""
+
+
+class Login(NamedTuple):
+    """How we logged in."""
+
+    mechanism: str
+    channel_binding: str | None
+    """The type that ties the login to the TLS connection; None if the mechanism does not."""
 
 
 class LoginRefusedError(Exception):
@@ -53,8 +61,8 @@ async def log_in(
     *,
     bindings: Sequence[ChannelBinding],
     genuine: bool,
-) -> str:
-    """Log in with the best mechanism among `features`, and return its name.
+) -> Login:
+    """Log in with the best mechanism among `features`, and return which it was.
 
     `bindings` are the channel bindings that this connection has, best first; `genuine` says that
     the server's certificate was checked, so that it may be trusted with more. One mechanism is
@@ -75,19 +83,20 @@ async def log_in(
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
     mechanism = next((one for one in best if one in offered), None)
     if mechanism is not None:
+        bound = binding if mechanism in plus else None
         client = ScramClient(
             mechanism,
             username,
             secrets.token_urlsafe(24),
-            binding if mechanism in plus else None,
+            bound,
             could_bind=bool(bindings) and not any(one in offered for one in plus),
             least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, exchange)
-        return mechanism
+        return Login(mechanism, None if bound is None else bound.type)
     if "PLAIN" in offered and genuine:
         await _plain(username, password, exchange)
-        return "PLAIN"
+        return Login("PLAIN", None)
     raise NoMechanismError(offered)
 
 

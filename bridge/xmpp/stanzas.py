@@ -1,4 +1,4 @@
-"""Stanza to event, and back. Nothing else reads a stanza.
+"""Stanza to event, and back. Nothing else reads a stanza, but `disco` the answers to its questions.
 
 What a stanza claims is believed only from whom it may come: a delay stamp and a stanza id from
 the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this room's occupants.
@@ -77,7 +77,7 @@ def prepared(jid: str) -> str | None:
     """Return a JID as comparison wants it (RFC 7622); None if it is none."""
     try:
         return str(JID(jid))
-    except InvalidJID:
+    except (InvalidJID, UnicodeError):  # the latter for half a surrogate pair
         return None
 
 
@@ -328,17 +328,6 @@ def query(type_: str, to: str | None, id_: str, payload: Element) -> Element:
 def ping() -> Element:
     """The payload of a ping (XEP-0199)."""
     return Element(f"{{{PING}}}ping")
-
-
-def features_query() -> Element:
-    """The payload that asks what an address can do (XEP-0030, section 3.1)."""
-    return Element(f"{{{DISCO_INFO}}}query")
-
-
-def features_in(iq: Element) -> frozenset[str]:
-    """Return the features that the answer names."""
-    path = f"{{{DISCO_INFO}}}query/{{{DISCO_INFO}}}feature"
-    return frozenset(one.get("var", "") for one in iq.iterfind(path))
 
 
 def default_configuration() -> Element:

@@ -26,6 +26,20 @@ LOOK_EVERY_SECONDS = 0.03
 """Pause between two questions for the status, the one thing here that is asked for repeatedly."""
 LONGEST_LINE = 32 * 1024 * 1024
 
+TOOLS = [
+    "echo",
+    "xmppStatus",
+    "xmppSend",
+    "xmppHistory",
+    "xmppWait",
+    "xmppOccupants",
+    "xmppPing",
+    "xmppInfo",
+    "xmppTrace",
+    "xmppCheck",
+]
+"""What the bridge lists, in this order."""
+
 _HEADER = re.compile(rb"Content-Length: ([0-9]+)\r\n")
 
 REVISION = "2025-11-25"

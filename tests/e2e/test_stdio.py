@@ -13,7 +13,7 @@ import pytest
 
 from bridge.mcp.session import CHANGES_SECONDS
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
-from tests.e2e.bridge_process import COMMAND, BridgeProcess
+from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -402,7 +402,7 @@ async def test_a_whole_conversation_in_content_length_framing(
         bridge.send_raw(framed({"method": "notifications/initialized"}))
         bridge.send_raw(framed({"id": 1, "method": "tools/list"}))
         tools = (await bridge.frame())["result"]["tools"]
-        assert [tool["name"] for tool in tools] == ["echo", "xmppStatus", "xmppSend"]
+        assert [tool["name"] for tool in tools] == TOOLS
         call = {"name": "xmppSend", "arguments": {"message": "grüße\r\n\r\nContent-Length: 5"}}
         bridge.send_raw(framed({"id": 2, "method": "tools/call", "params": call}))
         assert (await bridge.frame())["result"]["isError"] is False

@@ -17,14 +17,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
-from tests.e2e.bridge_process import COMMAND
+from tests.e2e.bridge_process import COMMAND, TOOLS
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 """How the client may connect, and the revision that comes of it."""
 EVERYTHING = str(Path(__file__).parent / "everything.py")
-TOOLS = ["echo", "xmppStatus", "xmppSend"]
 RESOURCES = ["bridge://status", "bridge://room/occupants", "bridge://room/messages"]
 MESSAGES = "bridge://room/messages"
 PATIENCE_SECONDS = 20.0

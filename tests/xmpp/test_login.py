@@ -96,10 +96,10 @@ async def test_the_best_mechanism_that_is_offered_logs_in(
 ) -> None:
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
-    mechanism = await log_in(
+    login = await log_in(
         _settings(), _features(*offered), server.exchange, bindings=[], genuine=True
     )
-    assert mechanism == chosen
+    assert login == (chosen, None)
     assert server.heard[0].get("mechanism") == chosen
 
 
@@ -170,10 +170,10 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
 
 async def test_plain_sends_the_password_only_where_it_may() -> None:
     server = ServerSide(("success", None))
-    mechanism = await log_in(
+    login = await log_in(
         _settings(), _features("PLAIN"), server.exchange, bindings=[], genuine=True
     )
-    assert mechanism == "PLAIN"
+    assert login == ("PLAIN", None)
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
 
 

@@ -1,0 +1,299 @@
+"""What an address is and can do: the server, the room, an occupant, any address."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from bridge.escaping import one_line, visible
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.toolset import ToolError, tool
+from bridge.tools.basics import TlsStatus
+from bridge.tools.entries import ESCAPED, NOTICE, OccupantEntry, occupant_entry
+from bridge.tools.link import RoomLink
+from bridge.tools.ping import MAX_QUOTED_CHARACTERS, lost, quoted
+from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
+
+if TYPE_CHECKING:
+    from bridge.xmpp.connection import Connection
+    from bridge.xmpp.description import Description
+    from bridge.xmpp.disco import Information, Unanswered
+
+MAX_FEATURES = 150
+"""That are shown, the known ones first; servers with everything on announce about a hundred."""
+
+MAX_IDENTITIES = 20
+"""That are shown; one for each language a name was translated to makes the most of them."""
+
+MAX_FIELDS = 50
+"""Form fields that are shown; a room has about ten."""
+
+MAX_VALUES = 5
+"""Of one field that are shown: lists of addresses are the longest."""
+
+MAX_NAME_CHARACTERS = 200
+"""Of a name, a feature or a value of a form, as shown; the longest real feature has 80."""
+
+MAX_DESCRIPTION_CHARACTERS = 2_000
+"""Of a room's description, as shown."""
+
+
+Named: TypeAlias = dict[str, str | None]
+"""A few words under their names: a class for each would cost start-up more than it explains."""
+
+
+@dataclass(frozen=True)
+class FeatureEntry:
+    """One thing that it can do."""
+
+    feature: str
+    xep: Annotated[str | None, "what defines it: XEP-0313, or an RFC; null if neither is known"]
+    name: Annotated[str | None, "the title of that"]
+
+
+@dataclass(frozen=True)
+class FieldEntry:
+    """One field of a form with which it extends its answer (XEP-0128)."""
+
+    form: Annotated[str, "the form's FORM_TYPE"]
+    field: str
+    values: list[str]
+
+
+@dataclass(frozen=True)
+class RoomEntry:
+    """How the room is set up; null is what it does not say."""
+
+    title: str | None
+    description: str | None
+    public: Annotated[bool | None, "whether it is listed"]
+    moderated: Annotated[bool | None, "whether one needs voice to speak"]
+    members_only: bool | None
+    persistent: Annotated[bool | None, "whether it outlives its last occupant"]
+    password_protected: bool | None
+    anonymity: Annotated[
+        str | None, "non-anonymous: everybody sees real JIDs; semi-anonymous: moderators do"
+    ]
+    archived: Annotated[bool, "whether it keeps an archive of what is said (XEP-0313)"]
+    logs: Annotated[str | None, "where its logs can be read"]
+    language: str | None
+    occupants: Annotated[int | None, "how many, as the room says"]
+
+
+@dataclass(frozen=True)
+class ConnectionEntry:
+    """How the bridge is connected to its server."""
+
+    jid: str | None
+    service: str
+    tls: TlsStatus | None
+    sasl: Annotated[str | None, "the mechanism that logged in"]
+    channel_binding: Annotated[str | None, "the type that ties the login to TLS; null if none"]
+    stream_management: Annotated[bool, "whether XEP-0198 is in use"]
+    resumable: Annotated[bool, "whether the session survives a cut connection for a minute"]
+
+
+@dataclass(frozen=True)
+class Info:
+    """What an address says of itself."""
+
+    target: Annotated[str, "as asked"]
+    address: Annotated[str, "the JID that was asked"]
+    identities: Annotated[list[Named], "each with category, type and name"]
+    features: list[FeatureEntry]
+    fields: list[FieldEntry]
+    software: Annotated[Named | None, "name, version and os, in its own words"]
+    uptime_seconds: Annotated[int | None, "of a server"]
+    room: Annotated[RoomEntry | None, "where the target is a room"]
+    self: Annotated[OccupantEntry | None, "the bridge in its room, for that room"]
+    connection: Annotated[ConnectionEntry | None, "for the bridge's own server"]
+    notes: Annotated[list[str], "what it did not answer, and what is left out here"]
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    notice: str = NOTICE
+
+
+@tool("xmppInfo", title="What an XMPP address can do", read_only=True)
+async def xmpp_info(
+    link: RoomLink,
+    /,
+    target: Annotated[
+        str,
+        Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
+        "server, room, self, the nickname of somebody in the room, or a JID",
+    ],
+) -> Info:
+    """Ask an XMPP address what it is and can do (service discovery, XEP-0030).
+
+    Returns its identities and its features, each with the XEP that defines it; further, where
+    offered, the software that runs there and a server's uptime. `server` (the bridge's own) adds
+    how the connection is secured and whether it can be resumed, `room` how the room is set up
+    (public, moderated, members-only, persistent, archived, ...) and the bridge's own role and
+    affiliation in it. `notes` says what was not answered. Takes at most 20 s. Fails when the
+    bridge is not in the room, when there is no such target, or when it refuses to answer.
+    """
+    from bridge.xmpp import answers
+    from bridge.xmpp.answers import Whom
+    from bridge.xmpp.connection import StanzaRefusedError
+    from bridge.xmpp.disco import inform
+    from bridge.xmpp.faults import ConnectionFailedError
+
+    connection = link.connection()
+    whom, address = find(link, target)
+    shown = one_line(address, MAX_QUOTED_CHARACTERS)
+    try:
+        told = await inform(connection, address, is_server=whom is Whom.SERVER)
+    except StanzaRefusedError as refused:
+        error = refused.error
+        meaning = answers.of_error(error.condition, whom, shown, "service discovery")
+        raise ToolError(
+            meaning.message + quoted(error.text), condition=error.condition, hint=meaning.hint
+        ) from refused
+    except ConnectionFailedError as failed:
+        raise lost(shown, failed.fault) from failed
+    show = _Shown()
+    is_room = told.description.is_room and "@" in address and "/" not in address
+    return Info(
+        target=show(target, MAX_TARGET_CHARACTERS) or "",
+        address=show(address, MAX_TARGET_CHARACTERS) or "",
+        identities=_identities(told.description, show),
+        features=_features(told.description, show),
+        fields=_fields(told.description, show),
+        software=_software(told, show),
+        uptime_seconds=told.uptime_seconds,
+        room=_room(told.description, show) if is_room else None,
+        self=_self(link) if whom is Whom.ROOM else None,
+        connection=_connection(link, connection) if whom is Whom.SERVER else None,
+        notes=_notes(told, show),
+        escaped=show.changed or None,
+    )
+
+
+class _Shown:
+    """Shows what strangers wrote, cut to a length, and remembers whether anything had hidden."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def __call__(self, text: str | None, limit: int = MAX_NAME_CHARACTERS) -> str | None:
+        if text is None:
+            return None
+        # Cut before, since there may be a lot of it, and after, since an escape is longer.
+        part = text[:limit]
+        shown = visible(part)
+        self.changed = self.changed or shown != part
+        if len(text) > limit or len(shown) > limit:
+            return f"{shown[:limit]}... ({len(text)} characters)"
+        return shown
+
+    def text(self, text: str) -> str:
+        return self(text) or ""
+
+
+def _identities(told: "Description", show: _Shown) -> list[Named]:
+    return [
+        {"category": show(one.category), "type": show(one.type), "name": show(one.name)}
+        for one in told.identities[:MAX_IDENTITIES]
+    ]
+
+
+def _features(told: "Description", show: _Shown) -> list[FeatureEntry]:
+    from bridge.xmpp.xeps import standard_of
+
+    found = [(one, standard_of(one)) for one in told.features]
+    found.sort(key=lambda one: one[1] is None)
+    return [
+        FeatureEntry(
+            show.text(feature),
+            None if standard is None else standard.number,
+            None if standard is None else standard.name,
+        )
+        for feature, standard in found[:MAX_FEATURES]
+    ]
+
+
+def _fields(told: "Description", show: _Shown) -> list[FieldEntry]:
+    return [
+        FieldEntry(show.text(one.form), show.text(one.name), _values(one.values, show))
+        for one in told.fields[:MAX_FIELDS]
+    ]
+
+
+def _values(values: tuple[str, ...], show: _Shown) -> list[str]:
+    shown = [show.text(one) for one in values[:MAX_VALUES]]
+    if len(values) > MAX_VALUES:
+        shown.append(f"... and {len(values) - MAX_VALUES} more")
+    return shown
+
+
+def _software(told: "Information", show: _Shown) -> Named | None:
+    if told.software is None:
+        return None
+    name, version, os = told.software.name, told.software.version, told.software.os
+    return {"name": show(name), "version": show(version), "os": show(os)}
+
+
+def _room(told: "Description", show: _Shown) -> RoomEntry:
+    from bridge.xmpp.description import room_configuration
+
+    room = room_configuration(told)
+    return RoomEntry(
+        title=show(room.title),
+        description=show(room.description, MAX_DESCRIPTION_CHARACTERS),
+        public=room.public,
+        moderated=room.moderated,
+        members_only=room.members_only,
+        persistent=room.persistent,
+        password_protected=room.password_protected,
+        anonymity=room.anonymity,
+        archived=room.archived,
+        logs=show(room.logs),
+        language=show(room.language),
+        occupants=room.occupants,
+    )
+
+
+def _self(link: RoomLink) -> OccupantEntry | None:
+    occupants = link.participant.status().occupants
+    return next((occupant_entry(one) for one in occupants if one.own), None)
+
+
+def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
+    status, features = link.participant.status(), connection.features
+    tls = status.tls
+    return ConnectionEntry(
+        jid=status.jid,
+        service=status.service,
+        tls=None if tls is None else TlsStatus(tls.version, tls.cipher, tls.verified),
+        sasl=status.sasl,
+        channel_binding=features.channel_binding,
+        stream_management=features.stream_management,
+        resumable=features.resumable,
+    )
+
+
+def _notes(told: "Information", show: _Shown) -> list[str]:
+    notes = [_unanswered(one, show.text) for one in told.unanswered]
+    for what, total, most in (
+        ("identities", len(told.description.identities), MAX_IDENTITIES),
+        ("features", len(told.description.features), MAX_FEATURES),
+        ("form fields", len(told.description.fields), MAX_FIELDS),
+    ):
+        if total > most:
+            notes.append(f"{total - most} further {what} are not shown.")
+    return notes
+
+
+_QUESTIONS = {
+    "http://jabber.org/protocol/disco#info": "what it is and can do (XEP-0030)",
+    "jabber:iq:version": "its software (XEP-0092)",
+    "jabber:iq:last": "its uptime (XEP-0012)",
+}
+
+
+def _unanswered(one: "Unanswered", show: Callable[[str], str]) -> str:
+    from bridge.xmpp.disco import ANSWER_SECONDS
+
+    question = _QUESTIONS[one.question]
+    if one.error is None:
+        return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
+    said = f": {show(one.error.text)}" if one.error.text else ""
+    return f"Asked for {question}, it refused with {one.error.condition}{said}."

@@ -1,0 +1,125 @@
+"""Whether somebody answers, and how fast: the server, the room, an occupant, any address."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from bridge.escaping import one_line, visible
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.toolset import ToolError, tool
+from bridge.tools.entries import ESCAPED, NOTICE
+from bridge.tools.link import RoomLink
+from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
+
+if TYPE_CHECKING:
+    from bridge.xmpp.answers import Meaning
+    from bridge.xmpp.faults import Fault
+
+ANSWER_SECONDS = 15.0
+"""For the answer: as long as the bridge gives its own pings."""
+
+MAX_QUOTED_CHARACTERS = 200
+"""Of what came with an error, in a sentence."""
+
+
+@dataclass(frozen=True)
+class AnswerError:
+    """An error answer, or none at all, decoded."""
+
+    condition: Annotated[str, "in the standard's own words"]
+    message: str
+    hint: Annotated[str, "what to make of it"]
+
+
+@dataclass(frozen=True)
+class Pong:
+    """What came back."""
+
+    target: Annotated[str, "as asked"]
+    address: Annotated[str, "the JID that was pinged"]
+    round_trip_ms: Annotated[float | None, "of whatever answer came, an error too; null: none"]
+    reachable: Annotated[bool, "whether the answer proves that the target is there"]
+    in_room: Annotated[
+        str | None, ABSENT_IF_NONE, "for self: in, out, or undecided where the answer cannot tell"
+    ] = None
+    error: Annotated[AnswerError | None, ABSENT_IF_NONE] = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    notice: str = NOTICE
+
+
+@tool("xmppPing", title="Ping over XMPP", read_only=True)
+async def xmpp_ping(
+    link: RoomLink,
+    /,
+    target: Annotated[
+        str,
+        Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
+        "server, room, self, the nickname of somebody in the room, or a JID",
+    ],
+) -> Pong:
+    """Find out whether somebody answers over XMPP (XEP-0199), and how many milliseconds it takes.
+
+    `server` is the bridge's own server, `room` the room, `self` asks the room whether it holds
+    the bridge for one of its occupants (XEP-0410, see `inRoom`); a nickname asks that person's
+    client. Somebody called server, room or self, or by a name with an @, is reached by their full
+    JID, `room@service/nickname`. An error answer or a silence of 15 s is a result, with `error`
+    saying what it means; often an error answer still proves that the target is there
+    (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
+    """
+    from bridge.xmpp import answers, stanzas
+    from bridge.xmpp.answers import Whom
+    from bridge.xmpp.connection import StanzaRefusedError
+    from bridge.xmpp.faults import ConnectionFailedError
+    from bridge.xmpp.watch import Verdict, verdict
+
+    connection = link.connection()
+    whom, address = find(link, target)
+    meaning: Meaning | None = None
+    found = Verdict.IN
+    shown = one_line(address, MAX_QUOTED_CHARACTERS)
+    said = None
+    answered = True
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await connection.request("get", address, stanzas.ping())
+    except StanzaRefusedError as refused:
+        said = refused.error.text
+        meaning = answers.of_error(refused.error.condition, whom, shown, "pings")
+        found = verdict(refused.error.condition)
+    except TimeoutError:
+        answered = False
+        meaning = answers.of_silence(whom, shown, ANSWER_SECONDS)
+        found = Verdict.UNDECIDED
+    except ConnectionFailedError as failed:
+        raise lost(shown, failed.fault) from failed
+    taken = round((time.perf_counter() - started) * 1000, 3)
+    texts = visible(target), visible(address)
+    return Pong(
+        target=texts[0],
+        address=texts[1],
+        round_trip_ms=taken if answered else None,
+        reachable=meaning is None or meaning.reachable,
+        in_room=found.value if whom is Whom.SELF else None,
+        error=None if meaning is None else _error(meaning, said),
+        escaped=(texts != (target, address)) or None,
+    )
+
+
+def lost(address: str, fault: "Fault") -> ToolError:
+    """Return the failure of a question whose answer the end of the connection cut off."""
+    return ToolError(
+        f"The connection ended before {address} answered: {visible(fault.message)}",
+        condition=fault.condition,
+        hint=visible(fault.hint),
+    )
+
+
+def quoted(text: str | None) -> str:
+    """Return what came with an error as the end of a sentence, if anything did."""
+    return f" (It says: {one_line(text, MAX_QUOTED_CHARACTERS)})" if text else ""
+
+
+def _error(meaning: "Meaning", said: str | None) -> AnswerError:
+    return AnswerError(meaning.condition, meaning.message + quoted(said), meaning.hint)

@@ -1,0 +1,194 @@
+"""What the error answer to a question means, for whoever was asked. Pure.
+
+Conditions are those of RFC 6120, section 8.3.3; who answers, and with what, of XEP-0045 and
+XEP-0410 for rooms and RFC 6121, section 8.5, for accounts.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Whom(Enum):
+    """What kind of address was asked: the same error means another thing from each."""
+
+    SERVER = "server"
+    """Ours."""
+    ROOM = "room"
+    """The one we are in."""
+    SELF = "self"
+    """Our own occupant JID in it."""
+    OCCUPANT = "occupant"
+    DOMAIN = "domain"
+    """Another server, or a service of one."""
+    ACCOUNT = "account"
+    """An account, one of its sessions, or another room."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """An error answer, decoded."""
+
+    condition: str
+    message: str
+    hint: str
+    reachable: bool
+    """Whether it still proves that whom we asked is there."""
+
+
+SILENCE = "remote-server-timeout"
+"""The condition of no answer at all: the one that servers have for it among themselves."""
+
+_FORBIDDING = frozenset(
+    {
+        "forbidden",
+        "not-allowed",
+        "not-authorized",
+        "policy-violation",
+        "registration-required",
+    }
+)
+_OUR_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
+
+
+def of_silence(whom: Whom, address: str, seconds: float) -> Meaning:
+    """Nothing came back within `seconds`."""
+    match whom:
+        case Whom.SELF:
+            hint = "This alone does not mean that we are out of the room. Ping server, then self."
+        case Whom.SERVER:
+            hint = "The connection may be half dead; the bridge finds that out by itself."
+        case Whom.ROOM | Whom.OCCUPANT:
+            hint = "Ping self to see whether the room answers at all."
+        case Whom.DOMAIN | Whom.ACCOUNT:
+            hint = "Ping server to see whether our own server answers."
+    return Meaning(SILENCE, f"{address} did not answer within {seconds:g} s.", hint, False)
+
+
+def of_error(condition: str, whom: Whom, address: str, asked: str) -> Meaning:
+    """Decode the error `condition` that `address` answered, asked for `asked` ("pings")."""
+    message, hint, reachable = _decoded(condition, whom, address, asked)
+    return Meaning(condition, message, hint, reachable)
+
+
+def _decoded(condition: str, whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
+    if whom is Whom.SELF:
+        return _of_self(condition, asked)
+    match condition:
+        case "service-unavailable" | "feature-not-implemented":
+            return _of_unknowing(condition, whom, address, asked)
+        case "item-not-found" | "recipient-unavailable":
+            return _of_absence(whom, address)
+        case "not-acceptable" if whom in {Whom.OCCUPANT, Whom.ROOM}:
+            return "The room says that we are not in it.", _OUR_STANDING, False
+        case "gone" | "redirect":
+            return (
+                f"{address} is gone for good, or has moved.",
+                "Ask its owner for the new address.",
+                False,
+            )
+        case "subscription-required":
+            return (
+                f"{address} answers that only to those on its contact list.",
+                "Somebody in the room is asked by nickname.",
+                False,
+            )
+        case "remote-server-not-found":
+            return (
+                f"Our server finds no XMPP server for {address}.",
+                "Check the domain: a typo, or a domain without XMPP (no SRV record).",
+                False,
+            )
+        case "remote-server-timeout":
+            return (
+                f"Our server found the one of {address} but got no answer from it.",
+                "Try again later; that server, or the network between the two, may be down.",
+                False,
+            )
+        case "jid-malformed":
+            return f"{address} is no address to its server.", "Check how it is written.", False
+        case "internal-server-error" | "resource-constraint":
+            return (
+                f"{address} answers that it cannot answer now.",
+                "It is overloaded or broken; try again later.",
+                whom in {Whom.SERVER, Whom.ROOM},
+            )
+    if condition in _FORBIDDING:
+        return _of_prohibition(whom, address, asked)
+    return (
+        f"{address} answered with the error {condition}.",
+        "Somebody there answers; what it means is theirs to say.",
+        whom in {Whom.SERVER, Whom.ROOM},
+    )
+
+
+def _of_self(condition: str, asked: str) -> tuple[str, str, bool]:
+    """Read the answer as XEP-0410, section 3.1, does; `watch.verdict` has the same reading."""
+    match condition:
+        case "service-unavailable" | "feature-not-implemented":
+            message = f"In the room: whoever answers under our nickname does not know {asked}."
+            return message, "Nothing is wrong.", True
+        case "remote-server-not-found" | "remote-server-timeout":
+            message = "Undecided: the server of the room cannot be reached just now."
+            return message, "Ask again later. " + _OUR_STANDING, False
+        case "item-not-found":
+            message = "Out: the room knows nobody under our nickname."
+            return message, "If it was changed just now, ask again. " + _OUR_STANDING, False
+        case _:
+            message = f"Out: the room does not pass our own questions to us ({condition})."
+            return message, _OUR_STANDING, False
+
+
+def _of_unknowing(condition: str, whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
+    match whom:
+        case Whom.SELF | Whom.OCCUPANT:
+            message = f"{address} is in the room; their client does not know {asked}."
+            return message, "Nothing is wrong: they are there.", True
+        case Whom.ROOM:
+            message = f"The room answers; like most rooms it does not know {asked}."
+            return message, "It is there. Ping self to see whether we are in it.", True
+        case Whom.SERVER | Whom.DOMAIN:
+            message = f"{address} answers, but does not know {asked}."
+            return message, "It is there.", True
+        case Whom.ACCOUNT if condition == "feature-not-implemented":
+            message = f"{address} answers, but does not know {asked}."
+            return message, "Somebody is there.", True
+        case Whom.ACCOUNT:
+            message = (
+                f"The server of {address} answers in its place: nobody is logged in there, or "
+                f"they do not know {asked}, or it keeps that to itself."
+            )
+            hint = (
+                "Servers answer the same for an account that does not exist. Somebody in the room "
+                "is asked by nickname."
+            )
+            return message, hint, False
+
+
+def _of_absence(whom: Whom, address: str) -> tuple[str, str, bool]:
+    match whom:
+        case Whom.SELF | Whom.OCCUPANT:
+            message = f"{address} is not in the room: they left, or changed their nickname."
+            return message, "xmppOccupants lists who is there.", False
+        case Whom.ROOM:
+            return f"There is no room {address}.", _OUR_STANDING, False
+        case Whom.SERVER | Whom.DOMAIN | Whom.ACCOUNT:
+            message = f"Nobody is there under the address {address}."
+            return message, "Check how it is written.", False
+
+
+def _of_prohibition(whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
+    match whom:
+        case Whom.SERVER | Whom.ROOM:
+            return f"{address} answers, but allows us no {asked}.", "It is there.", True
+        case Whom.SELF | Whom.OCCUPANT:
+            return (
+                "The room does not pass such questions on to those in it.",
+                "A setting of the room: its owner can allow them.",
+                False,
+            )
+        case Whom.DOMAIN | Whom.ACCOUNT:
+            hint = (
+                "Ours may not speak to other servers (federation is off), or that one keeps to "
+                "those it knows."
+            )
+            return f"A server on the way to {address} does not allow {asked} there.", hint, False

@@ -1,0 +1,77 @@
+"""A connection made of plain values, for tools that ask something over it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, cast
+from xml.etree.ElementTree import Element, fromstring
+
+from bridge.tools.link import RoomLink
+from bridge.xmpp.connection import Connection, ConnectionFeatures
+from bridge.xmpp.faults import Place
+from bridge.xmpp.room import Occupant, RoomStatus
+from tests.tools.test_basics import ROOM, STATUS, Played
+
+OWN = f"{ROOM}/McpDebug"
+Answer: TypeAlias = Callable[[str, str], Element | Exception]
+"""From the address and the namespace that was asked for."""
+
+
+FEATURES = ConnectionFeatures(
+    stream_management=True, resumable=False, channel_binding="tls-server-end-point"
+)
+PLACE = Place("xmpp://example:5222", "Example", "bot@example", ROOM, "McpDebug")
+
+
+def parsed(xml: str) -> Element:
+    """An element of a stream."""
+    return fromstring(f"<stream xmlns='jabber:client'>{xml}</stream>")[0]  # noqa: S314 - ours
+
+
+def occupant(nickname: str) -> Occupant:
+    """Somebody in the room."""
+    return Occupant(f"{ROOM}/{nickname}", nickname, "participant", "none", 0.0)
+
+
+@dataclass
+class Asked:
+    """Answers as `answer` says; knows what was asked."""
+
+    answer: Answer
+    occupant: str = OWN
+    features: ConnectionFeatures = FEATURES
+    place: Place = PLACE
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    async def request(self, type_: str, to: str, payload: Element) -> Element:
+        assert type_ == "get"
+        namespace = payload.tag[1:].partition("}")[0]
+        self.asked.append((to, namespace))
+        await asyncio.sleep(0)
+        answer = self.answer(to, namespace)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@dataclass
+class Standing(Played):
+    """A participant in the room, with a connection."""
+
+    stream: Asked = field(default_factory=lambda: Asked(lambda *_: parsed("<iq type='result'/>")))
+
+    @property
+    def connection(self) -> Connection:
+        return cast("Connection", self.stream)
+
+
+def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, Asked]:
+    """The way to a room where these people are, besides the bridge; and what is asked on it."""
+    stream = Asked(answer or (lambda *_: parsed("<iq type='result'/>")))
+    everybody = (*STATUS.occupants, *map(occupant, nicknames))
+    participant = Standing(picture=_with(everybody), stream=stream)
+    return RoomLink(lambda: participant), stream
+
+
+def _with(everybody: tuple[Occupant, ...]) -> RoomStatus:
+    return replace(STATUS, occupants=everybody)
