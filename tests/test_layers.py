@@ -13,7 +13,17 @@ PACKAGE = Path(bridge.__file__).parent
 
 SPEAKS_XMPP = frozenset(
     f"bridge.xmpp.{name}"
-    for name in ("archive", "connection", "disco", "endpoint", "login", "stanzas", "stream")
+    for name in (
+        "archive",
+        "connection",
+        "disco",
+        "endpoint",
+        "login",
+        "mam",
+        "search",
+        "stanzas",
+        "stream",
+    )
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
-from bridge.xmpp import disco, faults, login, refusals, stanzas
+from bridge.xmpp import disco, faults, login, mam, refusals, stanzas
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
@@ -67,6 +67,10 @@ class ConnectionFeatures:
     """The type that ties the login to the TLS connection (RFC 5929); None if nothing does."""
 
 
+class TooMuchError(Exception):
+    """What came for a request was more than whoever asked would take in."""
+
+
 class Connection:
     """One stream, from the first packet to the last."""
 
@@ -96,8 +100,8 @@ class Connection:
         self._channel_binding: str | None = None
         self._jid = ""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
-        self._collected: dict[str, list[Element]] = {}
-        """What archives have sent so far, by the id of the query."""
+        self._collecting: dict[str, tuple[Callable[[Element], bool], asyncio.Future[Element]]] = {}
+        """Who takes what archives send, and the answer to come, by the id of the query."""
         self._entered: asyncio.Future[OccupantJoined] | None = None
         self._trace = trace
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
@@ -152,23 +156,22 @@ class Connection:
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
-        id_ = secrets.token_hex(8)
-        answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
-        self._requests[id_] = (to, answer)
-        try:
-            self._send(stanzas.query(type_, to, id_, payload))
-            return await self._unless_ended(answer)
-        finally:
-            del self._requests[id_]
+        return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
-    async def collect(self, id_: str, to: str, payload: Element) -> tuple[list[Element], Element]:
-        """Send an archive query; return the results that came for it, and its final answer."""
-        self._collected[id_] = []
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        """Send the archive query `id_` and return its final answer.
+
+        `take` gets each result in the moment it comes, so that none lies about as it was sent, and
+        says whether that was still within bounds; raises `TooMuchError` at once where not.
+        """
+        answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+        self._collecting[id_] = (take, answer)
         try:
-            answer = await self.request("set", to, payload)
-            return self._collected[id_], answer
+            return await self._ask("set", to, payload, answer)
         finally:
-            del self._collected[id_]
+            del self._collecting[id_]
 
     async def features_of(self, target: str) -> frozenset[str]:
         """Ask an address what it can do (XEP-0030); raises `StanzaRefusedError`."""
@@ -247,6 +250,17 @@ class Connection:
         except login.LoginRefusedError as error:
             fault = refusals.of_sasl(error.condition, error.text, self.place)
             raise ConnectionFailedError(fault) from error
+
+    async def _ask(
+        self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
+    ) -> Element:
+        id_ = secrets.token_hex(8)
+        self._requests[id_] = (to, answer)
+        try:
+            self._send(stanzas.query(type_, to, id_, payload))
+            return await self._unless_ended(answer)
+        finally:
+            del self._requests[id_]
 
     async def _unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
         try:
@@ -447,11 +461,13 @@ class Connection:
                 self._management.count()
 
     def _receive_from_room(self, element: Element) -> None:
-        archived = stanzas.archived(element, self._room)
+        archived = mam.archived(element, self._room)
         if archived is not None:
             id_, result = archived
-            if id_ in self._collected:
-                self._collected[id_].append(result)
+            if id_ in self._collecting:
+                take, answer = self._collecting[id_]
+                if not answer.done() and not take(result):
+                    answer.set_exception(TooMuchError())
             return
         for event in stanzas.read(element, room=self._room, own=self.occupant):
             self.room_heard = self.heard

@@ -370,7 +370,6 @@ class Participant:
         The room's history, which came with joining, may have been too short to hold it all.
         """
         from bridge.xmpp import archive
-        from bridge.xmpp.connection import StanzaRefusedError
 
         since, until = self._missed_since, self._clock()
         try:
@@ -381,7 +380,7 @@ class Participant:
                 start = iso(since - OVERLAP_SECONDS)
                 async for event in archive.since(connection, self.room_jid, start):
                     self.publish(event)
-        except (StanzaRefusedError, TimeoutError):
+        except (archive.ArchiveError, TimeoutError):
             self._archived = False
             if since is None:
                 return

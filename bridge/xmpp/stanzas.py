@@ -6,7 +6,7 @@ the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this roo
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypedDict
 from xml.etree.ElementTree import Element, SubElement
 
@@ -44,9 +44,6 @@ DELAY = "urn:xmpp:delay"
 STANZA_ID = "urn:xmpp:sid:0"
 PING = "urn:xmpp:ping"
 SM = "urn:xmpp:sm:3"
-MAM = "urn:xmpp:mam:2"
-RSM = "http://jabber.org/protocol/rsm"
-FORWARD = "urn:xmpp:forward:0"
 REACTIONS = "urn:xmpp:reactions:0"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 
@@ -357,55 +354,6 @@ def resuming(id_: str, handled: int) -> Element:
 def acknowledging(handled: int) -> Element:
     """Tells how many stanzas were dealt with (XEP-0198, section 4)."""
     return Element(f"{{{SM}}}a", {"h": str(handled)})
-
-
-def archive_query(id_: str, start: str, after: str | None, most: int) -> Element:
-    """The payload that asks an archive for a page (XEP-0313, section 4; XEP-0059)."""
-    payload = Element(f"{{{MAM}}}query", {"queryid": id_})
-    form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
-    for name, value in (("FORM_TYPE", MAM), ("start", start)):
-        kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
-        field = SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name} | kind)
-        SubElement(field, f"{{{DATA_FORMS}}}value").text = value
-    page = SubElement(payload, f"{{{RSM}}}set")
-    SubElement(page, f"{{{RSM}}}max").text = str(most)
-    if after is not None:
-        SubElement(page, f"{{{RSM}}}after").text = after
-    return payload
-
-
-def archived(stanza: Element, room: str) -> tuple[str, Element] | None:
-    """Return the query's id and the result that a message from the room's archive carries."""
-    if stanza.tag != f"{{{CLIENT}}}message" or prepared(stanza.get("from", "")) != room:
-        return None
-    result = stanza.find(f"{{{MAM}}}result")
-    return None if result is None else (result.get("queryid", ""), result)
-
-
-def read_archived(result: Element, *, room: str, own: str) -> Iterator[Event]:
-    """Yield what an archive's result tells: messages, with the time they were said."""
-    forwarded = result.find(f"{{{FORWARD}}}forwarded")
-    message = None if forwarded is None else forwarded.find(f"{{{CLIENT}}}message")
-    if forwarded is None or message is None:
-        return
-    delay = forwarded.find(f"{{{DELAY}}}delay")
-    for event in read(message, room=room, own=own):
-        if isinstance(event, MessageReceived):
-            yield replace(
-                event,
-                source=Source.ARCHIVE,
-                stanza_id=event.stanza_id or result.get("id"),
-                delayed_from=None if delay is None else delay.get("stamp"),
-            )
-
-
-def end_of_page(iq: Element) -> tuple[bool, str | None]:
-    """Return whether the archive has no more, and the id to go on after."""
-    fin = iq.find(f"{{{MAM}}}fin")
-    if fin is None:
-        return True, None
-    last = fin.findtext(f"{{{RSM}}}set/{{{RSM}}}last") or None
-    return fin.get("complete") in {"true", "1"} or last is None, last
 
 
 def answer_to(iq: Element) -> Element:

@@ -1,9 +1,12 @@
+from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element, fromstring
 
-from bridge.xmpp import archive, stanzas
+import pytest
+
+from bridge.xmpp import archive, mam, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import MessageReceived, Source
+from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
@@ -42,11 +45,15 @@ class Pages:
         self.asked: list[Element] = []
         self._pages = pages
 
-    async def collect(self, id_: str, to: str, payload: Element) -> tuple[list[Element], Element]:
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
         assert to == ROOM
         assert payload.get("queryid") == id_
         self.asked.append(payload)
-        return self._pages[len(self.asked) - 1]
+        results, end = self._pages[len(self.asked) - 1]
+        assert all(take(result) for result in results)
+        return end
 
     async def told(self) -> list[MessageReceived]:
         events = [event async for event in archive.since(cast(Connection, self), ROOM, START)]
@@ -54,7 +61,7 @@ class Pages:
 
 
 def _after(payload: Element) -> str | None:
-    return payload.findtext(f"{{{stanzas.RSM}}}set/{{{stanzas.RSM}}}after")
+    return payload.findtext(f"{{{mam.RSM}}}set/{{{mam.RSM}}}after")
 
 
 async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> None:
@@ -97,6 +104,8 @@ async def test_an_empty_page_is_the_end_whether_it_says_so_or_not() -> None:
     pages = Pages(([], _fin(None, complete=False)))
     assert await pages.told() == []
     assert len(pages.asked) == 1
+    again = cast(Connection, Pages(([], _fin(None, complete=False))))
+    assert (await archive.page(again, ROOM, archive.ArchiveQuery())).complete
 
 
 async def test_an_archive_that_does_not_go_on_is_left() -> None:
@@ -110,6 +119,82 @@ async def test_an_answer_without_an_end_is_the_end() -> None:
     assert len(await Pages(([_result(1)], _parsed("<iq type='result'/>"))).told()) == 1
 
 
+def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Archived | None:
+    result = _parsed(
+        f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
+        "<forwarded xmlns='urn:xmpp:forward:0'>"
+        "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+        f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
+        "</forwarded></result>"
+    )
+    return mam.read_archived(result, room=ROOM, own=OWN)
+
+
+def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
+    found = _read("<subject>Ships</subject>")
+    assert found == mam.Archived(
+        "7",
+        "2026-01-01T00:00:00Z",
+        f"{ROOM}/Wilma",
+        None,
+        (SubjectChanged("Ships", "Wilma"),),
+    )
+
+
+async def test_catching_up_leaves_former_subjects_alone() -> None:
+    result = _result(1)
+    message = result.find(f".//{{{stanzas.CLIENT}}}message")
+    assert message is not None
+    message.remove(message[0])
+    message.append(_parsed("<subject>Ships</subject>"))
+    pages = Pages(([result, _result(2)], _fin(None, complete=True)))
+    told = [one async for one in archive.since(cast(Connection, pages), ROOM, START)]
+    assert [type(one) for one in told] == [MessageReceived]
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "",
+        "<reaction xmlns='urn:xmpp:reactions:0'/>",
+        "<received xmlns='urn:xmpp:receipts' id='1'/>",
+    ],
+)
+def test_what_is_no_message_to_read_still_counts_for_paging(nothing: str) -> None:
+    found = _read(nothing)
+    assert found is not None
+    assert (found.id, found.events) == ("7", ())
+
+
+def test_nobody_outside_the_room_has_said_anything_in_it() -> None:
+    for sender in ("wilma@example", "other@conference.example/Wilma", "@"):
+        found = _read("<body>I am here</body>", sender=sender)
+        assert found is not None
+        assert (found.occupant, found.events) == (ROOM, ())
+
+
+def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
+    def added(jid: str) -> str:
+        return f"<x xmlns='{stanzas.MUC_USER}'><item jid='{jid}'/></x>"
+
+    for xml, jid in (
+        (added("Wilma@EXAMPLE/Home"), "wilma@example/Home"),
+        (f"<x xmlns='{stanzas.MUC_USER}'><item role='none'/></x>", None),
+        (added("@"), None),
+        (added("boss@example") + added("wilma@example"), None),
+        ("", None),
+    ):
+        found = _read(f"<body>x</body>{xml}")
+        assert found is not None
+        assert found.jid == jid
+
+
+def test_ids_that_cannot_be_paged_from_are_none() -> None:
+    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_CHARACTERS) is not None
+    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_CHARACTERS + 1)) is None
+    assert _read("<body>x</body>", id_="") is None
+
+
 async def test_a_result_that_forwards_nothing_tells_nothing() -> None:
     empty = _parsed("<result xmlns='urn:xmpp:mam:2' queryid='q' id='1'/>")
     assert await Pages(([empty], _fin(None, complete=True))).told() == []
@@ -118,12 +203,10 @@ async def test_a_result_that_forwards_nothing_tells_nothing() -> None:
 def test_results_come_from_the_rooms_archive_only() -> None:
     message = _parsed(f"<message from='{ROOM}'/>")
     message.append(_result(1))
-    found = stanzas.archived(message, ROOM)
+    found = mam.archived(message, ROOM)
     assert found is not None
     assert found[0] == "q"
     for sender in (f"{ROOM}/Wilma", "wilma@example", ""):
         message.set("from", sender)
-        assert stanzas.archived(message, ROOM) is None
-    assert (
-        stanzas.archived(_parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None
-    )
+        assert mam.archived(message, ROOM) is None
+    assert mam.archived(_parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None

@@ -1,0 +1,304 @@
+"""An archive that lies, floods or falls silent, on a wire of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.config import Secret, Service, Settings
+from bridge.xmpp import archive
+from bridge.xmpp.archive import (
+    MAX_RESULTS,
+    ArchiveFlawedError,
+    ArchivePage,
+    ArchiveQuery,
+    ArchiveSilentError,
+    page,
+)
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import Event, MessageReceived
+from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.search import MAX_PAGES, Collected, collect
+from tests.faults.scripted_server import (
+    DOMAIN,
+    HONEST,
+    NICKNAME,
+    PASSWORD,
+    ROOM,
+    USERNAME,
+    ScriptedServer,
+    Wire,
+    local,
+)
+
+MAM = "urn:xmpp:mam:2"
+SECONDS = 20.0
+
+Answer = Callable[[Wire, Element, str], None]
+"""What the server does with a query: the IQ, and the id of the query."""
+
+
+def result(query: str, id_: str, body: str, *, sender: str = ROOM, said_in: str = ROOM) -> str:
+    return (
+        f"<message from='{sender}'><result xmlns='{MAM}' queryid='{query}'"
+        f"{f' id={chr(39)}{id_}{chr(39)}' if id_ else ''}>"
+        "<forwarded xmlns='urn:xmpp:forward:0'>"
+        "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+        f"<message xmlns='jabber:client' type='groupchat' from='{said_in}/Wilma'>"
+        f"<body>{body}</body></message></forwarded></result></message>"
+    )
+
+
+def fin(
+    iq: Element, first: str = "", last: str = "", *, complete: bool = False, sender: str = ROOM
+) -> str:
+    done = " complete='true'" if complete else ""
+    named = f"<first>{first}</first><last>{last}</last>" if last else ""
+    return (
+        f"<iq type='result' id='{iq.get('id')}' from='{sender}'><fin xmlns='{MAM}'{done}>"
+        f"<set xmlns='http://jabber.org/protocol/rsm'>{named}</set></fin></iq>"
+    )
+
+
+@asynccontextmanager
+async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]]:
+    """A connection to a room whose archive answers so; and what it publishes."""
+
+    async def stand(wire: Wire) -> None:
+        while True:
+            iq = await wire.element()
+            if local(iq) != "iq":
+                continue
+            query = iq.find(f"{{{MAM}}}query")
+            if query is not None and iq.get("type") == "set":
+                answer(wire, iq, query.get("queryid", ""))
+            else:
+                features = f"<feature var='{MAM}'/>"
+                info = f"<query xmlns='http://jabber.org/protocol/disco#info'>{features}</query>"
+                whom = f" from='{iq.get('to')}'" if iq.get("to") else ""
+                wire.send(f"<iq type='result' id='{iq.get('id')}'{whom}>{info}</iq>")
+
+    async with ScriptedServer(replace(HONEST, stand=stand)) as server:
+        settings = Settings(
+            username=USERNAME,
+            domain=DOMAIN,
+            password=Secret(PASSWORD),
+            room=ROOM,
+            nickname=NICKNAME,
+            service=Service("xmpp", "127.0.0.1", server.port),
+            allow_plaintext=True,
+        )
+        published: list[Event] = []
+        connection = Connection(
+            settings,
+            Place(str(settings.service), DOMAIN, settings.jid, ROOM, NICKNAME),
+            resource="reader",
+            publish=published.append,
+            on_stage=lambda _: None,
+        )
+        try:
+            await connection.open()
+            await connection.join(NICKNAME)
+            published.clear()
+            yield connection, published
+        finally:
+            connection.close()
+
+
+def bodies(found: ArchivePage | Collected) -> list[str]:
+    return [
+        event.body
+        for one in found.results
+        for event in one.events
+        if isinstance(event, MessageReceived)
+    ]
+
+
+async def search(connection: Connection) -> Collected:
+    return await collect(
+        connection,
+        ROOM,
+        query=ArchiveQuery(),
+        wanted=lambda _: True,
+        limit=1_000_000,
+        budget_seconds=SECONDS,
+    )
+
+
+async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        for sender in (
+            f"{ROOM}/Wilma",
+            "wilma@localhost",
+            "localhost",
+            "other@conference.localhost",
+        ):
+            wire.send(result(query, "lie", "a lie", sender=sender))
+            wire.send(fin(iq, complete=True, sender=sender))
+        wire.send(result("another", "lie", "a lie"))
+        wire.send(result(query, "1", "the truth"))
+        wire.send(result(query, "2", "elsewhere", said_in="other@conference.localhost"))
+        wire.send(fin(iq, complete=True))
+
+    async with asking(answer) as (connection, published):
+        found = await page(connection, ROOM, ArchiveQuery())
+        assert bodies(found) == ["the truth"]
+        assert [one.id for one in found.results] == ["1", "2"]
+        await connection.ping(None)
+        assert published == []
+
+
+async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> None:
+    came = 0
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        nonlocal came
+        del iq
+        for number in range(MAX_RESULTS + 1):
+            wire.send(result(query, str(number), "more"))
+        came += 1
+
+    async with asking(answer) as (connection, published):
+        with pytest.raises(ArchiveFlawedError):
+            await asyncio.wait_for(page(connection, ROOM, ArchiveQuery()), SECONDS)
+        assert came == 1
+        assert await connection.ping(None) is None
+        assert not connection.ended.done()
+        assert published == []
+
+
+async def test_a_server_that_gives_more_than_was_asked_is_borne_up_to_the_bound() -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        for number in range(MAX_RESULTS):
+            wire.send(result(query, str(number), "more"))
+        wire.send(fin(iq, complete=True))
+
+    async with asking(answer) as (connection, _):
+        found = await page(connection, ROOM, ArchiveQuery(most=10))
+        assert len(found.results) == MAX_RESULTS
+
+
+async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
+    asked: list[str] = []
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        asked.append(iq.findtext(".//{http://jabber.org/protocol/rsm}max") or "")
+        for number in range(3):
+            wire.send(result(query, str(number), "x" * 3_000_000))
+        wire.send(fin(iq, "0", "2"))
+
+    async with asking(answer) as (connection, _):
+        with pytest.raises(ArchiveFlawedError):
+            await asyncio.wait_for(page(connection, ROOM, ArchiveQuery(most=9)), 2 * SECONDS)
+        assert asked == ["9", "4", "2"]
+        assert await connection.ping(None) is None
+
+
+@pytest.mark.parametrize(
+    "padded",
+    ["<body>b</body><x xmlns='x'/>", "<body>b</body><subject>s</subject>"],
+    ids=["other elements", "subject"],
+)
+async def test_a_result_may_carry_whatever_it_likes(padded: str) -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        wire.send(result(query, "1", "b").replace("<body>b</body>", padded))
+        wire.send(fin(iq, complete=True))
+
+    async with asking(answer) as (connection, _):
+        assert bodies(await page(connection, ROOM, ArchiveQuery())) == ["b"]
+
+
+async def test_a_page_that_repeats_itself_for_ever_is_told_once() -> None:
+    asked = 0
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        nonlocal asked
+        asked += 1
+        for number in range(3):
+            wire.send(result(query, str(number), f"line {number}"))
+        wire.send(fin(iq, "0", "2"))
+
+    async with asking(answer) as (connection, _):
+        found = await search(connection)
+        assert bodies(found) == ["line 0", "line 1", "line 2"]
+        assert not found.more
+        assert asked == 2
+
+
+async def test_an_archive_that_is_never_complete_is_left_after_so_many_pages() -> None:
+    asked = 0
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        nonlocal asked
+        asked += 1
+        wire.send(result(query, str(asked), "on and on"))
+        wire.send(fin(iq, str(asked), str(asked)))
+
+    async with asking(answer) as (connection, _):
+        found = await search(connection)
+        assert (len(found.results), found.more) == (MAX_PAGES, True)
+        assert asked == MAX_PAGES
+
+
+@pytest.mark.parametrize("id_", ["", "i" * 1_025], ids=["none", "too long"])
+async def test_results_without_a_usable_id_are_left_out(id_: str) -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        wire.send(result(query, id_, "nowhere"))
+        wire.send(fin(iq, id_, id_))
+
+    async with asking(answer) as (connection, _):
+        found = await search(connection)
+        assert (found.results, found.more, found.next_id) == ((), False, None)
+
+
+async def test_pages_of_nothing_that_lead_on_are_followed() -> None:
+    asked = 0
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            wire.send(result(query, "9", "at last"))
+        wire.send(fin(iq, str(asked), str(asked), complete=asked == 3))
+
+    async with asking(answer) as (connection, _):
+        assert bodies(await search(connection)) == ["at last"]
+
+
+async def test_an_answer_without_an_end_is_the_end() -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        wire.send(result(query, "1", "the only one"))
+        wire.send(f"<iq type='result' id='{iq.get('id')}' from='{ROOM}'/>")
+
+    async with asking(answer) as (connection, _):
+        found = await search(connection)
+        assert (bodies(found), found.more) == (["the only one"], False)
+
+
+async def test_a_connection_that_is_cut_in_mid_page_is_told_as_such() -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        del iq
+        wire.send(result(query, "1", "half"))
+        wire.hang_up()
+
+    async with asking(answer) as (connection, _):
+        with pytest.raises(ConnectionFailedError):
+            await asyncio.wait_for(search(connection), SECONDS)
+
+
+async def test_an_archive_that_falls_silent_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive, "REQUEST_SECONDS", 0.1)
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        del iq
+        wire.send(result(query, "1", "and then"))
+
+    async with asking(answer) as (connection, _):
+        with pytest.raises(ArchiveSilentError):
+            await asyncio.wait_for(search(connection), SECONDS)
+        assert not connection.ended.done()

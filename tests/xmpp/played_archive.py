@@ -1,0 +1,163 @@
+"""A room's archive that is made up as it is asked for, in place of a connection to one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+from xml.etree.ElementTree import Element, SubElement
+
+from bridge.xmpp.connection import Connection, StanzaRefusedError, TooMuchError
+from bridge.xmpp.mam import FORWARD, MAM, RSM
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, StanzaError
+
+ROOM = "lobby@conference.example"
+OWN = f"{ROOM}/Me"
+
+Heed = Literal["heeds", "ignores", "denies"]
+"""What it makes of a filter: as it should; as Prosody's rooms do; as ejabberd's do."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Something said, by whom, and at which second."""
+
+    sender: str
+    body: str
+    second: int = 0
+
+
+@dataclass
+class PlayedArchive:
+    """Answers as XEP-0313 and XEP-0059 have it, but for what a test has it do."""
+
+    lines: Sequence[Line]
+    most: int = 1_000
+    """Results it gives at a time, however many are asked for."""
+    fields: Sequence[str] = ()
+    heed: Heed = "heeds"
+    forgets: bool = False
+    """Turns pages among what it found: does not know the ids of anything else."""
+    occupant: str = OWN
+    queries: list[Element] = field(default_factory=list)
+    """What was asked for, page by page."""
+
+    @property
+    def connection(self) -> Connection:
+        return cast(Connection, self)
+
+    async def features_of(self, target: str) -> frozenset[str]:
+        assert target == ROOM
+        return frozenset({MAM})
+
+    async def request(self, type_: str, to: str, payload: Element) -> Element:
+        assert (type_, to, payload.tag) == ("get", ROOM, f"{{{MAM}}}query")
+        iq = Element(f"{{{CLIENT}}}iq")
+        form = SubElement(SubElement(iq, f"{{{MAM}}}query"), f"{{{DATA_FORMS}}}x")
+        for name in self.fields:
+            SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name})
+        return iq
+
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        assert to == ROOM
+        assert payload.get("queryid") == id_
+        self.queries.append(payload)
+        found = self._found(asked_for(payload))
+        most = min(int(paging(payload, "max") or self.most), self.most)
+        after, before = paging(payload, "after"), paging(payload, "before")
+        if (after or before) and self._index(after or before or "") not in (
+            found if self.forgets else range(len(self.lines))
+        ):
+            raise StanzaRefusedError(StanzaError("item-not-found"))
+        if before is not None:
+            end = self._index(before) if before else len(self.lines)
+            left = found if end == len(self.lines) else [one for one in found if one < end]
+            given = left[-most:]
+        else:
+            start = self._index(after) if after else -1
+            left = found if start < 0 else [one for one in found if one > start]
+            given = left[:most]
+        for index in given:
+            if not take(self._result(index, id_)):
+                raise TooMuchError
+        return end_of([self._id(index) for index in given], complete=len(given) == len(left))
+
+    def _found(self, fields: dict[str, str]) -> Sequence[int]:
+        every = range(len(self.lines))
+        filters = set(fields) - {"FORM_TYPE", "start", "end"}
+        if self.heed == "denies" and filters:
+            return []
+        start, end = _second(fields.get("start")), _second(fields.get("end"))
+        if start is None and end is None and not (filters and self.heed == "heeds"):
+            return every
+        sender, text = fields.get("with"), fields.get("withtext")
+        if self.heed == "ignores":
+            sender = text = None
+        return [
+            index
+            for index, line in enumerate(self.lines)
+            if (start is None or line.second >= start)
+            and (end is None or line.second <= end)
+            and (sender is None or f"{ROOM}/{line.sender}" == sender)
+            and (text is None or text.casefold() in line.body.casefold())
+        ]
+
+    def _id(self, index: int) -> str:
+        return f"id-{index}"
+
+    def _index(self, id_: str) -> int:
+        return int(id_.removeprefix("id-"))
+
+    def _result(self, index: int, query: str) -> Element:
+        line = self.lines[index]
+        return result_of(query, self._id(index), line)
+
+
+def result_of(query: str, id_: str, line: Line) -> Element:
+    """A result that holds this line."""
+    result = Element(f"{{{MAM}}}result", {"queryid": query, "id": id_})
+    forwarded = SubElement(result, f"{{{FORWARD}}}forwarded")
+    SubElement(forwarded, f"{{{DELAY}}}delay", {"stamp": stamp(line.second)})
+    message = SubElement(
+        forwarded,
+        f"{{{CLIENT}}}message",
+        {"from": f"{ROOM}/{line.sender}", "type": "groupchat"},
+    )
+    SubElement(message, f"{{{CLIENT}}}body").text = line.body
+    return result
+
+
+def end_of(ids: Sequence[str], *, complete: bool) -> Element:
+    """The final answer for a page with these results."""
+    iq = Element(f"{{{CLIENT}}}iq", {"type": "result"})
+    fin = SubElement(iq, f"{{{MAM}}}fin", {"complete": "true"} if complete else {})
+    page = SubElement(fin, f"{{{RSM}}}set")
+    if ids:
+        SubElement(page, f"{{{RSM}}}first").text = ids[0]
+        SubElement(page, f"{{{RSM}}}last").text = ids[-1]
+    return iq
+
+
+def stamp(second: int) -> str:
+    """A time on the second day of 1970."""
+    return f"1970-01-02T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"
+
+
+def asked_for(payload: Element) -> dict[str, str]:
+    """The fields of a query."""
+    return {
+        one.get("var", ""): one.findtext(f"{{{DATA_FORMS}}}value") or ""
+        for one in payload.iterfind(f"{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
+    }
+
+
+def paging(payload: Element, name: str) -> str | None:
+    """What a query says of its page."""
+    return payload.findtext(f"{{{RSM}}}set/{{{RSM}}}{name}")
+
+
+def _second(time: str | None) -> int | None:
+    if time is None:
+        return None
+    hours, minutes, seconds = time[11:19].split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)

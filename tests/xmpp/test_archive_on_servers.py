@@ -1,0 +1,365 @@
+"""What the archives of real servers do, with the facts that `archive` relies on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bridge.config import Secret, Service, Settings
+from bridge.times import iso
+from bridge.xmpp import archive
+from bridge.xmpp.archive import (
+    ArchiveError,
+    ArchiveForbiddenError,
+    ArchivePage,
+    ArchiveQuery,
+    NoArchiveError,
+    UnknownPositionError,
+    page,
+    pages,
+)
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import Event, MessageReceived, Source
+from bridge.xmpp.faults import Place
+from bridge.xmpp.mam import Archived
+from bridge.xmpp.search import Collected, collect
+from tests.faults.scene import configure
+from tests.servers.certificates import Authority
+from tests.servers.prosody import running_prosody
+from tests.servers.server import Account, XmppServer
+from tests.servers.witness import Witness
+
+MESSAGES = 250
+SECONDS = 30.0
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def server(request: pytest.FixtureRequest) -> XmppServer:
+    found: XmppServer = request.getfixturevalue(request.param)
+    return found
+
+
+@asynccontextmanager
+async def standing(
+    server: XmppServer, room: str, account: Account | None = None
+) -> AsyncIterator[Connection]:
+    """A connection that stands in the room."""
+    account = account or server.bot
+    assert server.starttls_port is not None
+    settings = Settings(
+        username=account.username,
+        domain=account.domain,
+        password=Secret(account.password),
+        room=room,
+        nickname="Reader",
+        service=Service("xmpp", server.host, server.starttls_port),
+        tls_ca_file=server.ca_file,
+    )
+    place = Place(str(settings.service), server.domain, account.jid, room, "Reader")
+    connection = Connection(
+        settings, place, resource="reader", publish=lambda _: None, on_stage=lambda _: None
+    )
+    try:
+        await connection.open()
+        await connection.join("Reader")
+        yield connection
+    finally:
+        connection.leave()
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Told:
+    """A room in which much has been said; it stays when all have left."""
+
+    room: str
+    bodies: tuple[str, ...]
+
+    def by(self, *names: str) -> list[str]:
+        return [body for body in self.bodies if body.split()[0] in names]
+
+
+_told: dict[str, Told] = {}
+
+
+async def told(server: XmppServer) -> Told:
+    """The room of this server; said once for all tests."""
+    if server.name in _told:
+        return _told[server.name]
+    room = server.room()
+    bodies = []
+    async with (
+        Witness(server, server.witness, room, "Wilma") as wilma,
+        Witness(server, server.bot, room, "Fred") as fred,
+    ):
+        await configure(wilma, persistentroom="1")
+        await wilma.joined("Fred")
+        for number in range(MESSAGES):
+            name, speaker = ("Fred", fred) if number % 5 == 0 else ("Wilma", wilma)
+            body = f"{name} says {'Ärger' if number % 50 == 7 else 'all is well'} {number}"
+            bodies.append(body)
+            speaker.say(body)
+            if number % 5 in {0, 4}:  # in this order
+                await wilma.heard(body, SECONDS)
+    return _told.setdefault(server.name, Told(room, tuple(bodies)))
+
+
+def any_message(event: Event) -> bool:
+    return isinstance(event, MessageReceived)
+
+
+def said(results: tuple[Archived, ...] | list[Archived]) -> list[str]:
+    return [
+        event.body for one in results for event in one.events if isinstance(event, MessageReceived)
+    ]
+
+
+async def every(connection: Connection, room: str, query: ArchiveQuery) -> list[ArchivePage]:
+    return [one async for one in pages(connection, room, query)]
+
+
+async def search(
+    connection: Connection, room: str, query: ArchiveQuery, limit: int = 1000
+) -> Collected:
+    return await collect(
+        connection, room, query=query, wanted=any_message, limit=limit, budget_seconds=SECONDS
+    )
+
+
+@pytest.mark.parametrize("most", [17, 100])
+async def test_all_that_was_said_is_paged_through_forward(server: XmppServer, most: int) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        found = await every(connection, past.room, ArchiveQuery(most=most))
+    assert said([one for page in found for one in page.results]) == list(past.bodies)
+    assert [page.complete for page in found] == [False] * (len(found) - 1) + [True]
+    # Prosody's rooms give fifty at most, whatever is asked for.
+    given = min(most, 50) if server.name == "prosody" else most
+    assert max(len(page.results) for page in found) == given
+
+
+@pytest.mark.parametrize("most", [17, 100])
+async def test_and_backward_each_page_oldest_first(server: XmppServer, most: int) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        found = await every(connection, past.room, ArchiveQuery(before="", most=most))
+    assert said([one for page in reversed(found) for one in page.results]) == list(past.bodies)
+    for one in found:
+        if one.results:
+            assert (one.first, one.last) == (one.results[0].id, one.results[-1].id)
+
+
+async def test_what_is_found_has_who_said_it_and_when(server: XmppServer) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        (first,) = (await page(connection, past.room, ArchiveQuery(most=1))).results
+    (event,) = first.events
+    assert isinstance(event, MessageReceived)
+    assert event.source is Source.ARCHIVE
+    assert event.nickname == "Fred"
+    assert event.occupant == first.occupant == f"{past.room}/Fred"
+    assert event.stanza_id == first.id
+    assert event.delayed_from == first.at
+    assert first.at is not None
+    assert first.at.endswith("Z")
+    # Prosody stamps to the second, and ejabberd to the microsecond.
+    assert ("." in first.at) == (server.name == "ejabberd")
+
+
+@pytest.mark.parametrize("limit", [1, 60, 1000])
+async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
+    server: XmppServer, limit: int
+) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        found = await search(connection, past.room, ArchiveQuery(before=""), limit)
+        assert said(found.results) == list(past.bodies[-limit:])
+        assert found.more == (limit < MESSAGES)
+        if found.more:
+            older = await search(connection, past.room, ArchiveQuery(before=found.next_id), limit)
+            assert said(older.results) == list(past.bodies[-2 * limit : -limit])
+
+
+async def test_a_search_is_taken_up_where_it_stopped(server: XmppServer) -> None:
+    past = await told(server)
+    bodies: list[str] = []
+    position: str | None = None
+    async with standing(server, past.room) as connection:
+        while True:
+            found = await search(connection, past.room, ArchiveQuery(after=position), 70)
+            bodies += said(found.results)
+            position = found.next_id
+            if not found.more:
+                break
+    assert bodies == list(past.bodies)
+
+
+async def test_times_bound_a_search_and_are_themselves_within(server: XmppServer) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        whole = await search(connection, past.room, ArchiveQuery())
+        stamps = [datetime.fromisoformat(one.at or "") for one in whole.results]
+        start, end = stamps[60], stamps[180]
+        between = [
+            one for one in whole.results if start <= datetime.fromisoformat(one.at or "") <= end
+        ]
+        query = ArchiveQuery(start=whole.results[60].at, end=whole.results[180].at)
+        assert (await search(connection, past.room, query)).results == tuple(between)
+        newest = replace_before(query)
+        assert (await search(connection, past.room, newest, 10)).results == tuple(between[-10:])
+        # A moment later: Prosody does not see the difference.
+        later = (start + timedelta(microseconds=1)).isoformat(timespec="microseconds")
+        after = await search(connection, past.room, ArchiveQuery(start=later))
+        expected = [
+            body
+            for body, at in zip(past.bodies, stamps, strict=True)
+            if at >= start and (server.name == "prosody" or at > start)
+        ]
+        assert said(after.results) == expected
+        long_past = ArchiveQuery(end=iso(start.timestamp() - 3600))
+        nothing = await search(connection, past.room, long_past)
+    assert (nothing.results, nothing.more, nothing.next_id) == ((), False, None)
+
+
+def replace_before(query: ArchiveQuery) -> ArchiveQuery:
+    return ArchiveQuery(start=query.start, end=query.end, before="")
+
+
+async def test_one_occupants_messages_are_found_whatever_the_server_makes_of_with(
+    server: XmppServer,
+) -> None:
+    past = await told(server)
+    query = ArchiveQuery(sender=f"{past.room}/Fred", before="")
+    async with standing(server, past.room) as connection:
+        assert (await archive.abilities(connection, past.room)).sender
+        found = await search(connection, past.room, query, 30)
+        assert said(found.results) == past.by("Fred")[-30:]
+        assert found.filtered == frozenset()
+        able = await archive.abilities(connection, past.room)
+        asked = await page(connection, past.room, query, able)
+    if server.name == "prosody":  # pays no heed to it
+        assert {one.occupant.rpartition("/")[2] for one in asked.results} == {"Fred", "Wilma"}
+    else:  # claims that there is nothing
+        assert (asked.results, asked.complete) == ((), True)
+
+
+async def test_text_is_looked_for_here_since_no_server_does(server: XmppServer) -> None:
+    past = await told(server)
+    async with standing(server, past.room) as connection:
+        able = await archive.abilities(connection, past.room)
+        assert able.text_field is None, able
+        found = await search(connection, past.room, ArchiveQuery(text="äRGER"))
+    assert said(found.results) == [body for body in past.bodies if "Ärger" in body]
+    assert len(found.results) == 5
+    assert found.looked_at == MESSAGES
+    assert found.filtered == frozenset()
+
+
+@pytest.mark.parametrize("open_room", [False, True])
+async def test_a_real_jid_finds_what_the_room_shows_of_it(
+    server: XmppServer, *, open_room: bool
+) -> None:
+    room = server.room()
+    async with Witness(server, server.witness, room, "Wilma") as wilma:
+        await configure(wilma, whois="anyone" if open_room else "moderators")
+        async with standing(server, room) as connection:
+            wilma.say("of Wilma's")
+            await wilma.heard("of Wilma's")
+            connection.say("of mine", "1")
+            await wilma.heard("of mine")
+            hers = await search(connection, room, ArchiveQuery(sender=server.witness.jid))
+            mine = await search(connection, room, ArchiveQuery(sender=server.bot.jid))
+            (first, *_) = (await page(connection, room, ArchiveQuery())).results
+    assert said(hers.results) == (["of Wilma's"] if open_room else [])
+    # ejabberd shows everybody their own.
+    assert said(mine.results) == (["of mine"] if open_room or server.name == "ejabberd" else [])
+    # The room that has been opened is all that ejabberd filters in.
+    heeded = open_room and server.name == "ejabberd"
+    assert hers.filtered == (frozenset({"sender"}) if heeded else frozenset())
+    assert (first.jid is not None) == open_room
+
+
+async def test_an_id_that_nobody_gave(server: XmppServer) -> None:
+    past = await told(server)
+    query = ArchiveQuery(after="1234567890123456")
+    async with standing(server, past.room) as connection:
+        if server.name == "prosody":
+            with pytest.raises(UnknownPositionError):
+                await search(connection, past.room, query)
+        else:  # ids are times there: this is one long ago
+            found = await search(connection, past.room, query)
+            assert len(found.results) == MESSAGES
+
+
+async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(server: XmppServer) -> None:
+    room = server.room()
+    async with Witness(server, server.witness, room, "Wilma") as wilma:
+        wilma.say("kept")
+        await wilma.heard("kept")
+        form = await wilma.muc.get_room_config(room)
+        prosodys, ejabberds = "muc#roomconfig_enablearchiving", "mam"
+        form.set_values({prosodys if server.name == "prosody" else ejabberds: False})
+        await wilma.muc.set_room_config(room, form)
+        async with standing(server, room) as connection:
+            assert not await archive.exists(connection, room)
+            for asked in (
+                archive.abilities(connection, room),
+                search(connection, room, ArchiveQuery()),
+            ):
+                with pytest.raises(NoArchiveError):
+                    await asked
+            # Why it must not be asked directly: both answer.
+            assert said((await page(connection, room, ArchiveQuery())).results) == ["kept"]
+
+
+@pytest.mark.usefixtures("prosody")  # for its verdict where Prosody is missing
+async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
+    authority: Authority, tmp_path: Path
+) -> None:
+    with running_prosody(tmp_path, authority) as process:
+        configuration = process.directory / "prosody.cfg.lua"
+        text = configuration.read_text("utf-8").replace('"muc_mam"', "")
+        configuration.write_text(text, "utf-8")
+        process.restart()
+        room = process.server.room()
+        async with standing(process.server, room) as connection:
+            assert not await archive.exists(connection, room)
+            for asked in (
+                archive.abilities(connection, room),
+                search(connection, room, ArchiveQuery()),
+                page(connection, room, ArchiveQuery()),
+            ):
+                with pytest.raises(NoArchiveError):
+                    await asked
+
+
+async def test_a_room_that_is_none_has_no_archive_to_search(server: XmppServer) -> None:
+    nobody = f"nobody-there@{server.muc}"
+    async with standing(server, server.room()) as connection:
+        with pytest.raises(ArchiveError):
+            await search(connection, nobody, ArchiveQuery())
+
+
+async def test_who_is_banned_may_not_read(server: XmppServer) -> None:
+    room, other = server.room(), server.room()
+    async with (
+        Witness(server, server.witness, room, "Wilma") as wilma,
+        standing(server, other) as connection,
+    ):
+        wilma.say("not for you")
+        await wilma.heard("not for you")
+        await wilma.muc.set_affiliation(room, "outcast", jid=server.bot.jid)
+        with pytest.raises(ArchiveForbiddenError):
+            await page(connection, room, ArchiveQuery())
+
+
+async def test_a_room_may_be_written_as_people_write_it(server: XmppServer) -> None:
+    past = await told(server)
+    written = past.room.replace("room", "Room")
+    async with asyncio.timeout(SECONDS), standing(server, written) as connection:
+        assert await archive.exists(connection, written)
+        assert len((await search(connection, written, ArchiveQuery(), 3)).results) == 3
