@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.schema import ABSENT_IF_NONE
-from bridge.mcp.toolset import tool
+from bridge.mcp.toolset import ArgumentError, tool
+from bridge.tools.archive import MARK, Span, search
 from bridge.tools.entries import NOTICE, Entry, entry_of
 from bridge.tools.link import RoomLink
 from bridge.tools.pages import Gap, Limit, Since, opened
@@ -38,6 +39,9 @@ async def xmpp_history(
     contains: Contains = None,
     pattern: PatternText = None,
     kinds: Kinds = None,
+    archive: Annotated[bool, "ask the room's own archive (XEP-0313) instead"] = False,
+    before: Annotated[str | None, "with archive: only what was said until this time"] = None,
+    after: Annotated[str | None, "with archive: only what was said from this time on"] = None,
 ) -> History:
     """Look back at what happened in the room, oldest first: messages and everything else.
 
@@ -46,8 +50,17 @@ async def xmpp_history(
     (what the room refused), connection (how the bridge got in or lost its way), gap (a time when
     nothing could be seen). Without `since` the newest entries. To follow what happens, give the
     `next` of the last call as `since`: nothing is told twice, and what is lost is said in `gap`.
+    With `archive: true`, what the room itself has kept, also from before the bridge came: the
+    newest, or from the time `after` on, page by page with `since`; cursors of the archive are its
+    own. Times are ISO 8601, such as 2026-01-31T12:00:00Z.
     """
     journal = link.participant.journal
+    if archive:
+        # The archive knows senders by more than their messages tell.
+        selection = await selected(kinds=kinds, sender=None, contains=contains, pattern=pattern)
+        found = await search(link, Span(since, after, before), limit, from_, selection)
+        return History(found.entries, found.next, None, found.more)
+    _only_of_the_journal(since, before, after)
     selection = await selected(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
     sieve = Sieve(selection)
 
@@ -56,3 +69,12 @@ async def xmpp_history(
 
     page = await opened(journal, since, limit, show, sieve.budget)
     return History(*page, oldest=journal.oldest)
+
+
+def _only_of_the_journal(since: str | None, before: str | None, after: str | None) -> None:
+    if before is not None or after is not None or (since or "").startswith(MARK):
+        raise ArgumentError(
+            "before, after and cursors of the archive go with archive: true only.",
+            condition="bad-request",
+            hint="Add archive: true, or leave them out and follow the cursors in `next`.",
+        )
