@@ -102,7 +102,61 @@ def _parser() -> "argparse.ArgumentParser":
         epilog="Example: xmpp-bridge sandbox > .env   (in another terminal: xmpp-bridge client)",
     )
     sandbox.set_defaults(run=_sandbox)
+    _add_registration(commands)
     return parser
+
+
+def _add_registration(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    from bridge.registration.client import KEYS
+
+    register = commands.add_parser(
+        "register",
+        help="tell a coding agent's program how to start this bridge",
+        description="Registers this bridge with a client: by the client's own command where that "
+        "is installed, else in its configuration file, of which a copy is kept. What is "
+        "registered is the path of this command and the path of your settings file; no password. "
+        "Then the registered command is started once, to see that it answers.",
+        epilog="Example: xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
+    )
+    register.add_argument(
+        "--env-file",
+        type=Path,
+        metavar="PATH",
+        help="the file with the settings; without it, the one that the bridge would find now",
+    )
+    register.add_argument(
+        "--approve-send",
+        action="store_true",
+        help="let the agent speak in the room without asking you each time; nothing else",
+    )
+    register.set_defaults(run=_register)
+    unregister = commands.add_parser(
+        "unregister",
+        help="undo `register`",
+        description="Takes out of a client's configuration what `register` put there.",
+        epilog="Example: xmpp-bridge unregister codex",
+    )
+    unregister.set_defaults(run=_unregister)
+    for command in (register, unregister):
+        command.add_argument("client", choices=KEYS, help="which program")
+        command.add_argument(
+            "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
+        )
+        command.add_argument(
+            "--print",
+            dest="only_shown",
+            action="store_true",
+            help="show what would be done, and do nothing",
+        )
+
+
+def _server_name(text: str) -> str:
+    import argparse
+    import re
+
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise argparse.ArgumentTypeError("1 to 64 letters, digits, - and _ make a name")
+    return text
 
 
 def _add_settings(parser: "argparse.ArgumentParser") -> None:
@@ -264,3 +318,21 @@ async def _run_sandbox() -> int:
         )
         await stopped.wait()
     return SUCCESS
+
+
+def _register(parsed: "argparse.Namespace") -> int:
+    from bridge.registration.command import Wish, register
+
+    return register(
+        Wish(parsed.client, parsed.name, only_shown=parsed.only_shown),
+        env_file=parsed.env_file,
+        approve_send=parsed.approve_send,
+        cwd=_current_directory(),
+        package_root=PACKAGE_ROOT,
+    )
+
+
+def _unregister(parsed: "argparse.Namespace") -> int:
+    from bridge.registration.command import Wish, unregister
+
+    return unregister(Wish(parsed.client, parsed.name, only_shown=parsed.only_shown))

@@ -32,6 +32,9 @@ LOADS_THEM = frozenset(
 )
 """Who may import one of those, and only inside a function, or for its types."""
 
+TRIAL = ("bridge.registration.trial", "bridge.console.peer")
+"""The registered command is tried with the client that the console has."""
+
 PURE = frozenset(
     {
         "bridge.escaping",
@@ -193,8 +196,23 @@ def test_nothing_below_imports_what_is_above() -> None:
         *(
             one
             for one in IMPORTS
-            if one.of(*above) and not one.by("bridge.cli", "bridge.console", "bridge.__main__")
+            if one.of(*above)
+            and not one.by("bridge.cli", "bridge.console", "bridge.__main__")
+            and (one.importer, one.imported.rpartition(".")[0]) != TRIAL
         )
+    )
+
+
+def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> None:
+    inside = [one for one in IMPORTS if one.by("bridge.registration")]
+    assert {(one.importer, one.imported.rpartition(".")[0]) for one in inside} >= {TRIAL}
+    assert not _breaches(
+        *(one for one in inside if one.of("bridge.mcp", "bridge.xmpp", "bridge.tools")),
+        *(
+            one
+            for one in IMPORTS
+            if one.of("bridge.registration") and not one.by("bridge.registration", "bridge.cli")
+        ),
     )
 
 
@@ -248,3 +266,4 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
     assert "bridge.mcp.stdio" in loaded
     heavy = {"slixmpp", "aiodns", "dotenv", "prompt_toolkit", "re2", "bridge.sandbox", *SPEAKS_XMPP}
     assert not loaded & heavy
+    assert not [one for one in loaded if one.startswith(("bridge.registration", "bridge.console"))]

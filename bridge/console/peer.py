@@ -3,10 +3,11 @@
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.framing import Frame, Framer
@@ -27,7 +28,7 @@ class PeerError(Exception):
 class Peer:
     """One server, started by us and spoken to over its stdin and stdout.
 
-    Its stderr is ours: a person sees its log.
+    Its stderr is ours, so that a person sees its log, unless `start` is given a file for it.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -37,14 +38,26 @@ class Peer:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> "Peer":
-        """Start `command`; raises `PeerError` when it cannot be."""
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stderr: IO[bytes] | None = None,
+    ) -> "Peer":
+        """Start `command`; raises `PeerError` when it cannot be.
+
+        What is not given, it has from us.
+        """
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=os.environ,
+                stderr=stderr,
+                cwd=cwd,
+                env=os.environ if environment is None else environment,
                 start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
             )
         except OSError as error:

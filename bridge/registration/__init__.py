@@ -1,0 +1,1 @@
+"""Telling coding agents' programs how to start this bridge."""

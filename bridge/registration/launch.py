@@ -1,0 +1,117 @@
+"""What is registered: the command that starts this bridge, and the file with its settings."""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from bridge import config
+
+SCRIPT = "xmpp-bridge"
+VARIABLE = "TIA_ENV_PATH"
+PASSWORDS = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
+"""What belongs into the settings file and nowhere else."""
+
+
+class LaunchError(Exception):
+    """Nothing can be registered yet; the text says what the user can do about it."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a client starts this bridge."""
+
+    command: tuple[str, ...]
+    """Its first word is an absolute path."""
+
+    env_file: Path
+    """Absolute. The settings themselves, the password among them, go nowhere else."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that the entry sets."""
+        return {VARIABLE: str(self.env_file)}
+
+
+def own_command(called: str, executable: str) -> tuple[str, ...]:
+    """Return the command that starts the bridge which is running now.
+
+    `called` is `sys.argv[0]`, `executable` is `sys.executable`. Links are not followed: what stands
+    in the PATH outlives the folder that an upgrade replaces.
+    """
+    beside = Path(executable).parent
+    for script in (Path(called), beside / SCRIPT, beside / f"{SCRIPT}.exe"):
+        if script.stem == SCRIPT and script.is_file() and os.access(script, os.X_OK):
+            return (os.path.abspath(script),)  # noqa: PTH100 - `resolve` would follow links
+    # -P: a folder that happens to be called `bridge` where the client starts it is not ours.
+    return (executable, "-P", "-m", "bridge", "serve")
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a client's entry starts this bridge, however it was written there."""
+    if not isinstance(entry, dict):
+        return False
+    command, args = entry.get("command"), entry.get("args")
+    words = [command, *args] if isinstance(args, list) else [command]
+    if isinstance(command, str) and Path(command.replace("\\", "/")).stem == SCRIPT:
+        return True
+    return any(pair == ("-m", "bridge") for pair in pairwise(words))
+
+
+def find_env_file(
+    environ: Mapping[str, str], *, cwd: Path, package_root: Path, named: Path | None
+) -> Path:
+    """Return the absolute path of the settings file: the named one, or the one a search finds.
+
+    Raises `LaunchError` when there is none.
+    """
+    found = config.load(environ, cwd=cwd, package_root=package_root, env_file=named)
+    if found.env_file is None and named is not None:
+        reason = found.candidates[0].reason if found.candidates else "it cannot be used"
+        raise LaunchError(
+            f"--env-file {named}: {reason}.\nIt must set XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM."
+        )
+    if found.env_file is None:
+        raise LaunchError(
+            "there is no settings file yet to register. Write XMPP_SERVICE, XMPP_USERNAME, "
+            "XMPP_PASSWORD and MUC_ROOM, one NAME=value a line, into a file,\n"
+            "then name it: xmpp-bridge register CLIENT --env-file /path/to/.env   (to try things "
+            "out: xmpp-bridge sandbox > .env)"
+        )
+    path = Path(found.env_file)
+    if ".." in path.parts:
+        path = path.parent.resolve() / path.name
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise LaunchError(
+            "the path of the settings file is not UTF-8, so no client's file can hold it"
+        ) from None
+    return path
+
+
+def doubts(env_file: Path, package_root: Path) -> list[str]:
+    """Say what is wrong with the settings file, as the bridge will see it when a client starts it.
+
+    The client's environment has none of our variables, and the project that it works on none of
+    our files.
+    """
+    seen = config.load({}, cwd=Path("/"), package_root=package_root, env_file=env_file)
+    found = [str(problem) for problem in seen.problems] + list(seen.warnings)
+    try:
+        mode = env_file.stat().st_mode
+    except OSError:
+        return found
+    if stat.S_IMODE(mode) & (stat.S_IRGRP | stat.S_IROTH):
+        found.append(
+            f"other users of this machine may read {env_file}, the password in it too: "
+            f"chmod 600 {env_file}"
+        )
+    return found
+
+
+def carries_password(env: Mapping[str, str]) -> Sequence[str]:
+    """Name the passwords that somebody wrote into a client's entry."""
+    return [name for name in PASSWORDS if name in env]

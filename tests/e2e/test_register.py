@@ -1,0 +1,333 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.servers.server import XmppServer
+
+COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
+SECONDS = 60.0
+"""Limit for one run: a client's command, the bridge itself, and the bridge's leaving the room."""
+CLIENTS = "AGENT_CLIENTS"
+"""The variable that names a folder with `codex` and `claude`, where they are not in the PATH."""
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+FILES = {
+    "codex": ".codex/config.toml",
+    "claude": ".claude.json",
+    "claude-desktop": ".config/Claude/claude_desktop_config.json",
+    "vscode": ".config/Code/User/mcp.json",
+    "cursor": ".cursor/mcp.json",
+}
+OTHERS = (
+    '# mine\nmodel = "m" # why\n\n# about o\n[mcp_servers.o] # o\ncommand = "foo"\nargs = [ "a" ]\n'
+)
+PASSWORD = "secret-of-this-room"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The user's folder, with a settings file in it that nobody else may read."""
+    home = tmp_path / "home"
+    home.mkdir()
+    settings = (
+        "XMPP_SERVICE=xmpp://127.0.0.1:1\nXMPP_USERNAME=bot@localhost\n"
+        f"XMPP_PASSWORD={PASSWORD}\nMUC_ROOM=room@conference.localhost\n"
+    )
+    (home / "s.env").write_text(settings)
+    (home / "s.env").chmod(0o600)
+    return home
+
+
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Run:
+    """Run the command as its user would, in an empty folder, without any client installed."""
+    (tmp_path / "project").mkdir()
+
+    def run(
+        *arguments: str, program: str = COMMAND, path: str = "/nowhere", **extra: str
+    ) -> "subprocess.CompletedProcess[str]":
+        ran = subprocess.run(
+            [program, *arguments],
+            cwd=tmp_path / "project",
+            env={"HOME": str(home), "PATH": path, **extra},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert "Traceback" not in ran.stderr
+        assert PASSWORD not in ran.stdout + ran.stderr
+        return ran
+
+    return run
+
+
+def _real(name: str, package: str) -> str:
+    """The PATH with which the real client is found, and what it needs itself."""
+    paths = [os.environ.get(CLIENTS, ""), os.environ["PATH"]]
+    path = os.pathsep.join(one for one in paths if one)
+    if shutil.which(name, path=path) is None:
+        pytest.skip(
+            f"{name} is not installed: npm install -g {package} (or name its folder in {CLIENTS})"
+        )
+    return path
+
+
+@pytest.fixture
+def codex() -> str:
+    """The PATH with the real `codex`."""
+    return _real("codex", "@openai/codex")
+
+
+@pytest.fixture
+def claude() -> str:
+    """The PATH with the real `claude`."""
+    return _real("claude", "@anthropic-ai/claude-code")
+
+
+QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_the_file_of_each_client_is_written_tried_and_restored(
+    client: str, run: Run, home: Path
+) -> None:
+    env_file = str(home / "s.env")
+    ran = run("register", client, "--env-file", env_file)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    wrote, tried, listed, _ = ran.stdout.splitlines()
+    assert str(home / FILES[client]) in wrote
+    assert tried == f"Started it once, with the settings in {env_file}."
+    assert listed.startswith("It lists ")
+    assert {"echo", "xmppStatus", "xmppSend"} <= set(listed.rstrip(".").replace(",", "").split())
+    written = (home / FILES[client]).read_text()
+    assert (COMMAND in written, env_file in written, PASSWORD in written) == (True, True, False)
+    again = run("register", client, "--env-file", env_file)
+    assert "nothing was changed" in again.stdout
+    assert run("unregister", client).returncode == 0
+    assert "xmpp-bridge" not in (home / FILES[client]).read_text()
+    assert "nothing was changed" in run("unregister", client).stdout
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_print_shows_command_and_file_and_does_nothing(client: str, run: Run, home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    ran = run("register", client, "--print", "--env-file", str(home / "s.env"), "--name", "room")
+    assert ran.returncode == 0
+    assert str(home / FILES[client]) in ran.stdout
+    assert (COMMAND in ran.stdout, "room" in ran.stdout) == (True, True)
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_file_that_the_search_finds_is_registered_absolutely(run: Run, home: Path) -> None:
+    ran = run("register", "cursor", TIA_ENV_PATH="../home/s.env")
+    assert ran.returncode == 0
+    entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
+    assert Path(entry["env"]["TIA_ENV_PATH"]).is_absolute()
+    assert Path(entry["env"]["TIA_ENV_PATH"]).samefile(home / "s.env")
+
+
+@pytest.mark.parametrize("named", [[], ["--env-file", "nothing.env"]])
+def test_without_settings_it_exits_2_and_says_how_to_make_them(
+    named: list[str], run: Run, home: Path
+) -> None:
+    ran = run("register", "codex", *named)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert len(ran.stderr.splitlines()) == 2
+    assert "XMPP_PASSWORD" in ran.stderr
+    assert not (home / ".codex").exists()
+
+
+def test_what_the_settings_lack_is_said_and_it_is_registered_all_the_same(
+    run: Run, home: Path
+) -> None:
+    (home / "s.env").write_text("MUC_ROOM=room@conference.localhost\n")
+    (home / "s.env").chmod(0o644)
+    ran = run(
+        "register", "codex", "--env-file", str(home / "s.env"), XMPP_PASSWORD="of-the-shell-alone"
+    )
+    assert ran.returncode == 0
+    assert "WARNING: XMPP_PASSWORD is not set" in ran.stderr
+    assert f"chmod 600 {home / 's.env'}" in ran.stderr
+
+
+@pytest.mark.parametrize("client", ["claude-desktop", "vscode", "cursor"])
+def test_an_approval_that_the_client_does_not_have_exits_2(
+    client: str, run: Run, home: Path
+) -> None:
+    ran = run("register", client, "--approve-send", "--env-file", str(home / "s.env"))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "cannot be told in advance to approve xmppSend" in ran.stderr
+    assert not (home / FILES[client]).exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["emacs"],
+        ["codex", "--name", "a.b"],
+        ["codex", "--name", ""],
+        ["codex", "--name", "x" * 65],
+        ["codex", "--name", "-x y"],
+    ],
+)
+def test_what_cannot_be_meant_exits_2(arguments: list[str], run: Run) -> None:
+    for command in ("register", "unregister"):
+        assert run(command, *arguments).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["register", "unregister"])
+def test_help_has_an_example(command: str, run: Run) -> None:
+    ran = run(command, "--help")
+    assert ran.returncode == 0
+    assert f"Example: xmpp-bridge {command} codex" in ran.stdout
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_broken_file_exits_1_in_two_lines_and_stays(client: str, run: Run, home: Path) -> None:
+    file = home / FILES[client]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{")
+    for arguments in (
+        ("register", client, "--env-file", str(home / "s.env")),
+        ("unregister", client),
+    ):
+        ran = run(*arguments)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert "is broken, so it was left alone" in ran.stderr
+        assert len(ran.stderr.splitlines()) == 2
+    assert file.read_text() == "{"
+    assert [one.name for one in file.parent.iterdir() if "bak" in one.name] == []
+
+
+def test_a_registered_command_that_does_not_answer_exits_1(run: Run, home: Path) -> None:
+    python = home / "xmpp-bridge"
+    python.write_text("#!/bin/sh\necho broken >&2\n")
+    python.chmod(0o755)
+    entry = {"command": str(python), "args": []}
+    (home / ".cursor").mkdir()
+    (home / FILES["cursor"]).write_text(json.dumps({"mcpServers": {"xmpp": entry}}))
+    program = (
+        "import sys; sys.argv[0] = sys.argv.pop(1); from bridge.cli import main; sys.exit(main())"
+    )
+    ran = run(
+        "-c", program, str(python), "register", "cursor", "--env-file", str(home / "s.env"),
+        program=sys.executable,
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "does not answer: the server ended without an answer" in ran.stderr
+    assert "Its last words: broken" in ran.stderr
+
+
+def test_with_a_real_server_the_tools_are_listed_and_the_room_is_left(
+    run: Run, home: Path, xmpp_server: XmppServer
+) -> None:
+    settings = xmpp_server.environment()
+    (home / "s.env").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
+    ran = run("register", "codex", "--env-file", str(home / "s.env"))
+    assert ran.returncode == 0
+    assert "xmppStatus" in ran.stdout
+    assert settings["XMPP_PASSWORD"] not in (home / FILES["codex"]).read_text()
+
+
+def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
+    run: Run, home: Path, codex: str
+) -> None:
+    file = home / FILES["codex"]
+    file.parent.mkdir()
+    file.write_text(OTHERS)
+    ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", path=codex)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("Ran: codex mcp add xmpp --env TIA_ENV_PATH=")
+    assert "without asking you first" in ran.stdout
+    assert file.read_text().startswith(OTHERS)
+    assert tomllib.loads(file.read_text())["mcp_servers"]["xmpp"] == {
+        "command": COMMAND,
+        "required": True,
+        "env": {"TIA_ENV_PATH": str(home / "s.env")},
+        "tools": {"xmppSend": {"approval_mode": "approve"}},
+    }
+    shown = json.loads(run("mcp", "get", "xmpp", "--json", program="codex", path=codex).stdout)
+    assert (shown["enabled"], shown["transport"]["command"]) == (True, COMMAND)
+    again = run("register", "codex", "--env-file", str(home / "s.env"), path=codex)
+    assert "nothing was changed" in again.stdout
+    assert run("unregister", "codex", path=codex).stdout.startswith("Ran: codex mcp remove xmpp")
+    assert file.read_text() == OTHERS
+
+
+def test_the_real_codex_begins_no_session_without_a_required_server(
+    run: Run, home: Path, codex: str
+) -> None:
+    file = home / FILES["codex"]
+    file.parent.mkdir()
+    file.write_text(
+        'model = "m"\nmodel_provider = "nobody"\n[model_providers.nobody]\nname = "nobody"\n'
+        'base_url = "http://127.0.0.1:9/v1"\n'
+    )
+    run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", path=codex)
+    file.write_text(file.read_text().replace(f'"{COMMAND}"', '"/nowhere/xmpp-bridge"'))
+    # Strict: an unknown key among those that we wrote would be another error.
+    ran = run(
+        "--strict-config", "exec", "--skip-git-repo-check", "hello", program="codex", path=codex
+    )
+    assert ran.returncode == 1
+    assert "required MCP servers failed to initialize: xmpp" in ran.stderr
+
+
+def test_the_real_claude_adds_and_removes_the_entry(run: Run, home: Path, claude: str) -> None:
+    file = home / FILES["claude"]
+    file.write_text('{"numStartups": 3, "mcpServers": {"o": {"command": "foo"}}}')
+    named = ("--env-file", str(home / "s.env"))
+    ran = run("register", "claude", *named, "--approve-send", path=claude, **QUIET)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("Ran: claude mcp add --scope user xmpp -e TIA_ENV_PATH=")
+    servers = json.loads(file.read_text())["mcpServers"]
+    assert servers == {
+        "o": {"command": "foo"},
+        "xmpp": {
+            "type": "stdio",
+            "command": COMMAND,
+            "args": [],
+            "env": {"TIA_ENV_PATH": str(home / "s.env")},
+        },
+    }
+    allowed = json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"]
+    assert allowed == ["mcp__xmpp__xmppSend"]
+    again = run("register", "claude", *named, path=claude, **QUIET)
+    assert "nothing was changed" in again.stdout
+    gone = run("unregister", "claude", path=claude, **QUIET)
+    assert gone.stdout.startswith("Ran: claude mcp remove --scope user xmpp")
+    assert json.loads(file.read_text())["mcpServers"] == {"o": {"command": "foo"}}
+    assert json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"] == []
+
+
+def test_the_real_claude_is_not_let_near_a_broken_file_which_it_would_begin_anew(
+    run: Run, home: Path, claude: str
+) -> None:
+    file = home / FILES["claude"]
+    file.write_text('{"numStartups": 3,')
+    ran = run("register", "claude", "--env-file", str(home / "s.env"), path=claude, **QUIET)
+    assert ran.returncode == 1
+    assert file.read_text() == '{"numStartups": 3,'
+    assert not (home / ".claude").exists()
+
+
+def test_the_real_claude_finds_its_files_where_they_were_moved(
+    run: Run, home: Path, claude: str
+) -> None:
+    moved = {"CLAUDE_CONFIG_DIR": str(home / "moved"), **QUIET}
+    ran = run("register", "claude", "--env-file", str(home / "s.env"), path=claude, **moved)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 4  # it was its command, and no edit after it
+    assert "xmpp" in json.loads((home / "moved/.claude.json").read_text())["mcpServers"]
+    assert not (home / ".claude.json").exists()

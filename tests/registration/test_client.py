@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from bridge.registration.client import KEYS, client
+
+HOME = Path("/home/me")
+LAUNCH = (("/opt/xmpp-bridge",), {"TIA_ENV_PATH": "/home/me/.env"})
+
+
+@pytest.mark.parametrize(
+    ("key", "platform", "path"),
+    [
+        ("codex", "linux", ".codex/config.toml"),
+        ("claude", "darwin", ".claude.json"),
+        ("claude-desktop", "linux", ".config/Claude/claude_desktop_config.json"),
+        (
+            "claude-desktop",
+            "darwin",
+            "Library/Application Support/Claude/claude_desktop_config.json",
+        ),
+        ("claude-desktop", "win32", "AppData/Roaming/Claude/claude_desktop_config.json"),
+        ("vscode", "linux", ".config/Code/User/mcp.json"),
+        ("vscode", "darwin", "Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "win32", "AppData/Roaming/Code/User/mcp.json"),
+        ("cursor", "darwin", ".cursor/mcp.json"),
+    ],
+)
+def test_each_client_has_its_file(key: str, platform: str, path: str) -> None:
+    assert client(key, {}, HOME, platform).file == HOME / path
+
+
+@pytest.mark.parametrize(
+    ("key", "variable", "path"),
+    [
+        ("codex", "CODEX_HOME", "/else/config.toml"),
+        ("claude", "CLAUDE_CONFIG_DIR", "/else/.claude.json"),
+        ("claude-desktop", "XDG_CONFIG_HOME", "/else/Claude/claude_desktop_config.json"),
+        ("vscode", "XDG_CONFIG_HOME", "/else/Code/User/mcp.json"),
+    ],
+)
+def test_the_variable_that_moves_a_clients_files_is_obeyed(
+    key: str, variable: str, path: str
+) -> None:
+    assert client(key, {variable: "/else"}, HOME, "linux").file == Path(path)
+    assert client(key, {variable: ""}, HOME, "linux").file.is_relative_to(HOME)
+
+
+def test_the_approvals_of_claude_code_stand_in_its_settings() -> None:
+    assert client("claude", {}, HOME).approvals == HOME / ".claude/settings.json"
+    moved = client("claude", {"CLAUDE_CONFIG_DIR": "/else"}, HOME)
+    assert moved.approvals == Path("/else/settings.json")
+
+
+def test_every_client_either_takes_an_approval_or_says_why_not() -> None:
+    takes = {key for key in KEYS if client(key, {}, HOME).no_approval is None}
+    assert takes == {"codex", "claude"}
+
+
+def test_a_command_line_holds_the_path_of_the_settings_and_nothing_else_of_them() -> None:
+    adding = {key: client(key, {}, HOME).adding("xmpp", *LAUNCH) for key in KEYS}
+    assert adding["codex"][-2:] == adding["claude"][-2:] == ["--", "/opt/xmpp-bridge"]
+    assert all("TIA_ENV_PATH=/home/me/.env" in adding[key] for key in ("codex", "claude"))
+    assert adding["claude-desktop"] == adding["cursor"] == []
+
+
+def test_a_client_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="emacs"):
+        client("emacs", {}, HOME)

@@ -1,0 +1,122 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from bridge.registration.configfile import MAX_BYTES, ConfigFile, FileError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of somebody else, with a mode of its own."""
+    path = tmp_path / "config"
+    path.write_bytes(b"one\r\n")
+    path.chmod(0o640)
+    return path
+
+
+def _names(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
+def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> None:
+    backup = ConfigFile(path).replace("one\r\n", "two\n")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"two\n", 0o640)
+    assert backup == path.with_name("config.bak")
+    assert (backup.read_bytes(), stat.S_IMODE(backup.stat().st_mode)) == (b"one\r\n", 0o640)
+    assert _names(path.parent) == {"config", "config.bak"}
+
+
+def test_an_older_backup_is_never_written_over(path: Path) -> None:
+    file = ConfigFile(path)
+    backups = [file.replace(before, before + "x") for before in ("one\r\n", "one\r\nx")]
+    assert [backup.name for backup in backups if backup] == ["config.bak", "config.bak2"]
+    assert path.with_name("config.bak").read_bytes() == b"one\r\n"
+
+
+def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "some" / "where" / "config"
+    file = ConfigFile(path)
+    assert file.read() is None
+    assert file.replace(None, "new") is None
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert _names(path.parent) == {"config"}
+
+
+def test_a_link_stays_and_its_target_is_written(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "dotfiles" / "link"
+    link.parent.mkdir()
+    link.symlink_to("../config")
+    backup = ConfigFile(link).replace("one\r\n", "two")
+    assert link.is_symlink()
+    assert path.read_text() == "two"
+    assert backup == path.with_name("config.bak")
+
+
+def test_a_link_to_nothing_makes_its_target(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("target")
+    assert ConfigFile(link).read() is None
+    ConfigFile(link).replace(None, "new")
+    assert (link.is_symlink(), (tmp_path / "target").read_text()) == (True, "new")
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(FileError, match="cannot be read"):
+        ConfigFile(tmp_path / "a").read()
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
+    with pytest.raises(FileError, match="somebody else"):
+        ConfigFile(path).replace("older", "two")
+    assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
+
+
+def test_a_read_only_file_is_left_alone_even_by_root(path: Path) -> None:
+    path.chmod(0o444)
+    with pytest.raises(FileError, match="read-only"):
+        ConfigFile(path).replace("one\r\n", "two")
+    assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere: run it as a user")
+def test_a_read_only_folder_is_an_error_that_names_it(path: Path) -> None:
+    path.parent.chmod(0o555)
+    try:
+        with pytest.raises(FileError, match="cannot be written: Permission denied"):
+            ConfigFile(path).replace("one\r\n", "two")
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(path: Path) -> None:
+    with pytest.raises(FileError, match="cannot be"):
+        ConfigFile(path / "below" / "config").replace(None, "two")
+
+
+def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    os.mkfifo(path)
+    with pytest.raises(FileError, match="not a regular file"):
+        ConfigFile(path).read()
+    with pytest.raises(FileError, match="is a directory"):
+        ConfigFile(tmp_path).read()
+    path.unlink()
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(FileError, match="UTF-8"):
+        ConfigFile(path).read()
+
+
+def test_the_size_has_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES)
+    assert len(ConfigFile(path).read() or "") == MAX_BYTES
+    with path.open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(FileError, match="64 MiB"):
+        ConfigFile(path).read()

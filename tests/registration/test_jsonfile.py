@@ -1,0 +1,210 @@
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.registration import jsonfile
+from bridge.registration.jsonfile import JsonError
+from bridge.registration.jsontree import MAX_DEPTH, plain, read
+
+OURS = ("mcpServers", "xmpp")
+ENTRY = {"command": "/opt/xmpp-bridge", "args": [], "env": {"TIA_ENV_PATH": "/home/me/.env"}}
+
+PLAIN = """\
+{
+    "z": 1.50e2,
+    "mcpServers": {
+        "other": {"command": "foo", "args": ["\\u00e9"]}
+    },
+    "a": null
+}
+"""
+
+COMMENTED = """\
+// mine
+{
+\t"inputs": [], // none
+\t"mcpServers": {
+\t\t/* "xmpp": {} */
+\t\t"other": { "command": "foo" }, // "}
+\t},
+}
+"""
+
+
+def test_a_new_member_stands_behind_the_others_in_their_own_indentation() -> None:
+    assert jsonfile.put(PLAIN, OURS, {"command": "x"}) == PLAIN.replace(
+        '["\\u00e9"]}\n',
+        '["\\u00e9"]},\n        "xmpp": {\n            "command": "x"\n        }\n',
+    )
+
+
+def test_comments_and_trailing_commas_stay() -> None:
+    after = jsonfile.put(COMMENTED, OURS, ENTRY)
+    assert jsonfile.load(after)["mcpServers"]["xmpp"] == ENTRY
+    assert [line for line in after.splitlines() if line in COMMENTED.splitlines()] == (
+        COMMENTED.splitlines()
+    )
+    assert '\n\t\t"xmpp": {\n\t\t\t"command"' in after
+
+
+@pytest.mark.parametrize("text", [PLAIN, COMMENTED])
+def test_what_was_put_in_can_be_taken_out_to_the_letter(text: str) -> None:
+    assert jsonfile.drop(jsonfile.put(text, OURS, ENTRY), OURS) == text
+
+
+def test_an_entry_is_exchanged_where_it_stands() -> None:
+    text = '{"mcpServers": {"xmpp": 1, "other": 2}}'
+    assert jsonfile.put(text, OURS, True) == '{"mcpServers": {"xmpp": true, "other": 2}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{"mcpServers": {"xmpp": 1}}', '{"mcpServers": {}}'),
+        ('{"mcpServers": {"xmpp": 1, "b": 2}}', '{"mcpServers": {"b": 2}}'),
+        ('{"mcpServers": {"b": 2, "xmpp": 1}}', '{"mcpServers": {"b": 2}}'),
+        ('{"mcpServers": {\n  "xmpp": 1\n}}', '{"mcpServers": {}}'),
+        ('{"mcpServers": {\n  "a": 0,\n  "xmpp": 1\n}}', '{"mcpServers": {\n  "a": 0\n}}'),
+        ('{"mcpServers": { // c\n  "xmpp": 1,\n}}', '{"mcpServers": { // c\n}}'),
+        ('{"mcpServers": {"a": 0 /*,*/, "xmpp": 1}}', '{"mcpServers": {"a": 0 /*,*/}}'),
+    ],
+)
+def test_a_member_goes_with_its_comma_and_its_lines(text: str, after: str) -> None:
+    assert jsonfile.drop(text, OURS) == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  \n", "\ufeff", "{}", "{ }\n", "{\n}\n", "{ // c\n}", "\ufeff{}", '{"mcpServers":{}}'],
+)
+def test_an_empty_file_gets_what_is_needed(text: str) -> None:
+    after = jsonfile.put(text, OURS, ENTRY)
+    assert jsonfile.load(after) == {"mcpServers": {"xmpp": ENTRY}}
+    assert after.startswith("\ufeff") == text.startswith("\ufeff")
+    assert len(re.findall("// c", after)) == text.count("// c")
+
+
+def test_windows_line_ends_stay() -> None:
+    text = PLAIN.replace("\n", "\r\n")
+    after = jsonfile.put(text, OURS, ENTRY)
+    assert "\n" not in after.replace("\r\n", "")
+    assert jsonfile.drop(after, OURS) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"a": }',
+        "[1, 2",
+        '{"a": 1} x',
+        '{"a" 1}',
+        "{a: 1}",
+        '{"a": 1 /* ',
+        '{"a": "\n"}',
+        '{"a": nul}',
+        "{,}",
+        "\x00",
+        "[]",
+        "3",
+        '{"mcpServers": []}',
+        '{"mcpServers": {}, "mcpServers": {}}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_broken_or_no_object_is_refused(text: str) -> None:
+    with pytest.raises(JsonError):
+        jsonfile.put(text, OURS, ENTRY)
+
+
+def test_what_stands_there_twice_is_refused() -> None:
+    with pytest.raises(JsonError, match="mcpServers stands there twice"):
+        jsonfile.put('{"mcpServers": {}, "mcpServers": {"a": 1}}', OURS, ENTRY)
+    with pytest.raises(JsonError, match="safely"):
+        jsonfile.put('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS, ENTRY)
+    with pytest.raises(JsonError, match="safely"):
+        jsonfile.drop('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS)
+
+
+def test_comments_are_damage_where_a_client_does_not_know_them() -> None:
+    with pytest.raises(JsonError, match="line 1"):
+        jsonfile.load(COMMENTED, comments=False)
+
+
+def test_the_depth_has_a_limit() -> None:
+    deep = "[" * MAX_DEPTH + "/**/1" + "]" * MAX_DEPTH
+    assert json.dumps(plain(read(deep))) == deep.replace("/**/", "")
+    with pytest.raises(JsonError, match="nested"):
+        read(f"[{deep}]")
+
+
+def test_a_word_is_added_to_a_list_once_and_taken_away_alone() -> None:
+    path = ("permissions", "allow")
+    text = '{\n  "permissions": {\n    "allow": [\n      "Bash(ls)" // mine\n    ]\n  }\n}\n'
+    after = jsonfile.append(text, path, "w")
+    assert jsonfile.load(after) == {"permissions": {"allow": ["Bash(ls)", "w"]}}
+    assert jsonfile.append(after, path, "w") == after
+    assert jsonfile.discard(after, path, "w") == text
+    assert jsonfile.discard(text, path, "w") == text
+    assert jsonfile.load(jsonfile.append("", path, "w")) == {"permissions": {"allow": ["w"]}}
+    with pytest.raises(JsonError, match="no list"):
+        jsonfile.append('{"permissions": {"allow": {}}}', path, "w")
+
+
+_LEAF = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8)
+)
+_VALUE = st.recursive(
+    _LEAF,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_SERVERS = st.dictionaries(st.sampled_from(["xmpp", "a", "//", "/*", '"}']), _VALUE, max_size=4)
+
+
+@st.composite
+def _files(draw: st.DrawFn) -> str:
+    """Files of other people, in whatever style, with comments between the lines."""
+    document = draw(st.dictionaries(st.text(max_size=4), _VALUE, max_size=3))
+    if draw(st.booleans()):
+        document["mcpServers"] = draw(_SERVERS)
+    indent = draw(st.sampled_from([None, 2, 4, "\t"]))
+    text = json.dumps(document, indent=indent, ensure_ascii=draw(st.booleans()))
+    if indent is not None and draw(st.booleans()):
+        text = re.sub(r"([\]}0-9]),\n", r'\1, // "}, {\n/* ] */', text)
+    if indent is not None and draw(st.booleans()):
+        text = re.sub(r"([^\s\[{,])\n(\s*[}\]])", r"\1,\n\2", text)
+    return draw(st.sampled_from([text, text + "\n", text.replace("\n", "\r\n")]))
+
+
+def _others(text: str) -> Any:
+    document = jsonfile.load(text)
+    document.setdefault("mcpServers", {}).pop("xmpp", None)
+    return document
+
+
+@given(_files(), _VALUE, _VALUE)
+def test_whatever_stands_there_only_ours_changes(text: str, first: Any, second: Any) -> None:
+    once = jsonfile.put(text, OURS, first)
+    twice = jsonfile.put(once, OURS, second)
+    for after, value in ((once, first), (twice, second)):
+        assert jsonfile.load(after)["mcpServers"]["xmpp"] == value
+        assert _others(after) == _others(text)
+        assert after.count("// ") == once.count("// ")
+    restored = jsonfile.drop(twice, OURS)
+    assert _others(restored) == _others(text)
+    assert jsonfile.drop(restored, OURS) == restored
+
+
+@given(_files(), st.text(max_size=300))
+def test_no_text_makes_the_reader_fail_in_another_way(text: str, rubbish: str) -> None:
+    for one in (rubbish, text[: len(text) // 2] + rubbish):
+        with suppress(JsonError):
+            jsonfile.put(one, OURS, ENTRY)

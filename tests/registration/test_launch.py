@@ -1,0 +1,123 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge.registration.launch import (
+    LaunchError,
+    carries_password,
+    doubts,
+    find_env_file,
+    is_ours,
+    own_command,
+)
+
+GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
+
+
+def _script(folder: Path, name: str = "xmpp-bridge") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def _find(folder: Path, named: Path | None = None, **environ: str) -> Path:
+    return find_env_file(environ, cwd=folder, package_root=folder / "package", named=named)
+
+
+def test_the_script_that_runs_is_registered_by_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _script(tmp_path / "bin")
+    monkeypatch.chdir(tmp_path)
+    assert own_command("bin/xmpp-bridge", "/nowhere/python") == (str(script),)
+
+
+def test_a_link_in_the_path_is_registered_as_it_is(tmp_path: Path) -> None:
+    link = tmp_path / "xmpp-bridge"
+    link.symlink_to(_script(tmp_path / "venv-of-today"))
+    assert own_command(str(link), "/nowhere/python") == (str(link),)
+
+
+def test_started_as_a_module_the_script_beside_python_is_registered(tmp_path: Path) -> None:
+    script = _script(tmp_path)
+    assert own_command("/x/bridge/__main__.py", str(tmp_path / "python")) == (str(script),)
+
+
+def test_without_a_script_python_itself_is_registered(tmp_path: Path) -> None:
+    python = str(tmp_path / "python")
+    command = own_command("/x/bridge/__main__.py", python)
+    assert command == (python, "-P", "-m", "bridge", "serve")
+    assert is_ours({"command": command[0], "args": [*command[1:]]})
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"command": "/opt/venv/bin/xmpp-bridge"}, True),
+        ({"command": "C:\\venv\\Scripts\\xmpp-bridge.exe"}, True),
+        ({"command": "python3", "args": ["-m", "bridge"]}, True),
+        ({"command": "uvx", "args": ["xmpp-mcp"]}, False),
+        ({"command": "python3", "args": ["-m", "http.server", "bridge"]}, False),
+        ({"url": "https://example.org"}, False),
+        ({"command": ["xmpp-bridge"]}, False),
+        ("xmpp-bridge", False),
+    ],
+)
+def test_an_entry_is_ours_if_it_starts_this_bridge(entry: object, ours: bool) -> None:
+    assert is_ours(entry) is ours
+
+
+def test_the_file_is_the_one_that_a_search_finds_as_an_absolute_path(tmp_path: Path) -> None:
+    (tmp_path / "else.env").write_text(GOOD)
+    assert _find(tmp_path, TIA_ENV_PATH="else.env") == tmp_path / "else.env"
+    (tmp_path / ".env").write_text(GOOD)
+    assert _find(tmp_path, TIA_ENV_PATH="else.env") == tmp_path / ".env"
+    assert _find(tmp_path, Path("else.env")) == tmp_path / "else.env"
+    (tmp_path / "project").mkdir()
+    assert _find(tmp_path / "project", Path("../else.env")) == tmp_path / "else.env"
+
+
+def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="--env-file"):
+        _find(tmp_path)
+    with pytest.raises(LaunchError, match="missing"):
+        _find(tmp_path, Path("nothing.env"))
+
+
+def test_a_path_that_no_client_can_hold_is_refused(tmp_path: Path) -> None:
+    odd = tmp_path / "\udcff.env"
+    odd.write_text(GOOD)
+    with pytest.raises(LaunchError, match="UTF-8"):
+        _find(tmp_path, odd)
+
+
+def test_a_good_private_file_raises_no_doubt(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text(GOOD)
+    path.chmod(0o600)
+    assert doubts(path, tmp_path) == []
+
+
+def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The client will not have what this shell has.
+    monkeypatch.setenv("MUC_ROOM", "room@conference.localhost")
+    path = tmp_path / ".env"
+    path.write_text(GOOD.replace("MUC_ROOM", "OTHER"))
+    path.chmod(0o604)
+    missing, readable = doubts(path, tmp_path)
+    assert missing.startswith("MUC_ROOM is not set")
+    assert f"chmod 600 {path}" in readable
+    assert "secret-pw" not in missing + readable
+
+
+def test_a_password_in_an_entry_is_named() -> None:
+    assert carries_password({"XMPP_PASSWORD": "x", "A": "b"}) == ["XMPP_PASSWORD"]
+
+
+def test_this_interpreter_has_the_script_beside_it() -> None:
+    assert own_command("pytest", sys.executable)[0].endswith("xmpp-bridge")

@@ -1,0 +1,193 @@
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.registration import tomlfile
+from bridge.registration.tomlfile import TomlError
+
+OURS = ("mcp_servers", "xmpp")
+ENTRY = {"command": "/opt/xmpp-bridge", "required": True, "env": {"TIA_ENV_PATH": "/home/me/.env"}}
+
+FULL = '''\
+# mine
+model = "gpt-5"   # why
+notes = """
+[mcp_servers.xmpp]
+command = "not a table"
+"""
+raw = \'\'\'
+# [mcp_servers.xmpp]
+\'\'\'
+
+# about the other
+[mcp_servers.other]  # other's
+command = 'foo'
+args = [ 'a',
+  "b", # ]
+  "[mcp_servers.xmpp]",
+] # ab
+nested = [
+["mcp_servers.xmpp"],
+]
+
+[[things]]
+x = {y = [1, 2]}
+
+[projects."/home/me/a b"]
+trust_level = "trusted"
+'''
+
+
+def test_a_new_table_goes_to_the_end_and_nothing_else_changes() -> None:
+    after = tomlfile.put(FULL, OURS, ENTRY)
+    assert after.startswith(FULL)
+    assert tomllib.loads(after)["mcp_servers"]["xmpp"] == ENTRY
+
+
+def test_what_was_put_in_can_be_taken_out_to_the_letter() -> None:
+    assert tomlfile.drop(tomlfile.put(FULL, OURS, ENTRY), OURS) == FULL
+
+
+def test_a_table_in_the_middle_is_exchanged_where_it_stands() -> None:
+    text = (
+        "[mcp_servers.a]\ncommand = 'a'\n\n# about ours\n"
+        "[mcp_servers.xmpp] # ours\ncommand = 'old'\n"
+        "\n[mcp_servers.xmpp.env]\nX = '1'\n\n# about b\n[mcp_servers.b]\ncommand = 'b'\n"
+        "[mcp_servers.xmpp.tools.t]\napproval_mode = 'prompt'\n"
+    )
+    after = tomlfile.put(text, OURS, ENTRY)
+    assert after == (
+        "[mcp_servers.a]\ncommand = 'a'\n\n# about ours\n[mcp_servers.xmpp]\n"
+        'command = "/opt/xmpp-bridge"\nrequired = true\n\n[mcp_servers.xmpp.env]\n'
+        "TIA_ENV_PATH = \"/home/me/.env\"\n\n# about b\n[mcp_servers.b]\ncommand = 'b'\n"
+    )
+    assert tomlfile.put(after, OURS, ENTRY) == after
+
+
+def test_a_table_in_the_middle_is_taken_out_with_all_its_parts() -> None:
+    text = "[mcp_servers.xmpp]\ncommand = 'x'\n[mcp_servers.xmpp.env]\nA = 'b'\n\n# b\n[b]\nc = 1\n"
+    assert tomlfile.drop(text, OURS) == "\n# b\n[b]\nc = 1\n"
+
+
+@pytest.mark.parametrize("quoted", ['"xmpp"', "'xmpp'", ' "xm\\u0070p" '])
+def test_a_name_in_quotation_marks_is_the_same_name(quoted: str) -> None:
+    text = f"[ mcp_servers . {quoted} ]\ncommand = 'x'\n[b]\nc = 1\n"
+    assert tomlfile.drop(text, OURS) == "[b]\nc = 1\n"
+
+
+def test_windows_line_ends_stay() -> None:
+    text = FULL.replace("\n", "\r\n")
+    after = tomlfile.put(text, OURS, ENTRY)
+    assert "\n" not in after.replace("\r\n", "")
+    assert tomlfile.drop(after, OURS) == text
+
+
+def test_a_last_line_without_an_end_gets_one() -> None:
+    assert tomlfile.put("a = 1", OURS, {"command": "x"}) == (
+        'a = 1\n\n[mcp_servers.xmpp]\ncommand = "x"\n'
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "\ufeffa = 1\n"])
+def test_an_almost_empty_file_will_do(text: str) -> None:
+    after = tomlfile.put(text, OURS, ENTRY)
+    assert tomlfile.load(after)["mcp_servers"] == {"xmpp": ENTRY}
+    assert after.startswith(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mcp_servers = {}\n",
+        "mcp_servers = {xmpp = {command = 'x'}}\n",
+        "[mcp_servers]\nxmpp = {command = 'x'}\n",
+        "mcp_servers.xmpp.command = 'x'\n",
+        "[mcp_servers]\nxmpp.command = 'x'\n",
+        "mcp_servers = 3\n",
+        "[[mcp_servers]]\na = 1\n",
+    ],
+)
+def test_what_is_written_in_another_way_is_refused(text: str) -> None:
+    with pytest.raises(TomlError):
+        tomlfile.put(text, OURS, ENTRY)
+
+
+@pytest.mark.parametrize("text", ["mcp_servers.xmpp.command = 'x'\n", "[mcp_servers]\nxmpp = {}\n"])
+def test_what_cannot_be_taken_out_safely_is_left_in(text: str) -> None:
+    with pytest.raises(TomlError, match="safely"):
+        tomlfile.drop(text, OURS)
+
+
+@pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2\n", "a = " + "[" * 5000])
+def test_what_is_no_toml_is_refused(text: str) -> None:
+    with pytest.raises(TomlError):
+        tomlfile.put(text, OURS, ENTRY)
+
+
+def test_taking_out_what_is_not_there_changes_nothing() -> None:
+    assert tomlfile.drop(FULL, OURS) == FULL
+    assert tomlfile.drop("mcp_servers = 3\n", OURS) == "mcp_servers = 3\n"
+
+
+def test_all_kinds_of_values_that_a_user_may_have_added_survive() -> None:
+    extra = tomllib.loads(
+        "a = 1.5\nb = 2024-01-02T03:04:05Z\nc = 07:08:09\nd = [{x = 'y', z = [true]}]\n"
+        "e = inf\nf = 2024-01-02\n'odd key' = 'tab\\t'\n[g.h]\n"
+    )
+    entry = ENTRY | extra
+    assert tomlfile.load(tomlfile.put(FULL, OURS, entry))["mcp_servers"]["xmpp"] == entry
+
+
+_KEY = st.one_of(st.sampled_from(["xmpp", "other", "a-b"]), st.text(max_size=6))
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_LEAF = st.one_of(st.booleans(), st.integers(-(2**62), 2**62), _TEXT)
+_TABLE = st.dictionaries(
+    _KEY.filter(lambda key: key.isprintable()),
+    st.one_of(_LEAF, st.lists(_LEAF, max_size=3), st.dictionaries(_TEXT, _LEAF, max_size=2)),
+    max_size=4,
+)
+_COMMENT = st.sampled_from(["", "# [mcp_servers.xmpp]\n", "\n", "x_note = '''\n[a]\n'''\n"])
+
+
+@st.composite
+def _files(draw: st.DrawFn) -> str:
+    """Files of other people: tables of every kind, with comments in between."""
+    servers = draw(st.dictionaries(_KEY.filter(lambda k: k.isprintable()), _TABLE, max_size=3))
+    servers.pop("xmpp", None)
+    text = draw(
+        st.sampled_from(["", "# top\n", "a = 1 # one\n", 'b = """\n[mcp_servers.xmpp]\n"""\n'])
+    )
+    for index, (name, table) in enumerate(servers.items()):
+        text += draw(_COMMENT).replace("x_note", f"note{index}")
+        text += tomlfile.snippet(("mcp_servers", name), table) + "\n"
+    return draw(st.sampled_from([text, text.rstrip("\n"), text.replace("\n", "\r\n")]))
+
+
+def _others(text: str) -> dict[str, Any]:
+    document = tomlfile.load(text)
+    servers = document.pop("mcp_servers", {})
+    servers.pop("xmpp", None)
+    return {**document, "mcp_servers": servers}
+
+
+@given(_files(), _TABLE, _TABLE)
+def test_whatever_stands_there_only_ours_changes(
+    text: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    once = tomlfile.put(text, OURS, first)
+    twice = tomlfile.put(once, OURS, second)
+    for after, entry in ((once, first), (twice, second)):
+        assert json.dumps(tomlfile.load(after)["mcp_servers"]["xmpp"]) == json.dumps(
+            {key: value for key, value in entry.items() if not isinstance(value, dict)}
+            | {key: value for key, value in entry.items() if isinstance(value, dict)}
+        )
+        assert _others(after) == _others(text)
+        assert tomlfile.put(after, OURS, entry) == after
+    assert once.startswith(text)
+    restored = tomlfile.drop(twice, OURS)
+    assert restored.rstrip("\r\n") == text.rstrip("\r\n")
+    assert _others(restored) == _others(text)

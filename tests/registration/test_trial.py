@@ -1,0 +1,54 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge.registration.trial import TrialError, listed_tools
+from tests.servers.server import XmppServer
+
+BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
+
+
+def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "empty.env"
+    path.touch()
+    assert {"echo", "xmppStatus", "xmppSend"} <= set(
+        listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+    )
+
+
+def test_the_environment_of_the_entry_is_all_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, xmpp_server: XmppServer
+) -> None:
+    # This shell would withhold the sending tool; the registered file does not.
+    monkeypatch.setenv("BRIDGE_READ_ONLY", "1")
+    path = tmp_path / "room.env"
+    settings = xmpp_server.environment()
+    path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
+    assert "xmppSend" in listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+    path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n")
+    assert "xmppSend" not in listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+
+
+def test_the_folder_it_runs_in_is_empty_and_goes_afterwards(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    program = f"import os; open({str(seen)!r}, 'w').write(f'{{os.getcwd()}}\\n{{os.listdir()}}')"
+    with pytest.raises(TrialError):
+        listed_tools([sys.executable, "-c", program], {})
+    folder, content = seen.read_text().split("\n")
+    assert content == "[]"
+    assert not Path(folder).exists()
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    with pytest.raises(TrialError, match="/nowhere/xmpp-bridge does not start: No such file"):
+        listed_tools(["/nowhere/xmpp-bridge"], {})
+
+
+def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -> None:
+    program = "import sys; sys.exit('first\\nlast \\x1b[31m words')"
+    with pytest.raises(TrialError) as caught:
+        listed_tools([sys.executable, "-c", program], {})
+    assert str(caught.value) == (
+        "the server ended without an answer\nIts last words: last \\u{1B}[31m words"
+    )
