@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from bridge import __version__, config
 from bridge.escaping import one_line
@@ -24,6 +24,10 @@ USAGE = 2
 """The command line or the settings do not do."""
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
+
+
+Reader: TypeAlias = Callable[[], config.Configuration]
+"""Reads the settings, and reads them anew each time."""
 
 
 class Options(NamedTuple):
@@ -203,19 +207,18 @@ def _serve(options: Options) -> int:
     except StdioError as error:
         complain(f"xmpp-bridge: {error}")
         return FAILURE
-    return asyncio.run(_with_configuration(options, partial(_serve_configuration, options, stdio)))
+    return asyncio.run(_with_settings(options, partial(_serve_settings, options, stdio)))
 
 
-async def _serve_configuration(
-    options: Options, stdio: "Stdio", configuration: config.Configuration
-) -> int:
+async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int:
     import signal
 
     from bridge.service import serve
 
+    configuration = read()
     open_log("[Server]", configuration.log_level)
     _report(configuration)
-    await serve(configuration, stdio, read_only=options.read_only)
+    await serve(configuration, read, stdio, read_only=options.read_only)
     # The goodbye is said and only the interpreter's end is left, which a client's second signal
     # would turn into a traceback or a bad exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -250,25 +253,24 @@ def _own_command(options: Options) -> list[str]:
 
 
 def _watch(parsed: "argparse.Namespace") -> int:
-    return asyncio.run(_with_configuration(_options(parsed), partial(_run_watch, parsed)))
+    return asyncio.run(_with_settings(_options(parsed), partial(_run_watch, parsed)))
 
 
-async def _with_configuration(
-    options: Options, run: Callable[[config.Configuration], Awaitable[int]]
-) -> int:
-    """Run what a person asked for, with the settings, and perhaps beside a sandbox."""
+async def _with_settings(options: Options, run: Callable[[Reader], Awaitable[int]]) -> int:
+    """Run what was asked for, with the way to read the settings, and perhaps beside a sandbox."""
     if not options.sandbox:
-        return await run(_load(options, None))
+        return await run(partial(_load, options, None))
     from bridge.sandbox.server import Sandbox
 
     async with Sandbox() as address:
-        return await run(_load(options, address.environment()))
+        return await run(partial(_load, options, address.environment()))
 
 
-async def _run_watch(parsed: "argparse.Namespace", configuration: config.Configuration) -> int:
+async def _run_watch(parsed: "argparse.Namespace", read: Reader) -> int:
     from bridge.console.paint import Paint, is_wanted
     from bridge.console.watch import watch
 
+    configuration = read()
     settings = _settings_of(configuration)
     if settings is None:
         return USAGE

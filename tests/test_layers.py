@@ -20,9 +20,11 @@ SPEAKS_XMPP = frozenset(
         "endpoint",
         "login",
         "mam",
+        "probe",
         "search",
         "stanzas",
         "stream",
+        "tls",
     )
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""

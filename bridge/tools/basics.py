@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.config import Configuration
 from bridge.escaping import visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
@@ -13,6 +12,7 @@ from bridge.times import iso
 from bridge.tools.entries import ESCAPED, NOTICE
 from bridge.tools.link import RoomLink, not_in_room
 from bridge.tools.pace import Pace
+from bridge.tools.setup import Setup
 from bridge.xmpp.saying import (
     MAX_BODY_BYTES,
     BouncedError,
@@ -118,7 +118,7 @@ def echo(message: Annotated[str, "what to send back"]) -> str:
 
 
 @tool("xmppStatus", title="XMPP status", read_only=True, open_world=False)
-def xmpp_status(link: RoomLink, configuration: Configuration, /) -> Status:
+def xmpp_status(link: RoomLink, setup: Setup, /) -> Status:
     """Tell whether the bridge is in its XMPP chat room now, and if not, why not.
 
     Ask this first. `phase` says how far it got (unconfigured, resolving, connecting, securing,
@@ -127,18 +127,18 @@ def xmpp_status(link: RoomLink, configuration: Configuration, /) -> Status:
     Also: the last message from somebody else, the number of occupants, the connection's TLS.
     Answers at once from memory; it never connects and never waits.
     """
-    return describe_status(link, configuration)
+    return describe_status(link, setup)
 
 
-def describe_status(link: RoomLink, configuration: Configuration) -> Status:
+def describe_status(link: RoomLink, setup: Setup) -> Status:
     """Return how things stand, for the tool and for the resource."""
     participant = link.participant
     status = participant.status()
-    configured = configuration.settings is not None
+    configuration = setup.configuration
     return Status(
         connected=status.connected,
         room=participant.room_jid or None,
-        nickname=visible(status.nickname) if configured else None,
+        nickname=visible(status.nickname) or None,
         last_incoming=_incoming(status.last_incoming),
         phase=status.phase.value,
         since=iso(status.since),

@@ -257,7 +257,7 @@ def _self(link: RoomLink) -> OccupantEntry | None:
 
 
 def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
-    status, features = link.participant.status(), connection.features
+    status, features = link.participant.status(), connection.in_use
     tls = status.tls
     return ConnectionEntry(
         jid=status.jid,

@@ -9,6 +9,7 @@ from bridge.mcp.toolset import ToolError
 from bridge.xmpp.saying import NotInRoomError
 
 if TYPE_CHECKING:
+    from bridge.config import Settings
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.journal import Journal, Record
     from bridge.xmpp.participant import Reflection
@@ -22,6 +23,10 @@ class InRoom(Protocol):
     @property
     def room_jid(self) -> str:
         """The room's bare JID as configured; empty while unconfigured."""
+
+    @property
+    def settings(self) -> "Settings | None":
+        """What is in effect; None while unconfigured."""
 
     @property
     def journal(self) -> "Journal":
@@ -43,6 +48,9 @@ class InRoom(Protocol):
 
     async def say(self, body: str, timeout_seconds: float) -> "Reflection":
         """Say `body` in the room, and return the room's reflection of it."""
+
+    def begin_anew(self, settings: "Settings") -> bool:
+        """Try at once with these settings, unless in the room with them; return whether."""
 
 
 class RoomLink:

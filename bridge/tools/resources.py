@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bridge.config import Configuration
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, Entry, entry_of
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
+from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
     from bridge.xmpp.events import Event
@@ -32,9 +32,9 @@ class Messages:
 
 
 @resource(STATUS, title="Status of the bridge")
-def status(link: RoomLink, configuration: Configuration, /) -> Status:
+def status(link: RoomLink, setup: Setup, /) -> Status:
     """Whether the bridge is in its XMPP room now, and if not, why not; as xmppStatus tells it."""
-    return describe_status(link, configuration)
+    return describe_status(link, setup)
 
 
 @resource(OCCUPANTS, title="People in the room")

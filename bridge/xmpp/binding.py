@@ -3,6 +3,7 @@
 import hashlib
 import ssl
 
+from bridge.xmpp import der
 from bridge.xmpp.scram import ChannelBinding
 
 HASH_OF_SIGNATURE = {
@@ -37,32 +38,8 @@ def bindings_of(secured: ssl.SSLObject) -> list[ChannelBinding]:
 def hash_of(certificate: bytes) -> str | None:
     """Return the hash function that `tls-server-end-point` takes for a DER certificate."""
     try:
-        outer, _ = _read(certificate, 0)
-        start, _ = outer
-        _, after_body = _read(certificate, start)
-        (start, _), _ = _read(certificate, after_body)
-        (start, end), _ = _read(certificate, start)
-    except IndexError:
+        _, algorithm, *_ = der.all_in(der.first(certificate, der.SEQUENCE))
+        identifier = der.first(algorithm.contents, der.OID)
+        return HASH_OF_SIGNATURE.get(der.dotted(identifier))
+    except ValueError:  # too few elements, or no DER at all
         return None
-    return HASH_OF_SIGNATURE.get(_oid(certificate[start:end]))
-
-
-def _read(der: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """Return where the contents of the element at `at` begin and end, and where the next begins."""
-    length, start = der[at + 1], at + 2
-    if length & 0x80:
-        size = length & 0x7F
-        length = int.from_bytes(der[start : start + size], "big")
-        start += size
-    return (start, start + length), start + length
-
-
-def _oid(contents: bytes) -> str:
-    numbers = [contents[0] // 40, contents[0] % 40] if contents else []
-    value = 0
-    for byte in contents[1:]:
-        value = value << 7 | byte & 0x7F
-        if not byte & 0x80:
-            numbers.append(value)
-            value = 0
-    return ".".join(map(str, numbers))

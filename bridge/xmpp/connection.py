@@ -7,10 +7,7 @@ here tries again; that is `participant`'s.
 import asyncio
 import logging
 import secrets
-import socket
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -21,10 +18,12 @@ from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.findings import TellOf, unheard_of
 from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, RESUMABLE, Former, Management
 from bridge.xmpp.scram import ScramError
 from bridge.xmpp.stream import NotWellFormedError, StanzaTooLongError, Stream
-from bridge.xmpp.trace import Direction
+from bridge.xmpp.tls import secure, ssl_of
+from bridge.xmpp.trace import Tracing, untraced
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -49,10 +48,6 @@ class StanzaRefusedError(Exception):
     def __init__(self, error: stanzas.StanzaError) -> None:
         self.error = error
         super().__init__(error.text or error.condition)
-
-
-def _forget(direction: Direction, xml: Element | str) -> None:
-    del direction, xml
 
 
 @dataclass(frozen=True)
@@ -82,15 +77,19 @@ class Connection:
         resource: str,
         publish: Callable[[Event], None],
         on_stage: Callable[[Stage], None],
-        trace: Callable[[Direction, Element | str], None] = _forget,
+        trace: Tracing = untraced,
+        on_finding: TellOf = unheard_of,
         deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings
         self.place = place
         """Where this goes, with the address once one was reached."""
+        self.endpoint: Endpoint | None = None
+        """The address that was reached."""
         self._resource = resource
         self._publish = publish
         self._on_stage = on_stage
+        self._on_finding = on_finding
         self._deadlines = deadlines
         self._room = stanzas.prepared(settings.room) or settings.room
         self._stage = Stage.RESOLVE
@@ -103,7 +102,6 @@ class Connection:
         self._collecting: dict[str, tuple[Callable[[Element], bool], asyncio.Future[Element]]] = {}
         """Who takes what archives send, and the answer to come, by the id of the query."""
         self._entered: asyncio.Future[OccupantJoined] | None = None
-        self._trace = trace
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
@@ -119,21 +117,31 @@ class Connection:
 
         Return whether the `former` session was resumed, in which case we are still in the room.
         """
-        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings))
-        endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT])
-        )
-        self.place = replace(self.place, service=str(endpoint))
-        tls, features = await self._run(Stage.TLS, self._secure(endpoint, sock))
+        tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
         jid, resumed = await self._run(Stage.BIND, self._bind(former))
         self._jid = jid
-        self._publish(Connected(jid, str(endpoint), tls, mechanism, resumed))
+        self._publish(Connected(jid, self.place.service, tls, mechanism, resumed))
         if resumed:
             self._stage = Stage.STANDING
             self.inside = True
         self._open_inbox()
         return resumed
+
+    async def reach(self) -> tuple[Tls | None, Element]:
+        """Go from nothing to a secured stream; raises `ConnectionFailedError`.
+
+        Return what protects the stream, and what the server offers under it. Nobody has been told
+        who we are.
+        """
+        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._tell))
+        endpoint, sock = await self._run(
+            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT], self._tell)
+        )
+        self.endpoint = endpoint
+        self.place = replace(self.place, service=str(endpoint))
+        work = secure(self._settings, self.place, endpoint, sock, self._stream, self, self._tell)
+        return await self._run(Stage.TLS, work)
 
     async def join(self, nickname: str, since: str | None = None, *, history: bool = True) -> None:
         """Enter the room under `nickname`; raises `ConnectionFailedError`, the stream standing.
@@ -189,7 +197,7 @@ class Connection:
         return None
 
     @property
-    def features(self) -> ConnectionFeatures:
+    def in_use(self) -> ConnectionFeatures:
         """What is in use on this stream, once it is bound."""
         management = self._management
         return ConnectionFeatures(
@@ -203,6 +211,10 @@ class Connection:
         if self._management is None or self._management.id is None or not self.occupant:
             return None
         return Former(self._management.id, self._management.handled, self._jid, self.occupant)
+
+    def depart(self) -> None:
+        """Ask the room to let us go; its confirmation is our own presence, unavailable."""
+        self._send(stanzas.leaving(self.occupant))
 
     def leave(self) -> None:
         """Say goodbye to the room and the server and hang up, without waiting for anybody."""
@@ -262,6 +274,9 @@ class Connection:
         finally:
             del self._requests[id_]
 
+    def _tell(self, finding: str) -> None:
+        self._on_finding(self._stage, finding)
+
     async def _unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
         try:
             await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
@@ -273,86 +288,27 @@ class Connection:
 
     # The stages.
 
-    async def _secure(self, endpoint: Endpoint, sock: socket.socket) -> tuple[Tls | None, Element]:
-        """Return what protects the stream, and the features offered under it."""
-        loop = asyncio.get_running_loop()
-        with ExitStack() as until_a_transport_owns_it:
-            until_a_transport_owns_it.callback(sock.close)
-            context = await asyncio.to_thread(self._tls_context)
-            until_a_transport_owns_it.pop_all()
-        domain = self._settings.domain.strip("[]")
-        if endpoint.direct_tls:
-            await loop.create_connection(
-                lambda: self._stream, sock=sock, ssl=context, server_hostname=domain
-            )
-            return self._tls(), await self._features()
-        bare, _ = await loop.create_connection(lambda: self._stream, sock=sock)
-        features = await self._features()
-        if features.find(f"{{{stanzas.TLS}}}starttls") is None:
-            if self._settings.allow_plaintext:
-                return None, features
-            raise ConnectionFailedError(faults.no_starttls(self.place))
-        proceed, failure = f"{{{stanzas.TLS}}}proceed", f"{{{stanzas.TLS}}}failure"
-        answer = await self._exchange(
-            Element(f"{{{stanzas.TLS}}}starttls"), expected=(proceed, failure)
-        )
-        if answer.tag == failure:
-            raise ConnectionFailedError(faults.starttls_failed(self.place))
-        secured = await loop.start_tls(bare, self._stream, context, server_hostname=domain)
-        assert secured is not None
-        # Whatever was slipped in before the handshake is not part of the secured stream.
-        self._inbox = asyncio.Queue()
-        self._stream.connection_made(secured)
-        return self._tls(), await self._features()
-
-    def _tls_context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        anchors = self._settings.tls_ca_file
-        if anchors is not None:
-            try:
-                context.load_verify_locations(anchors)
-            except OSError as error:  # OpenSSL's too
-                fault = faults.unusable_anchors(str(anchors), error, self.place)
-                raise ConnectionFailedError(fault) from error
-        if not self._settings.tls_verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
-
-    def _tls(self) -> Tls:
-        secured = self._secured()
-        assert secured is not None
-        version, cipher = secured.version(), secured.cipher()
-        tls = Tls(version or "", cipher[0] if cipher else "", self._settings.tls_verify)
-        checked = "checked" if tls.verified else "not checked"
-        self._trace("in", f"<!-- {tls.version}, {tls.cipher}, certificate {checked} -->")
-        return tls
-
-    def _secured(self) -> ssl.SSLObject | None:
-        assert self._stream.transport is not None
-        secured: ssl.SSLObject | None = self._stream.transport.get_extra_info("ssl_object")
-        return secured
-
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         async def exchange(element: Element) -> Element:
-            return await self._exchange(
+            return await self.exchange(
                 element, expected=(login.CHALLENGE, login.SUCCESS, login.FAILURE)
             )
 
-        secured = self._secured()
+        secured = ssl_of(self._stream)
         mechanism, self._channel_binding = await login.log_in(
             self._settings,
             features,
             exchange,
             bindings=[] if secured is None else bindings_of(secured),
             genuine=tls is not None and tls.verified,
+            tell=self._tell,
         )
         self._stream.restart()
         return mechanism
 
     async def _bind(self, former: Former | None) -> tuple[str, bool]:
         """Return our full JID, and whether the former session goes on."""
-        managed = (await self._features()).find(f"{{{stanzas.SM}}}sm") is not None
+        managed = (await self.features()).find(f"{{{stanzas.SM}}}sm") is not None
         if former is not None and managed and await self._resume(former):
             return former.jid, True
         id_ = secrets.token_hex(8)
@@ -368,12 +324,14 @@ class Connection:
             raise ConnectionFailedError(fault)
         if managed:
             await self._manage()
+        self._tell(f"full JID {jid}")
+        self._tell(_managed(self._management))
         return jid, False
 
     async def _resume(self, former: Former) -> bool:
         resumed, failed = f"{{{stanzas.SM}}}resumed", f"{{{stanzas.SM}}}failed"
         request = stanzas.resuming(former.id, former.handled)
-        answer = await self._exchange(request, expected=(resumed, failed))
+        answer = await self.exchange(request, expected=(resumed, failed))
         if answer.tag == failed:
             return False
         self._management = Management(former.id, former.handled)
@@ -383,7 +341,7 @@ class Connection:
     async def _manage(self) -> None:
         enabled, failed = f"{{{stanzas.SM}}}enabled", f"{{{stanzas.SM}}}failed"
         request = stanzas.enabling(MAX_RESUMPTION_SECONDS)
-        answer = await self._exchange(request, expected=(enabled, failed))
+        answer = await self.exchange(request, expected=(enabled, failed))
         if answer.tag == enabled:
             resumable = answer.get("resume") in {"true", "1"}
             self._management = Management(answer.get("id") if resumable else None)
@@ -412,12 +370,18 @@ class Connection:
 
     # The stream.
 
-    async def _features(self) -> Element:
+    async def features(self) -> Element:
+        """Return the features that the server offers next."""
         return await self._next((f"{{{stanzas.STREAMS}}}features",))
 
-    async def _exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
+    async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
+        """Send an element of the negotiation and return the answer: one of those `expected`."""
         self._send(element)
         return await self._next(expected)
+
+    def forget(self) -> None:
+        """Drop whatever came and was not asked for."""
+        self._inbox = asyncio.Queue()
 
     async def _next(self, expected: tuple[str, ...]) -> Element:
         """Return the next element of the negotiation, which must be one of `expected`."""
@@ -518,3 +482,9 @@ class Connection:
             case _:
                 fault = faults.of_exception(self._stage, reason, self.place)
         self.end(fault)
+
+
+def _managed(management: Management | None) -> str:
+    if management is None:
+        return "no stream management"
+    return f"stream management {'without' if management.id is None else 'with'} resumption"

@@ -1,6 +1,7 @@
 """Where the server is: names to addresses (RFC 6120, section 3.2; XEP-0368), and a TCP socket."""
 
 import asyncio
+import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Any, TypeAlias
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
-from bridge.config import Settings
+from bridge.config import Service, Settings
+from bridge.xmpp.findings import Tell, unheard
 
 STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""
@@ -36,14 +38,34 @@ class Endpoint:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.address[1]}"
 
+    @property
+    def service(self) -> Service:
+        """Return this very address as a setting."""
+        return Service("xmpps" if self.direct_tls else "xmpp", self.address[0], self.address[1])
 
-async def resolve(settings: Settings) -> list[Endpoint]:
+    @property
+    def where(self) -> str:
+        """Return the address with its port, as people write it."""
+        return _written(self.address)
+
+
+def _written(address: tuple[Any, ...]) -> str:
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def resolve(settings: Settings, tell: Tell = unheard) -> list[Endpoint]:
     """Return the addresses to try, best first; raises `OSError` when no name has one."""
     service = settings.service
     if service is not None:
         named = [(service.direct_tls, service.host, service.port)]
+        tell(f"XMPP_SERVICE is {service}")
     else:
         records = await _records(settings.domain)
+        for kind, host, port in records:
+            tell(f"SRV _{kind}: {host or '.'}:{port}")
+        if not records:
+            tell(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
         # A record that names nothing says that there is no such service (RFC 2782).
         named = [(kind == "xmpps-client", host, port) for kind, host, port in records if host]
         if records and not named:
@@ -56,7 +78,11 @@ async def resolve(settings: Settings) -> list[Endpoint]:
             found = await _addresses(host, port)
         except OSError as error:
             failure = error
+            tell(f"{host}: no address")
             continue
+        addresses = list(dict.fromkeys(address[0] for _, address in found))
+        if addresses != [host]:
+            tell(f"{host}: {', '.join(addresses)}")
         endpoints += [Endpoint(direct_tls, host, address, family) for family, address in found]
     if not endpoints and failure is not None:
         raise failure
@@ -111,7 +137,9 @@ async def _addresses(host: str, port: int) -> list[Address]:
     return await answer
 
 
-async def connect(endpoints: list[Endpoint], seconds: float) -> tuple[Endpoint, socket.socket]:
+async def connect(
+    endpoints: list[Endpoint], seconds: float, tell: Tell = unheard
+) -> tuple[Endpoint, socket.socket]:
     """Try the addresses in turn, each for its share of `seconds`; raises the last `OSError`."""
     share = max(seconds / len(endpoints), LEAST_SHARE_SECONDS)
     failure: OSError | None = None
@@ -119,16 +147,25 @@ async def connect(endpoints: list[Endpoint], seconds: float) -> tuple[Endpoint, 
         sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
-            async with asyncio.timeout(share):
+            async with asyncio.timeout(share) as limit:
                 await asyncio.get_running_loop().sock_connect(sock, endpoint.address)
         except OSError as error:
             sock.close()
             failure = error
+            silent = isinstance(error, TimeoutError) and limit.expired()
+            why = f"no answer within {share:g} s" if silent else _reason(error)
+            tell(f"{endpoint.where}: {why}")
         except asyncio.CancelledError:
             sock.close()
             raise
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tell(f"{endpoint.where}: connected")
             return endpoint, sock
     assert failure is not None
     raise failure
+
+
+def _reason(error: OSError) -> str:
+    # asyncio's own words name the call and the address once more.
+    return os.strerror(error.errno).lower() if error.errno else type(error).__name__

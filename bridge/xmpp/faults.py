@@ -7,6 +7,10 @@ and log. Below XMPP the conditions are the names that the operating system and O
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bridge.config import Settings
 
 MAX_SENTENCE_CHARACTERS = 1_000
 """Of a sentence of ours with somebody's own words in it: a server's text can have megabytes."""
@@ -69,6 +73,17 @@ class Place:
     account: str
     room: str
     nickname: str
+
+    @classmethod
+    def of(cls, settings: "Settings") -> "Place":
+        """Return where these settings lead."""
+        return cls(
+            service=str(settings.service or f"xmpp://{settings.domain}"),
+            domain=settings.domain,
+            account=settings.jid,
+            room=settings.room,
+            nickname=settings.nickname,
+        )
 
     @property
     def room_service(self) -> str:
@@ -168,6 +183,17 @@ def of_silence(stage: Stage, seconds: float | None, place: Place) -> Fault:
                 f"{place.service} did not answer{within} at the step {stage.value}.",
                 f"{SERVICE_HINT} A firewall that drops packets looks like this.",
             )
+
+
+def of_long_check(step: str, seconds: float, place: Place) -> Fault:
+    """The check as a whole took longer than its caller would wait."""
+    return Fault(
+        "connection-timeout",
+        f"The check was given up after {seconds:g} s, at the step {step}: {place.service} or the "
+        "network answers very slowly.",
+        "Check the network between, and the load of the server; the times of the steps before "
+        "show where they went.",
+    )
 
 
 def no_starttls(place: Place) -> Fault:

@@ -13,6 +13,7 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 
 from bridge.config import Settings
 from bridge.xmpp import stanzas
+from bridge.xmpp.findings import Tell, unheard
 from bridge.xmpp.scram import (
     HASHES,
     LEAST_UNTRUSTED_ITERATIONS,
@@ -61,6 +62,7 @@ async def log_in(
     *,
     bindings: Sequence[ChannelBinding],
     genuine: bool,
+    tell: Tell = unheard,
 ) -> Login:
     """Log in with the best mechanism among `features`, and return which it was.
 
@@ -73,6 +75,7 @@ async def log_in(
         (one.text or "").strip()
         for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
     ]
+    tell(f"offered: {', '.join(offered) or 'nothing'}")
     try:
         username = saslprep(settings.username)
         password = saslprep(settings.password.reveal())
@@ -84,6 +87,7 @@ async def log_in(
     mechanism = next((one for one in best if one in offered), None)
     if mechanism is not None:
         bound = binding if mechanism in plus else None
+        tell(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
         client = ScramClient(
             mechanism,
             username,
@@ -95,6 +99,7 @@ async def log_in(
         await _scram(client, mechanism, password, exchange)
         return Login(mechanism, None if bound is None else bound.type)
     if "PLAIN" in offered and genuine:
+        tell("chosen: PLAIN")
         await _plain(username, password, exchange)
         return Login("PLAIN", None)
     raise NoMechanismError(offered)

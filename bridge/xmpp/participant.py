@@ -38,12 +38,10 @@ from bridge.xmpp.management import RESUMABLE, Former
 from bridge.xmpp.recall import Recall
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
-from bridge.xmpp.trace import Direction, Trace
+from bridge.xmpp.trace import Trace
 from bridge.xmpp.watch import PATIENCE, Patience, Watch
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from bridge.xmpp.connection import Connection
 
 OVERLAP_SECONDS = 60.0
@@ -96,7 +94,7 @@ class Participant:
         self._clock = clock
         self._patience = patience
         self._deadlines = deadlines
-        self._place = None if settings is None else _place_of(settings)
+        self._place = None if settings is None else Place.of(settings)
         self._room = Room(
             nickname="" if settings is None else settings.nickname,
             service="" if self._place is None else self._place.service,
@@ -107,7 +105,6 @@ class Participant:
         """Everything that happened, for all to read."""
         self.trace = Trace(self.journal.numbering)
         """What went over our connections."""
-        self._connections = 0
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
         self._former: Former | None = None
@@ -189,19 +186,13 @@ class Participant:
         def on_stage(stage: Stage) -> None:
             self._change(PHASES[stage], attempt=attempt)
 
-        self._connections += 1
-        label = str(self._connections)
-
-        def trace(direction: Direction, xml: "Element | str") -> None:
-            self.trace.append(direction, label, xml, self._clock())
-
         connection = Connection(
             settings,
             place,
             resource=resource,
             publish=self.publish,
             on_stage=on_stage,
-            trace=trace,
+            trace=self.trace.of_connection(self._clock),
             deadlines=self._deadlines or DEADLINES,
         )
         loop = asyncio.get_running_loop()
@@ -266,18 +257,26 @@ class Participant:
             case _:
                 raise AssertionError(record)
 
-    def begin_anew(self, settings: Settings) -> None:
+    @property
+    def settings(self) -> Settings | None:
+        """What is in effect; None while unconfigured."""
+        return self._settings
+
+    def begin_anew(self, settings: Settings) -> bool:
         """Try at once, with these settings: they changed, or what kept us out is known to be gone.
 
-        While in the room with the same settings, nothing happens.
+        While in the room with the same settings, or on the way out of it for good, nothing
+        happens. Return whether something does.
         """
         changed = settings != self._settings
-        if not changed and self._room.phase is Phase.JOINED:
-            return
-        self._settings, self._place = settings, _place_of(settings)
+        standing = not changed and self._room.phase is Phase.JOINED
+        if standing or self._room.phase is Phase.CLOSED:
+            return False
+        self._settings, self._place = settings, Place.of(settings)
         if changed and self._connection is not None:
             self._connection.leave()
         self._again.set()
+        return True
 
     def leave(self) -> None:
         """Leave the room at once: the goodbye is written before this returns."""
@@ -437,13 +436,3 @@ class Participant:
 def _at_debug(error: BaseException) -> BaseException | None:
     """A traceback is for whoever asked for everything."""
     return error if log.isEnabledFor(logging.DEBUG) else None
-
-
-def _place_of(settings: Settings) -> Place:
-    return Place(
-        service=str(settings.service or f"xmpp://{settings.domain}"),
-        domain=settings.domain,
-        account=settings.jid,
-        room=settings.room,
-        nickname=settings.nickname,
-    )

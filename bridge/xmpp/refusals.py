@@ -205,6 +205,36 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
     return Fault(condition, f"{message} It says: {text}" if text else message, hint, retry)
 
 
+def no_room_service(place: Place) -> Fault:
+    """What should be the room service says of itself that it is none (XEP-0045, section 6.1)."""
+    return Fault(
+        "service-unavailable",
+        f"{place.room_service} answers, but is no room service.",
+        "Check the domain in MUC_ROOM: usually it is not the one of the account, but "
+        "conference.DOMAIN.",
+        Retry.LATER,
+    )
+
+
+def bounced(condition: str, text: str | None, place: Place) -> Fault:
+    """The room returned a message instead of passing it on (XEP-0045, section 7.4)."""
+    said = f" ({text})" if text else ""
+    return Fault(
+        condition,
+        f"The room {place.room} refused the message{said}.",
+        "In a moderated room the account needs voice: ask a moderator of it.",
+    )
+
+
+def no_goodbye(seconds: float, place: Place) -> Fault:
+    """The room did not confirm that we left (XEP-0045, section 7.14)."""
+    return Fault(
+        "remote-server-timeout",
+        f"The room {place.room} did not confirm within {seconds:g} s that we left.",
+        "The room service may be overloaded; our occupant goes with its connection all the same.",
+    )
+
+
 def destroyed(reason: str | None, venue: str | None, place: Place) -> Fault:
     """The room was destroyed (XEP-0045, section 10.9)."""
     said = f" ({reason})" if reason else ""

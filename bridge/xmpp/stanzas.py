@@ -46,6 +46,7 @@ PING = "urn:xmpp:ping"
 SM = "urn:xmpp:sm:3"
 REACTIONS = "urn:xmpp:reactions:0"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
+DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """XEP-0045, section 15.6."""
@@ -325,6 +326,18 @@ def query(type_: str, to: str | None, id_: str, payload: Element) -> Element:
 def ping() -> Element:
     """The payload of a ping (XEP-0199)."""
     return Element(f"{{{PING}}}ping")
+
+
+def items_query() -> Element:
+    """The payload that asks what there is at an address (XEP-0030, section 4.1)."""
+    return Element(f"{{{DISCO_ITEMS}}}query")
+
+
+def items_in(iq: Element) -> list[str]:
+    """Return the addresses that the answer names, prepared, in its order."""
+    path = f"{{{DISCO_ITEMS}}}query/{{{DISCO_ITEMS}}}item"
+    found = (prepared(one.get("jid", "")) for one in iq.iterfind(path))
+    return [one for one in found if one]
 
 
 def default_configuration() -> Element:

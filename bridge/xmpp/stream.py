@@ -16,7 +16,7 @@ from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher.base import MatcherBase
 
 from bridge.xmpp import stanzas
-from bridge.xmpp.trace import Direction
+from bridge.xmpp.trace import Tracing
 
 SLICE_BYTES = 8 * 1024
 """The most that is parsed in one turn of the loop: about 10 ms, then others have theirs."""
@@ -64,7 +64,7 @@ class Stream(XMLStream):
         domain: str,
         receive: Callable[[Element], None],
         lost: Callable[[BaseException | None], None],
-        trace: Callable[[Direction, Element | str], None],
+        trace: Tracing,
     ) -> None:
         super().__init__(ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self.default_ns = stanzas.CLIENT
@@ -111,6 +111,10 @@ class Stream(XMLStream):
         """Note the head of the other side's stream: its id and version may explain what follows."""
         said = "".join(f" {name}={quoteattr(value)}" for name, value in xml.attrib.items())
         self._trace("in", f"<stream:stream{said}>")
+
+    def note(self, remark: str) -> None:
+        """Put a remark of ours into the trace, as a comment, which no XMPP stream has."""
+        self._trace("in", f"<!-- {remark} -->")
 
     def settle(self) -> None:
         """Take in any number of elements from here on: there is somebody to read each."""

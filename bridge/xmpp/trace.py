@@ -21,6 +21,13 @@ ELEMENT_WEIGHT = 300
 """Bytes that an element takes beside its texts."""
 
 Direction: TypeAlias = Literal["in", "out"]
+Tracing: TypeAlias = Callable[[Direction, Element | str], None]
+"""Takes each piece of one connection."""
+
+
+def untraced(direction: Direction, xml: Element | str) -> None:
+    """Keep nothing."""
+    del direction, xml
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,13 @@ class Trace:
         self._numbering = numbering
         self._ring: Ring[Traced] = Ring(capacity, max_weight)
         self._listeners: list[Callable[[Traced], None]] = []
+        self._connections = 0
+
+    def of_connection(self, clock: Callable[[], float], what: str = "") -> Tracing:
+        """Return what takes the pieces of one more connection; `what` says what it is for."""
+        self._connections += 1
+        label = f"{what} {self._connections}".strip()
+        return lambda direction, xml: self.append(direction, label, xml, clock())
 
     def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
         """Keep one piece; its secrets go no further than this."""

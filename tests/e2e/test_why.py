@@ -54,8 +54,8 @@ async def investigate(bridge: BridgeProcess) -> str:
     if status["roomCreated"]:
         everybody = await bridge.call("xmppOccupants")
         assert [one["self"] for one in everybody["occupants"]] == [True]
-        check = await bridge.call("xmppCheck")
-        return f"roomCreated: {check['diagnosis']}"
+        entries = (await bridge.call("xmppHistory", kinds=["connection"]))["entries"]
+        return f"roomCreated: {[one.get('text') for one in entries]}"
     try:
         (robot,) = (await bridge.bare("xmppOccupants", nickname=ROBOT))["occupants"]
     except RpcFailedError as error:
@@ -80,7 +80,7 @@ async def _gone(bridge: BridgeProcess, error: RpcFailedError) -> str:
         await bridge.call("xmppHistory", **{"from": ROBOT}, kinds=["leave", "nick"], limit=5)
     )["entries"]
     if not entries:
-        return f"never here: {error.data['hint']}"
+        return f"never here: {error.message}"
     last: dict[str, Any] = entries[-1]
     if last["kind"] == "nick":
         return f"is called {last['newNickname']} now"

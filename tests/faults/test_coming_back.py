@@ -371,7 +371,7 @@ async def test_with_better_settings_a_hopeless_participant_tries_at_once(stage: 
     async with stage.participant() as eyes:
         fault, changed, _ = await eyes.fault()
         assert (fault.condition, changed.phase) == ("not-authorized", Phase.FAILED)
-        eyes.participant.begin_anew(right)
+        assert eyes.participant.begin_anew(right)
         await eyes.joined()
         assert eyes.status().attempt == 0
 
@@ -380,13 +380,14 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         await wilma.joined(NICKNAME)
-        eyes.participant.begin_anew(stage.settings)
+        assert not eyes.participant.begin_anew(stage.settings)
         await eyes.participant.say("still here", 5)
         assert len(eyes.messages()) == 1
         wilma.say("an old story")
         await eyes.hears("an old story")
         elsewhere = replace(stage.settings, room=stage.server.room(), nickname="Newcomer")
-        eyes.participant.begin_anew(elsewhere)
+        assert eyes.participant.begin_anew(elsewhere)
+        assert eyes.participant.settings == elsewhere
         await wilma.left(NICKNAME)
         await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")
         await eyes.participant.say("a new room", 5)

@@ -39,7 +39,7 @@ class Asked:
 
     answer: Answer
     occupant: str = OWN
-    features: ConnectionFeatures = FEATURES
+    in_use: ConnectionFeatures = FEATURES
     place: Place = PLACE
     asked: list[tuple[str, str]] = field(default_factory=list)
 

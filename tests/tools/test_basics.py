@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Configuration, load
+from bridge.config import Configuration, Settings, load
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import basics
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
+from bridge.tools.setup import Setup
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
 from bridge.xmpp.faults import Fault
@@ -54,6 +55,8 @@ class Played:
     journal: Journal = field(default_factory=lambda: Journal("epoch"))
     said: list[tuple[str, float]] = field(default_factory=list)
 
+    settings: Settings | None = None
+
     @property
     def trace(self) -> Trace:
         return Trace(self.journal.numbering)
@@ -67,6 +70,9 @@ class Played:
 
     def status(self) -> RoomStatus:
         return self.picture
+
+    def begin_anew(self, settings: Settings) -> bool:
+        raise AssertionError(settings)
 
     async def say(self, body: str, timeout_seconds: float) -> Reflection:
         check_body(body)
@@ -108,7 +114,8 @@ def configuration(tmp_path: Path) -> Configuration:
 
 
 def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
-    wire = render(basics.xmpp_status(RoomLink(lambda: played), configuration))
+    setup = Setup(configuration, lambda: configuration)
+    wire = render(basics.xmpp_status(RoomLink(lambda: played), setup))
     assert isinstance(wire, dict)
     return wire
 
@@ -337,9 +344,10 @@ def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
 ) -> None:
     now: list[str] = []
     link = RoomLink(Played, lambda: now)
-    before = basics.describe_status(link, configuration).warnings
+    setup = Setup(configuration, lambda: configuration)
+    before = basics.describe_status(link, setup).warnings
     now.append("the disk is full")
-    assert basics.describe_status(link, configuration).warnings == [*before, "the disk is full"]
+    assert basics.describe_status(link, setup).warnings == [*before, "the disk is full"]
 
 
 def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:

@@ -1,0 +1,59 @@
+"""The settings as they were last read, and the way to read them anew."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bridge.escaping import one_line
+
+if TYPE_CHECKING:
+    from bridge.config import Configuration
+
+log = logging.getLogger(__name__)
+
+AT_START = (
+    ("read_only", "BRIDGE_READ_ONLY"),
+    ("send_rate", "BRIDGE_SEND_RATE"),
+    ("history", "BRIDGE_HISTORY"),
+    ("traffic_log", "BRIDGE_TRAFFIC_LOG"),
+    ("toolsets", "BRIDGE_TOOLSETS"),
+    ("llm_base_url", "LLM_BASE_URL"),
+    ("llm_api_key", "LLM_API_KEY"),
+    ("llm_model", "LLM_MODEL"),
+    ("log_level", "LOG_LEVEL"),
+)
+"""What is taken at the start and holds until the end: everything but the participant's settings.
+Field of `Configuration`, and its variable."""
+
+
+class Setup:
+    """What the user said, as far as we know it."""
+
+    def __init__(self, configuration: "Configuration", read: "Callable[[], Configuration]") -> None:
+        self.configuration = configuration
+        """As it was last read."""
+        self._at_start = configuration
+        self._read = read
+        self.trial = asyncio.Lock()
+        """Held from reading anew until it is decided what comes of it."""
+
+    def read_anew(self) -> "Configuration":
+        """Read everything again, and say on stderr what is newly wrong with it."""
+        before, self.configuration = self.configuration, self._read()
+        for warning in self.configuration.warnings:
+            if warning not in before.warnings:
+                log.warning("%s", one_line(warning))
+        for problem in self.configuration.problems:
+            if problem not in before.problems:
+                log.error("%s", one_line(str(problem)))
+        return self.configuration
+
+    @property
+    def waiting_for_restart(self) -> list[str]:
+        """Return the variables whose new values hold only from the next start on."""
+        return [
+            variable
+            for field, variable in AT_START
+            if getattr(self.configuration, field) != getattr(self._at_start, field)
+        ]

@@ -1,0 +1,119 @@
+"""Securing a stream: TLS from the first byte (XEP-0368) or by STARTTLS (RFC 6120, section 5)."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Protocol
+from xml.etree.ElementTree import Element
+
+from bridge.config import Settings
+from bridge.xmpp import certificate, faults, stanzas
+from bridge.xmpp.der import DerError
+from bridge.xmpp.endpoint import Endpoint
+from bridge.xmpp.events import Tls
+from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.findings import Tell
+from bridge.xmpp.stream import Stream
+
+PROCEED, FAILURE = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
+"""What a server may answer when TLS is to begin."""
+
+
+class Negotiation(Protocol):
+    """The conversation on a stream, as a stage needs it."""
+
+    async def features(self) -> Element:
+        """Return the features that the server offers next."""
+
+    async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
+        """Send an element and return the answer, which is one of those `expected`."""
+
+    def forget(self) -> None:
+        """Drop whatever came and was not asked for."""
+
+
+async def secure(
+    settings: Settings,
+    place: Place,
+    endpoint: Endpoint,
+    sock: socket.socket,
+    stream: Stream,
+    negotiation: Negotiation,
+    tell: Tell,
+) -> tuple[Tls | None, Element]:
+    """Begin the stream on `sock`; return what protects it, and the features offered under it.
+
+    Raises `ConnectionFailedError`, or `OSError` for what sockets and OpenSSL say.
+    """
+    loop = asyncio.get_running_loop()
+    with ExitStack() as until_a_transport_owns_it:
+        until_a_transport_owns_it.callback(sock.close)
+        context = await asyncio.to_thread(_context, settings, place)
+        until_a_transport_owns_it.pop_all()
+    domain = settings.domain.strip("[]")
+    if endpoint.direct_tls:
+        await loop.create_connection(lambda: stream, sock=sock, ssl=context, server_hostname=domain)
+    else:
+        bare, _ = await loop.create_connection(lambda: stream, sock=sock)
+        features = await negotiation.features()
+        if features.find(f"{{{stanzas.TLS}}}starttls") is None:
+            if settings.allow_plaintext:
+                tell("no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set")
+                return None, features
+            raise ConnectionFailedError(faults.no_starttls(place))
+        answer = await negotiation.exchange(
+            Element(f"{{{stanzas.TLS}}}starttls"), expected=(PROCEED, FAILURE)
+        )
+        if answer.tag == FAILURE:
+            raise ConnectionFailedError(faults.starttls_failed(place))
+        secured = await loop.start_tls(bare, stream, context, server_hostname=domain)
+        assert secured is not None
+        # Whatever was slipped in before the handshake is not part of the secured stream.
+        negotiation.forget()
+        stream.connection_made(secured)
+    tls = _protection(stream, settings, tell)
+    return tls, await negotiation.features()
+
+
+def ssl_of(stream: Stream) -> ssl.SSLObject | None:
+    """Return the TLS connection under a stream; None where there is none."""
+    assert stream.transport is not None
+    secured: ssl.SSLObject | None = stream.transport.get_extra_info("ssl_object")
+    return secured
+
+
+def _context(settings: Settings, place: Place) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    anchors = settings.tls_ca_file
+    if anchors is not None:
+        try:
+            context.load_verify_locations(anchors)
+        except OSError as error:  # OpenSSL's too
+            fault = faults.unusable_anchors(str(anchors), error, place)
+            raise ConnectionFailedError(fault) from error
+    if not settings.tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _protection(stream: Stream, settings: Settings, tell: Tell) -> Tls:
+    secured = ssl_of(stream)
+    assert secured is not None
+    version, cipher = secured.version() or "", secured.cipher()
+    tls = Tls(version, cipher[0] if cipher else "", settings.tls_verify)
+    checked = "checked" if tls.verified else "not checked"
+    stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
+    tell(f"{tls.version}, {tls.cipher}")
+    tell(_presented(secured))
+    return tls
+
+
+def _presented(secured: ssl.SSLObject) -> str:
+    data = secured.getpeercert(binary_form=True)
+    try:
+        return certificate.describe(certificate.decode(data or b""), datetime.now(UTC))
+    except DerError as error:
+        return f"a certificate that cannot be read: {error}"

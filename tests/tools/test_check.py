@@ -1,0 +1,274 @@
+"""What the tool makes of a check: the settings read anew, the standing connection, turns."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.config import Configuration, Settings, load
+from bridge.mcp.context import Context
+from bridge.mcp.schema import render
+from bridge.mcp.toolset import ToolError
+from bridge.tools import check
+from bridge.tools.check import xmpp_check
+from bridge.tools.link import RoomLink
+from bridge.tools.setup import Setup
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import Phase
+from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.participant import Reflection
+from bridge.xmpp.room import Room, RoomStatus
+from bridge.xmpp.trace import Trace
+from tests.servers.ports import free_ports
+from tests.servers.server import XmppServer
+
+PASSWORD = "not-to-be-shown-4711"
+
+
+@dataclass
+class Standing:
+    """A participant that notes what it is told."""
+
+    settings: Settings | None = None
+    phase: Phase = Phase.WAITING
+    begun: list[Settings] = field(default_factory=list)
+    room_jid: str = ""
+    journal: Journal = field(default_factory=lambda: Journal("epoch"))
+
+    @cached_property
+    def trace(self) -> Trace:
+        return Trace(self.journal.numbering)
+
+    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
+        raise AssertionError(listener)
+
+    @property
+    def connection(self) -> Connection:
+        raise AssertionError
+
+    def status(self) -> RoomStatus:
+        return Room(nickname="", service="", phase=self.phase, since=0.0).status()
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        raise AssertionError(body, timeout_seconds)
+
+    def begin_anew(self, settings: Settings) -> bool:
+        self.begun.append(settings)
+        return settings != self.settings or self.phase is not Phase.JOINED
+
+
+class Desk:
+    """A `.env` file, and the settings read from it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / ".env"
+        self.folder = folder
+        self.file.touch()
+        self.told: list[tuple[float, float | None, str | None]] = []
+        self.standing = Standing()
+
+    def write(self, **variables: str) -> None:
+        text = "".join(f"{name}='{value}'\n" for name, value in variables.items())
+        self.file.write_text(text, encoding="utf-8")
+
+    def read(self) -> Configuration:
+        return load({}, cwd=self.folder, package_root=self.folder / "x", env_file=self.file)
+
+    def setup(self) -> Setup:
+        read = self.read()
+        self.standing.settings = read.settings
+        return Setup(read, self.read)
+
+    async def check(self, setup: Setup) -> dict[str, Any]:
+        context = Context(lambda *told: self.told.append(told), lambda level, data: None)
+        result = render(await xmpp_check(RoomLink(lambda: self.standing), setup, context))
+        assert isinstance(result, dict)
+        assert xmpp_check.output_schema is not None
+        Draft202012Validator(xmpp_check.output_schema).validate(result)
+        assert PASSWORD not in str(result)
+        return result
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def nowhere(**overrides: str) -> dict[str, str]:
+    (port,) = free_ports(1)
+    return {
+        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
+        "XMPP_USERNAME": "bot@localhost",
+        "XMPP_PASSWORD": PASSWORD,
+        "MUC_ROOM": "room@conference.localhost",
+    } | overrides
+
+
+def test_it_says_honestly_that_it_only_reads() -> None:
+    assert (xmpp_check.name, xmpp_check.read_only, xmpp_check.open_world) == (
+        "xmppCheck",
+        True,
+        True,
+    )
+    assert xmpp_check.deadline > check.TURN_SECONDS + 50
+
+
+async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
+    result = await desk.check(desk.setup())
+    assert (result["ok"], result["condition"]) == (False, "unconfigured")
+    (phase,) = result["phases"]
+    assert (phase["name"], phase["ok"]) == ("settings", False)
+    for variable in ("XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"):
+        assert variable in phase["detail"]
+        assert variable in result["diagnosis"]
+    assert str(desk.file) in phase["detail"]
+    assert desk.standing.begun == []
+
+
+async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(desk: Desk) -> None:
+    desk.write(**nowhere())
+    result = await desk.check(desk.setup())
+    assert [one["name"] for one in result["phases"]] == ["settings", "resolve", "connect"]
+    assert result["condition"] == "connection-refused"
+    assert (result["ok"], result["settingsChanged"]) == (False, False)
+    assert result["standing"] == "It was left alone; its phase is waiting."
+    assert desk.standing.begun == []
+
+
+async def test_changed_settings_are_handed_over_even_if_they_fail(desk: Desk) -> None:
+    setup = desk.setup()
+    desk.write(**nowhere(MCP_BOT_NICKNAME="Beetle"))
+    result = await desk.check(setup)
+    assert (result["ok"], result["settingsChanged"]) == (False, True)
+    assert "the settings changed" in result["standing"]
+    (settings,) = desk.standing.begun
+    assert settings.nickname == "Beetle"
+    assert setup.configuration.problems == ()
+
+
+async def test_settings_that_no_longer_do_leave_the_standing_connection_alone(desk: Desk) -> None:
+    desk.write(**nowhere())
+    setup = desk.setup()
+    desk.standing.phase = Phase.JOINED
+    desk.write(**nowhere(MUC_ROOM="no room at all"))
+    result = await desk.check(setup)
+    assert result["condition"] == "unconfigured"
+    assert result["standing"] == "It is in the room and was left alone."
+    assert desk.standing.begun == []
+    assert "MUC_ROOM" in str(setup.configuration.problems[0])
+
+
+async def test_a_passing_check_lets_one_that_is_out_begin_anew(
+    desk: Desk, sandbox: XmppServer
+) -> None:
+    desk.write(**sandbox.environment())
+    setup = desk.setup()
+    result = await desk.check(setup)
+    assert (result["ok"], result["settingsChanged"], result["condition"]) == (True, False, None)
+    assert "the way in is free" in result["standing"]
+    assert desk.standing.begun == [desk.standing.settings]
+    desk.standing.phase = Phase.JOINED
+    assert (await desk.check(setup))["standing"] == "It is in the room and was left alone."
+
+
+async def test_each_phase_is_told_as_progress(desk: Desk, sandbox: XmppServer) -> None:
+    desk.write(**sandbox.environment())
+    result = await desk.check(desk.setup())
+    assert [told[2] for told in desk.told] == [one["name"] for one in result["phases"]]
+    assert [told[0] for told in desk.told] == list(range(1, len(desk.told) + 1))
+    assert {told[1] for told in desk.told} == {len(desk.told)}
+
+
+async def test_what_holds_only_from_the_next_start_on_is_told(desk: Desk) -> None:
+    desk.write(**nowhere())
+    setup = desk.setup()
+    desk.write(**nowhere(BRIDGE_READ_ONLY="1", LOG_LEVEL="DEBUG"))
+    hint = (await desk.check(setup))["phases"][0]["hint"]
+    assert hint.endswith("once the bridge is restarted: BRIDGE_READ_ONLY, LOG_LEVEL.")
+    assert "restarted" in (await desk.check(setup))["phases"][0]["hint"]
+
+
+async def test_new_warnings_and_problems_go_to_the_log_once(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk.write(**nowhere())
+    setup = desk.setup()
+    desk.write(**nowhere(NODE_TLS_REJECT_UNAUTHORIZED="0", MUC_ROOM="no room"))
+    await desk.check(setup)
+    await desk.check(setup)
+    told = [(one.levelname, one.getMessage().split()[0]) for one in caplog.records]
+    assert told == [("WARNING", "NODE_TLS_REJECT_UNAUTHORIZED"), ("ERROR", "MUC_ROOM")]
+
+
+@pytest.fixture
+def silence() -> Iterator[Callable[[], str]]:
+    """Makes the address of a server that takes connections and never says a word."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield lambda: f"xmpp://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_one_check_waits_for_another_and_not_for_ever(
+    desk: Desk, silence: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "TURN_SECONDS", 0.2)
+    desk.write(**nowhere(XMPP_SERVICE=silence()))
+    setup = desk.setup()
+    first = asyncio.create_task(desk.check(setup))
+    async with asyncio.timeout(10.0):
+        while not setup.trial.locked():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0)
+    with pytest.raises(ToolError) as refusal:
+        await desk.check(setup)
+    assert refusal.value.condition == "resource-constraint"
+    first.cancel()
+    await asyncio.wait((first,))
+    desk.write(**nowhere())
+    assert (await desk.check(setup))["condition"] == "connection-refused"
+
+
+async def test_a_check_that_waited_reads_the_settings_after_its_turn_came(
+    desk: Desk, silence: Callable[[], str]
+) -> None:
+    desk.write(**nowhere(XMPP_SERVICE=silence()))
+    setup = desk.setup()
+    first = asyncio.create_task(desk.check(setup))
+    async with asyncio.timeout(10.0):
+        while len(desk.told) < 3:  # noqa: ASYNC110 - connected, and the server silent
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(desk.check(setup))
+        desk.write(**nowhere())
+        first.cancel()
+        assert (await second)["condition"] == "connection-refused"
+
+
+async def test_the_name_of_a_file_stands_escaped(tmp_path: Path) -> None:
+    folder = tmp_path / "of\u202estrangers"
+    folder.mkdir()
+    desk = Desk(folder)
+    detail = (await desk.check(desk.setup()))["phases"][0]["detail"]
+    assert "/of\\u{202E}strangers/.env: " in detail
+
+
+def test_every_setting_is_either_the_participants_or_named_as_taken_at_the_start() -> None:
+    from bridge.tools.setup import AT_START
+
+    about_reading = {"settings", "problems", "warnings", "env_file", "candidates"}
+    fields = set(Configuration.__dataclass_fields__)
+    assert {name for name, _ in AT_START} == fields - about_reading
+
+
+def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -> None:
+    desk.write(**nowhere())
+    first = desk.read()
+    setup = Setup(first, lambda: replace(first, history=200))
+    setup.read_anew()
+    assert setup.waiting_for_restart == ["BRIDGE_HISTORY"]
+    setup.configuration = first
+    assert setup.waiting_for_restart == []

@@ -1,0 +1,466 @@
+"""The check against real servers, and against one that misbehaves where they do not."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from bridge.config import Settings, load
+from bridge.xmpp import probe
+from bridge.xmpp.probe import (
+    MAX_DETAIL_CHARACTERS,
+    MAX_TOLD_OCCUPANTS,
+    MESSAGE,
+    PHASES,
+    PhaseReport,
+    Probe,
+    Report,
+)
+from bridge.xmpp.refusals import MAX_LISTED_CHARACTERS
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
+from tests.servers.certificates import Authority
+from tests.servers.endpoint import Endpoint
+from tests.servers.ports import free_ports
+from tests.servers.process import DOMAIN
+from tests.servers.server import Transport, XmppServer
+from tests.servers.witness import Witness
+
+STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+WITHOUT_SEND = [name for name in PHASES if name != "send"]
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def real_server(request: pytest.FixtureRequest) -> XmppServer:
+    """Each server that does all of XEP-0045, and TLS."""
+    server: XmppServer = request.getfixturevalue(request.param)
+    return server
+
+
+def settings(environment: Mapping[str, str]) -> Settings:
+    nowhere = Path("/nonexistent")
+    read = load(environment, cwd=nowhere, package_root=nowhere, searching=False)
+    assert read.settings is not None, read.problems
+    return read.settings
+
+
+async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
+    told: list[PhaseReport] = []
+    report = await Probe(settings(environment)).run(told.append, send=send)
+    assert told == list(report.phases)
+    assert environment["XMPP_PASSWORD"] not in repr(report)
+    return report
+
+
+def names(report: Report) -> list[str]:
+    return [one.name for one in report.phases]
+
+
+def detail(report: Report, name: str) -> str:
+    (found,) = (one.detail for one in report.phases if one.name == name)
+    return found
+
+
+def failed(report: Report, name: str) -> PhaseReport:
+    """The phase that failed: the last one, and no other."""
+    assert not report.ok
+    assert [one.name for one in report.phases if not one.ok] == [name], report
+    last = report.phases[-1]
+    assert last.name == name
+    assert last.hint
+    assert report.diagnosis in last.detail
+    return last
+
+
+# What real servers show.
+
+
+async def test_a_way_that_works_passes_every_phase(endpoint: Endpoint) -> None:
+    environment = endpoint.environment()
+    report = await check(environment, send=True)
+    assert names(report) == list(PHASES)
+    assert all(one.ok for one in report.phases)
+    assert all(one.ms >= 0 for one in report.phases)
+    assert sum(one.ms for one in report.phases) <= report.seconds * 1000
+    assert environment["XMPP_SERVICE"] in detail(report, "resolve")
+    assert detail(report, "connect").endswith(": connected")
+    assert "offered: " in detail(report, "sasl")
+    assert "chosen: SCRAM-SHA-" in detail(report, "sasl")
+    assert f"{endpoint.server.bot.jid}/xmpp-debug-bridge.check." in detail(report, "bind")
+    assert "stream management" in detail(report, "bind")
+    if endpoint.transport == "plaintext":
+        assert "no TLS" in detail(report, "tls")
+    else:
+        told = detail(report, "tls")
+        assert told.startswith("TLSv1.3, TLS_AES_256_GCM_SHA384; certificate of O=trustme")
+        assert "issued by O=trustme" in told
+        assert "names: localhost, conference.localhost" in told
+        assert "(364 days left)" in told
+
+
+async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
+    xmpp_server: XmppServer,
+) -> None:
+    environment = xmpp_server.environment()
+    report = await check(environment)
+    assert names(report) == WITHOUT_SEND
+    assert "does not exist yet" in detail(report, "disco")
+    assert report.created
+    assert "MUC_ROOM" in next(one.hint for one in report.phases if one.name == "join")
+    assert "is gone again" in detail(report, "leave")
+    assert report.diagnosis.startswith("Everything works: in the room ")
+    assert "did not exist before" in report.diagnosis
+    async with Witness(xmpp_server, xmpp_server.witness, environment["MUC_ROOM"], "Wilma") as it:
+        assert it.created
+
+
+async def test_others_see_it_come_under_its_own_name_speak_and_go(
+    xmpp_server: XmppServer,
+) -> None:
+    environment = xmpp_server.environment(MCP_BOT_NICKNAME="Beetle")
+    room = environment["MUC_ROOM"]
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        report = await check(environment, send=True)
+        said = await wilma.heard(MESSAGE)
+        assert said.nick.startswith("Beetle-check-")
+        await wilma.left(said.nick)
+    assert not report.created
+    assert "exists" in detail(report, "disco")
+    assert detail(report, "occupants") == "1 besides us: Wilma"
+    assert detail(report, "send") == "the room sent the message back"
+    assert f"in the room {room} with 1 other occupant, " in report.diagnosis
+
+
+async def test_it_sends_only_when_it_is_told_to(xmpp_server: XmppServer) -> None:
+    environment = xmpp_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        assert (await check(environment)).ok
+        wilma.say("the end")
+        assert (await wilma.heard(lambda one: True)).body == "the end"
+
+
+async def test_a_wrong_password_ends_it_at_the_login(endpoint: Endpoint) -> None:
+    report = await check(endpoint.environment(XMPP_PASSWORD="not-the-password"))
+    told = failed(report, "sasl")
+    assert "XMPP_PASSWORD" in told.hint
+    assert "chosen: SCRAM-SHA-" in told.detail
+    assert report.fault is not None
+    assert report.fault.condition == "not-authorized"
+
+
+@pytest.mark.parametrize("transport", ["starttls", "direct"])
+async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
+    real_server: XmppServer, transport: Transport
+) -> None:
+    report = await check(real_server.environment(transport, XMPP_TLS_CA_FILE=None))
+    told = failed(report, "tls")
+    assert "XMPP_TLS_CA_FILE" in told.hint
+    assert "certificate of O=trustme" in told.detail
+    assert "issued by O=trustme" in told.detail
+    assert "names: localhost, conference.localhost" in told.detail
+    assert "(364 days left)" in told.detail
+    assert "cannot be trusted" in report.diagnosis
+
+
+async def test_checks_that_are_off_are_told_of_where_they_would_be(
+    real_server: XmppServer,
+) -> None:
+    report = await check(
+        real_server.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
+    )
+    assert report.ok
+    (tls,) = (one for one in report.phases if one.name == "tls")
+    assert "NODE_TLS_REJECT_UNAUTHORIZED" in tls.hint
+    assert "days left" in tls.detail
+
+
+async def test_a_domain_that_is_no_room_service_is_told_with_the_one_that_is(
+    real_server: XmppServer,
+) -> None:
+    report = await check(real_server.environment(MUC_ROOM=f"room@{real_server.domain}"))
+    told = failed(report, "disco")
+    assert "MUC_ROOM" in told.hint
+    assert f"The room service of localhost is {real_server.muc}." in told.hint
+
+
+async def test_a_room_service_that_nobody_reaches_is_told_with_the_one_that_is(
+    xmpp_server: XmppServer,
+) -> None:
+    report = await check(xmpp_server.environment(MUC_ROOM="room@nowhere.invalid"))
+    told = failed(report, report.phases[-1].name)
+    assert told.name in {"disco", "join"}
+    assert f"The room service of localhost is {xmpp_server.muc}." in told.hint
+
+
+async def test_a_ban_is_told(real_server: XmppServer) -> None:
+    environment = real_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(real_server, real_server.witness, room, "Owner") as owner:
+        await owner.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
+        report = await check(environment)
+    failed(report, "join")
+    assert "banned" in report.diagnosis
+
+
+async def test_a_room_for_members_only_is_told(real_server: XmppServer) -> None:
+    environment = real_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(real_server, real_server.witness, room, "Owner") as owner:
+        form = await owner.muc.get_room_config(room)
+        form.set_values({"muc#roomconfig_membersonly": "1"})
+        await owner.muc.set_room_config(room, form)
+        report = await check(environment)
+    failed(report, "join")
+    assert "members only" in report.diagnosis
+    assert "membersonly" in detail(report, "disco")
+
+
+async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
+    (port,) = free_ports(1)
+    environment = {
+        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
+        "XMPP_DOMAIN": DOMAIN,
+        "XMPP_USERNAME": "bot",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": ROOM,
+    }
+    report = await check(environment)
+    told = failed(report, "connect")
+    assert f"127.0.0.1:{port}: connection refused" in told.detail
+    assert "XMPP_SERVICE" in told.hint
+
+
+async def test_a_name_without_an_address_is_told() -> None:
+    environment = {
+        "XMPP_SERVICE": f"xmpp://{'x' * 64}.invalid",
+        "XMPP_DOMAIN": DOMAIN,
+        "XMPP_USERNAME": "bot",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": ROOM,
+    }
+    failed(await check(environment), "resolve")
+
+
+# What takes a server that lies.
+
+
+def answering(
+    disco: str = "<feature-not-implemented/>",
+    *others: str,
+    confirms: bool = True,
+    returns: str = "",
+    afterwards: str = "",
+) -> Script:
+    """A room that refuses disco so, has these people in it, and returns messages so."""
+
+    async def join(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            id_, to = element.get("id", ""), element.get("to", "")
+            match scripted.local(element), element.get("type"):
+                case "iq", _:
+                    cause = disco.replace("/>", f" xmlns='{STANZA_ERRORS}'/>")
+                    if cause:
+                        error = f"<error type='cancel'>{cause}</error>"
+                        wire.send(f"<iq type='error' id='{id_}' from='{to}'>{error}</iq>")
+                case "presence", "unavailable":
+                    if confirms:
+                        user = f"<x xmlns='{scripted.MUC_USER}'><status code='110'/></x>"
+                        wire.send(f"<presence type='unavailable' from='{to}'>{user}</presence>")
+                case "presence", _:
+                    here = "".join(scripted.present(one) for one in others)
+                    wire.send(here + scripted.present(to.partition("/")[2], 110) + afterwards)
+                case "message", _:
+                    wire.send(returns.format(id=id_))
+                case _:
+                    raise AssertionError(element)
+
+    return replace(HONEST, join=join)
+
+
+async def checked(script: Script, *, send: bool = False) -> Report:
+    async with ScriptedServer(script) as server:
+        return await check(server.environment(), send=send)
+
+
+async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining() -> None:
+    report = await checked(answering())
+    assert report.ok
+    told = detail(report, "disco")
+    assert "does not answer disco (feature-not-implemented); joining decides" in told
+
+
+async def test_a_room_service_that_is_silent_to_disco_does_not_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "DISCO_SECONDS", 0.1)
+    report = await checked(answering(""))
+    assert report.ok
+    assert "joining decides" in detail(report, "disco")
+
+
+async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
+    report = await checked(answering("<forbidden/>", "W\u115filma", "Fred"))
+    assert detail(report, "occupants") == "2 besides us: W\\u{115F}ilma, Fred"
+
+
+async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:
+    crowd = [f"n{number}" for number in range(MAX_TOLD_OCCUPANTS)]
+    told = detail(await checked(answering("<forbidden/>", *crowd)), "occupants")
+    assert told.endswith(f"n{MAX_TOLD_OCCUPANTS - 1}")
+    told = detail(await checked(answering("<forbidden/>", *crowd, "last")), "occupants")
+    assert told.startswith(f"{MAX_TOLD_OCCUPANTS + 1} besides us")
+    assert told.endswith(f"n{MAX_TOLD_OCCUPANTS - 1} and 1 more")
+
+
+async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "X-\u202e&#10;FORGED"))
+        await wire.element("auth")
+        text = "<text>no\u202e&#10;[Server] forged</text>"
+        wire.send(f"<failure xmlns='{scripted.SASL}'><not-authorized/>{text}</failure>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, authenticate=refuse))
+    told = failed(report, "sasl").detail
+    assert "offered: SCRAM-SHA-256, X-\\u{202E}\\u{A}FORGED; " in told
+    assert "(no\\u{202E}\\u{A}[Server] forged)" in report.diagnosis
+
+
+async def test_the_words_of_a_server_have_a_bound() -> None:
+    for spare, cut in ((0, False), (1, True)):
+        said = "; localhost offers no login that is safe here (it offers "
+        around = len(f"offered: {said}") + MAX_LISTED_CHARACTERS + len(").")
+        name = "X" * (MAX_DETAIL_CHARACTERS - around + spare)
+
+        async def offer(wire: Wire, name: str = name) -> None:
+            await wire.open(scripted.mechanisms(name))
+            await wire.gone()
+
+        report = await checked(replace(HONEST, authenticate=offer))
+        told = report.phases[-1].detail
+        assert told.endswith(f"... ({MAX_DETAIL_CHARACTERS + 1} characters)") is cut
+        assert told.startswith(f"offered: {name}; ")
+
+
+async def test_a_message_that_is_returned_is_told() -> None:
+    error = f"<error type='auth'><forbidden xmlns='{STANZA_ERRORS}'/></error>"
+    returns = f"<message type='error' id='{{id}}' from='{ROOM}'>{error}</message>"
+    report = await checked(answering(returns=returns), send=True)
+    assert "voice" in failed(report, "send").hint
+    assert report.fault is not None
+    assert report.fault.condition == "forbidden"
+
+
+async def test_a_message_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "REFLECTION_SECONDS", 0.1)
+    report = await checked(answering(), send=True)
+    assert "timeoutSeconds" not in failed(report, "send").hint
+
+
+async def test_a_room_that_does_not_confirm_our_leaving_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.1)
+    report = await checked(answering(confirms=False))
+    assert "did not confirm" in failed(report, "leave").detail
+
+
+async def test_being_put_out_meanwhile_is_told() -> None:
+    async def join(wire: Wire) -> None:
+        while scripted.local(element := await wire.element()) != "presence":
+            id_, to = element.get("id", ""), element.get("to", "")
+            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+        us = element.get("to", "")
+        codes = "<status code='110'/><status code='307'/>"
+        out = f"<x xmlns='{scripted.MUC_USER}'><item role='none'/>{codes}</x>"
+        wire.send(scripted.present(us.partition("/")[2], 110))
+        await wire.element("message")
+        wire.send(f"<presence type='unavailable' from='{us}'>{out}</presence>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, join=join), send=True)
+    assert "kicked" in failed(report, "send").detail
+
+
+async def test_a_nickname_that_the_room_refuses_may_be_only_ours() -> None:
+    async def join(wire: Wire) -> None:
+        while scripted.local(element := await wire.element()) != "presence":
+            id_, to = element.get("id", ""), element.get("to", "")
+            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+        error = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
+        wire.send(f"<presence type='error' from='{element.get('to')}'>{error}</presence>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, join=join))
+    assert "may still take the one in MCP_BOT_NICKNAME" in failed(report, "join").hint
+
+
+async def test_the_longest_nickname_leaves_room_for_its_mark() -> None:
+    async with ScriptedServer(answering()) as server:
+        report = await check(server.environment(MCP_BOT_NICKNAME="ä" * 511))
+    assert report.ok
+    assert "-check-" in detail(report, "join")
+
+
+async def test_the_second_look_at_a_certificate_tells_nobody_who_we_are(
+    authority: Authority, tmp_path: Path
+) -> None:
+    stranger = Authority(tmp_path).issue_expired(DOMAIN)
+    for direct_tls in (False, True):
+        async with ScriptedServer(certificate=stranger, direct_tls=direct_tls) as server:
+            trusting = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+            report = await check(trusting)
+            # Of direct TLS the server's side begins after the handshake, so only of the second.
+            assert len(server.wires) == (1 if direct_tls else 2)
+            assert b"<auth" not in server.heard
+            assert b"<iq" not in server.heard
+        told = failed(report, "tls")
+        assert "(1 day ago)" in told.detail
+        assert told.hint == "Renew the server's certificate, or set this machine's clock." or (
+            "XMPP_TLS_CA_FILE" in told.hint
+        )
+
+
+async def test_a_check_ends_in_time_at_whatever_step_it_is() -> None:
+    async def silent(wire: Wire) -> None:
+        await wire.gone()
+
+    for step, script in [
+        ("tls", replace(HONEST, authenticate=silent)),
+        ("bind", replace(HONEST, bind=silent)),
+        ("disco", replace(HONEST, join=silent)),
+    ]:
+        async with ScriptedServer(script) as server:
+            started = monotonic()
+            report = await Probe(settings(server.environment()), seconds=1.0).run()
+            assert monotonic() - started < 5.0
+        assert "given up after 1 s" in failed(report, step).detail
+
+
+async def test_a_check_that_is_cancelled_hangs_up() -> None:
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def join(wire: Wire) -> None:
+        arrived.set()
+        try:
+            await wire.gone()
+        finally:
+            gone.set()
+
+    async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
+        checking = asyncio.create_task(Probe(settings(server.environment())).run())
+        await arrived.wait()
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
+        await gone.wait()
+
+
+async def test_it_can_be_run_again(sandbox: XmppServer) -> None:
+    again = Probe(settings(sandbox.environment()))
+    assert [(await again.run()).ok, (await again.run()).ok] == [True, True]
