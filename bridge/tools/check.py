@@ -63,8 +63,9 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     and leaves the bridge's own connection alone, save that this starts anew, by itself, if the
     settings changed or if the check passes while it is out of the room; `standing` tells. Its
     stanzas are in xmppTrace. Mostly under a second, at most 50 s. Each call logs in once: with a
-    wrong password, mend that before calling again, since servers lock accounts. Only the settings of the connection and the room
-    take effect so; for others, such as BRIDGE_READ_ONLY, restart the bridge.
+    wrong password, mend that before calling again, since servers lock accounts. Only the settings
+    of the connection and the room take effect so; for others, such as BRIDGE_READ_ONLY, restart
+    the bridge.
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):
