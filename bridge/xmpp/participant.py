@@ -50,6 +50,9 @@ OVERLAP_SECONDS = 60.0
 CATCHING_UP_SECONDS = 60.0
 """How long the room's archive may take to tell what we missed."""
 
+ARCHIVE_QUESTION_SECONDS = 5.0
+"""How long the way back into the room waits to hear whether there is an archive."""
+
 NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
 
@@ -111,8 +114,8 @@ class Participant:
         self._recall = Recall()
         self._missed_since: float | None = None
         """When we last saw the room, until what was said since is filled in; wall clock."""
-        self._archived = False
-        """Whether the room was found to keep an archive."""
+        self._archived: bool | None = None
+        """Whether the room keeps an archive; None until it was asked."""
         self._self_ping_ms: float | None = None
         self._watch: Watch | None = None
         self._changed = asyncio.Event()
@@ -168,8 +171,7 @@ class Participant:
                 return
             if self._settings != settings:
                 # What we know of one account and room is not true of another.
-                self._former = self._missed_since = None
-                self._archived = False
+                self._former = self._missed_since = self._archived = None
             failures = 1 if stay >= STEADY_SECONDS else failures + 1
             if self._again.is_set():  # somebody has better news than this fault
                 failures = 0
@@ -326,11 +328,12 @@ class Participant:
             return
         missed = self._missed_since
         since = None if missed is None else iso(missed - OVERLAP_SECONDS)
+        # What an archive tells is whole and in order; the room's history would overtake it.
+        history = since is None or not await self._keeps_archive(connection)
         for number in range(1, NICKNAME_TRIES + 1):
             try:
                 name = nickname if number == 1 else f"{nickname}-{number}"
-                # What an archive tells is whole and in order; the room's history would overtake it.
-                await connection.join(name, since, history=not (self._archived and since))
+                await connection.join(name, since, history=history)
             except ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and not connection.ended.done()
                 if not taken or number == NICKNAME_TRIES:
@@ -338,6 +341,17 @@ class Participant:
             else:
                 break
         self._settle_in(connection)
+
+    async def _keeps_archive(self, connection: "Connection") -> bool:
+        from bridge.xmpp import archive
+
+        if self._archived is None:  # the last stay was too short to find out
+            try:
+                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
+                    self._archived = await archive.exists(connection, self.room_jid)
+            except (archive.ArchiveError, TimeoutError):
+                return False
+        return self._archived
 
     def _settle_in(self, connection: "Connection") -> None:
         """Be in the room, unless we have been put out again in the same breath."""
