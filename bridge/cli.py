@@ -15,6 +15,7 @@ from bridge.log import complain, open_log
 if TYPE_CHECKING:
     import argparse
 
+    from bridge.console.paint import Paint
     from bridge.mcp.stdio import Stdio
 
 SUCCESS = 0
@@ -22,6 +23,8 @@ FAILURE = 1
 """The thing checked or asked for failed."""
 USAGE = 2
 """The command line or the settings do not do."""
+MAX_REPEATS = 1_000
+"""Of a check: each logs in, and servers count."""
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 
@@ -85,6 +88,27 @@ def _parser() -> "argparse.ArgumentParser":
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )
     client.set_defaults(run=_client)
+    check = commands.add_parser(
+        "check",
+        help="walk through a connection stage by stage, and say where it breaks",
+        description="Walks a connection of its own into the room and out again, and tells what "
+        "each stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
+        "failed, 2 if the settings do not do.",
+        epilog="Example: xmpp-bridge check --repeat 10",
+    )
+    _add_settings(check)
+    check.add_argument(
+        "--send", action="store_true", help="also say something in the room, and await it back"
+    )
+    check.add_argument("--json", action="store_true", help="one JSON object")
+    check.add_argument(
+        "--repeat",
+        type=_times,
+        default=1,
+        metavar="N",
+        help="check N times, and show the median and the worst of each stage",
+    )
+    check.set_defaults(run=_check)
     watch = commands.add_parser(
         "watch",
         help="follow the room in the terminal",
@@ -252,6 +276,40 @@ def _own_command(options: Options) -> list[str]:
     return command
 
 
+def _times(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_REPEATS):
+        import argparse
+
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_REPEATS}")
+    return int(text)
+
+
+def _check(parsed: "argparse.Namespace") -> int:
+    return asyncio.run(_with_settings(_options(parsed), partial(_run_check, parsed)))
+
+
+async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
+    import time
+
+    from bridge.console.check import Checking, of_settings
+
+    started = time.perf_counter()
+    configuration = read()
+    first = of_settings(configuration, time.perf_counter() - started)
+    settings = _settings_of(configuration)
+    if settings is None:
+        return USAGE
+    open_log("[Client]", configuration.log_level)
+    checking = Checking(settings, first, _put, _paint())
+    if parsed.json:
+        passed = await checking.as_json(parsed.repeat, send=parsed.send)
+    elif parsed.repeat > 1:
+        passed = await checking.often(parsed.repeat, send=parsed.send)
+    else:
+        passed = await checking.once(send=parsed.send)
+    return SUCCESS if passed else FAILURE
+
+
 def _watch(parsed: "argparse.Namespace") -> int:
     return asyncio.run(_with_settings(_options(parsed), partial(_run_watch, parsed)))
 
@@ -267,17 +325,23 @@ async def _with_settings(options: Options, run: Callable[[Reader], Awaitable[int
 
 
 async def _run_watch(parsed: "argparse.Namespace", read: Reader) -> int:
-    from bridge.console.paint import Paint, is_wanted
     from bridge.console.watch import watch
 
     configuration = read()
     settings = _settings_of(configuration)
     if settings is None:
         return USAGE
-    paint = Paint(is_wanted(terminal=sys.stdout.isatty(), environ=os.environ))
     open_log("[Client]", configuration.log_level)
-    reached = await watch(settings, _put, stanzas=parsed.stanzas, as_json=parsed.json, paint=paint)
+    reached = await watch(
+        settings, _put, stanzas=parsed.stanzas, as_json=parsed.json, paint=_paint()
+    )
     return SUCCESS if reached else FAILURE
+
+
+def _paint() -> "Paint":
+    from bridge.console.paint import Paint, is_wanted
+
+    return Paint(is_wanted(terminal=sys.stdout.isatty(), environ=os.environ))
 
 
 def _put(text: str) -> None:

@@ -454,7 +454,7 @@ class Connection:
         """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""
         if asked is None or asked == self._jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self._jid}
-        return stanzas.prepared(sender or "") == asked
+        return stanzas.prepared(sender or "") == stanzas.prepared(asked)
 
     def _meet(self, event: Event) -> None:
         """Let the join under way know of what decides it."""
