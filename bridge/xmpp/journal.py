@@ -15,6 +15,9 @@ DEFAULT_CAPACITY = 10_000
 MAX_CHARACTERS = 64_000_000
 """Of the texts in them: whoever says a lot must not push us out of memory."""
 
+ITEM_CHARACTERS = 64
+"""What each reaction and each status code counts beside its text: a server may send very many."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -85,4 +88,14 @@ class Journal:
 
 
 def _size(event: Event) -> int:
-    return sum(len(value) for value in vars(event).values() if isinstance(value, str))
+    return sum(map(_length, vars(event).values()))
+
+
+def _length(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case tuple() | frozenset():
+            return sum(map(_length, value)) + ITEM_CHARACTERS * len(value)
+        case _:
+            return 0

@@ -49,4 +49,5 @@ class Recall:
 def _key(message: MessageReceived) -> Key:
     if message.stanza_id is not None:
         return hash(message.stanza_id)
-    return hash((message.occupant, message.id, message.body))
+    concerns = (message.reacts_to, message.reactions, message.retracts)
+    return hash((message.occupant, message.id, message.body, concerns))

@@ -25,11 +25,18 @@ SECRET_ATTRIBUTES = {
     "resume": ("previd",),  # who has the id can take up the session (XEP-0198, section 5)
     "resumed": ("previd",),
     "enabled": ("id",),
-    "x": ("password",),  # a direct invitation (XEP-0249)
+    "token": ("token",),  # logs in without a password (XEP-0484)
 }
 
-SECRET_FIELDS = ("secret", "password")
+PASSWORD = "password"  # noqa: S105 - the name of one
+"""The attribute that is a secret wherever it stands: invitations (XEP-0249), bookmarks
+(XEP-0048), services such as TURN (XEP-0215)."""
+
+SECRET_FIELDS = ("secret", PASSWORD)
 """What the name of a form's field has in it if its value is one (XEP-0045, section 10.2)."""
+
+OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
+"""Fields so named that say yes or no."""
 
 REDACTED = "[redacted]"
 
@@ -40,27 +47,49 @@ def redacted(element: Element) -> Element:
         return element
     clean = deepcopy(element)
     for one in clean.iter():
-        if _is_secret(one):
-            _redact(one)
+        _redact(one)
     return clean
 
 
 def _is_secret(element: Element) -> bool:
-    name = element.tag.rpartition("}")[2]
-    if name in SECRETS:
-        return bool(element.text)
-    if name == "field":
-        return any(mark in element.get("var", "") for mark in SECRET_FIELDS)
-    return any(element.get(one) for one in SECRET_ATTRIBUTES.get(name, ()))
+    name = _name(element)
+    return (
+        (name in SECRETS and _has_text(element))
+        or (name == "field" and _is_secret_field(element))
+        or bool(element.attrib and any(element.get(one) for one in _attributes(name)))
+    )
 
 
 def _redact(element: Element) -> None:
-    name = element.tag.rpartition("}")[2]
-    for attribute in SECRET_ATTRIBUTES.get(name, ()):
+    name = _name(element)
+    for attribute in _attributes(name):
         if element.get(attribute):
             element.set(attribute, REDACTED)
-    if name in SECRETS:
+    if name in SECRETS and _has_text(element):
         element.text = REDACTED
-    elif name == "field":
-        for value in element:
-            value.text = REDACTED
+        for child in element:
+            child.tail = None
+    if name == "field" and _is_secret_field(element):
+        for one in element.iter():
+            if _name(one) == "value" and one.text:
+                one.text = REDACTED
+
+
+def _attributes(name: str) -> tuple[str, ...]:
+    return (PASSWORD, *SECRET_ATTRIBUTES.get(name, ()))
+
+
+def _has_text(element: Element) -> bool:
+    return bool(element.text or any(child.tail for child in element))
+
+
+def _is_secret_field(field: Element) -> bool:
+    var = field.get("var", "")
+    if var in OPEN_FIELDS:
+        return False
+    # `text-private` is not to be shown even while it is typed (XEP-0004, section 3.3).
+    return field.get("type") == "text-private" or any(mark in var for mark in SECRET_FIELDS)
+
+
+def _name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
-_CURSOR = re.compile("([0-9a-z]{1,32})-([0-9]{1,18})")
+_CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 
 
 class CursorError(ValueError):

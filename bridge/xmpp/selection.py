@@ -33,6 +33,7 @@ class Pattern:
         """Compile `source`; raises `PatternError`. RE2 is loaded by the first call: few need it."""
         import re2
 
+        re2.purge()  # it keeps the last 128 patterns, each with memory of its own
         options = re2.Options()
         options.log_errors = False  # they would go to stderr, and the caller gets them
         options.never_capture = True

@@ -45,6 +45,8 @@ STANZA_ID = "urn:xmpp:sid:0"
 PING = "urn:xmpp:ping"
 SM = "urn:xmpp:sm:3"
 REACTIONS = "urn:xmpp:reactions:0"
+RETRACTION = "{urn:xmpp:message-retract:0}retract"
+MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
@@ -140,7 +142,7 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
-    about = _about(stanza)
+    about = _about(stanza, from_room=not nickname)
     if body is None and not about:
         return
     room = sender.partition("/")[0]
@@ -182,12 +184,14 @@ class _About(TypedDict, total=False):
     retracts: str
 
 
-def _about(stanza: Element) -> _About:
+def _about(stanza: Element, *, from_room: bool) -> _About:
     """Return how a message concerns another one."""
     about = _About()
+    # Moderation is told by the room alone (XEP-0425).
+    taking_back = (RETRACTION, MODERATION) if from_room else (RETRACTION,)
     for child in stanza:
         id_ = child.get("id")
-        if id_ is None:
+        if not id_:
             continue
         match child.tag:
             case "{urn:xmpp:message-correct:0}replace":
@@ -201,9 +205,7 @@ def _about(stanza: Element) -> _About:
                 )[:MAX_REACTIONS]
             case "{urn:xmpp:message-retract:1}retract":
                 about["retracts"] = id_
-            case "{urn:xmpp:fasten:0}apply-to" if any(
-                inner.tag.endswith(("}retract", "}moderated")) for inner in child
-            ):
+            case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in taking_back for inner in child):
                 about["retracts"] = id_
     return about
 
@@ -265,7 +267,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             actor=_actor(item),
         )
     elif type_ == "unavailable":
-        new_nickname = None if item is None else item.get("nick")
+        new_nickname = None if item is None else _prepared_nickname(sender, item.get("nick", ""))
         destroy = extension.find(f"{{{MUC_USER}}}destroy")
         if 303 in codes and new_nickname:
             yield NicknameChanged(sender, nickname, new_nickname, is_own)
@@ -282,6 +284,12 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
                 actor=_actor(item),
                 status=status_text,
             )
+
+
+def _prepared_nickname(sender: str, nickname: str) -> str | None:
+    """Return a nickname as it will stand in the `from` of its presence; None if it cannot."""
+    occupant = occupant_jid(sender.partition("/")[0], nickname) if nickname else None
+    return None if occupant is None else occupant.partition("/")[2]
 
 
 def _attribute(item: Element | None, name: str, default: str) -> str:

@@ -36,6 +36,9 @@ MAX_UNSENT_BYTES = 16 * 1024 * 1024
 """What may wait for a server that asks, or is told, and does not read: a whole burst of the
 longest messages."""
 
+XML = "{http://www.w3.org/XML/1998/namespace}"
+"""What ElementTree makes of the prefix `xml`."""
+
 log = logging.getLogger(__name__)
 
 
@@ -109,7 +112,9 @@ class Stream(XMLStream):
 
     def start_stream_handler(self, xml: Any) -> None:
         """Note the head of the other side's stream: its id and version may explain what follows."""
-        said = "".join(f" {name}={quoteattr(value)}" for name, value in xml.attrib.items())
+        said = "".join(
+            f" {name.replace(XML, 'xml:')}={quoteattr(value)}" for name, value in xml.attrib.items()
+        )
         self._trace("in", f"<stream:stream{said}>")
 
     def note(self, remark: str) -> None:
@@ -135,7 +140,7 @@ class Stream(XMLStream):
 
     def write(self, element: Element) -> bool:
         """Send `element`; False if the stream has ended."""
-        if self.transport is None:
+        if self.transport is None or self.transport.is_closing():
             return False
         self._trace("out", element)
         self.send_raw(stanzas.xml_of(element))
@@ -145,7 +150,7 @@ class Stream(XMLStream):
 
     def hang_up(self) -> None:
         """Close in good order, without waiting for the other side."""
-        if self.transport is not None:
+        if self.transport is not None and not self.transport.is_closing():
             self._trace("out", self.stream_footer)
             self.send_raw(self.stream_footer)
             self.transport.close()

@@ -5,6 +5,7 @@ Elements are kept as they were parsed or built, since most of them are never loo
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -17,8 +18,14 @@ CAPACITY = 5_000
 MAX_WEIGHT = 16_000_000
 """Of them, in bytes of memory as far as these can be told."""
 
-ELEMENT_WEIGHT = 300
-"""Bytes that an element takes beside its texts."""
+MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
+"""Of one piece: one of nothing but elements would push out all others, and then itself."""
+
+ELEMENT_WEIGHT = 100
+"""Bytes that an element takes beside its attributes and texts."""
+
+ATTRIBUTES_WEIGHT = 250
+"""Bytes that an element's attributes take, if it has any, beside their values."""
 
 Direction: TypeAlias = Literal["in", "out"]
 Tracing: TypeAlias = Callable[[Direction, Element | str], None]
@@ -64,10 +71,11 @@ class Trace:
 
     def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
         """Keep one piece; its secrets go no further than this."""
-        if isinstance(xml, str):
-            weight = ELEMENT_WEIGHT + len(xml)
-        else:
+        if not isinstance(xml, str):
             xml = redacted(xml)
+        weight = _weight(xml)
+        if weight > MAX_PIECE_WEIGHT:
+            xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
             weight = _weight(xml)
         traced = Traced(self._numbering.next(), at, direction, connection, xml)
         self._ring.append(traced, weight)
@@ -108,11 +116,12 @@ class Trace:
         return len(self._ring)
 
 
-def _weight(element: Element) -> int:
-    return sum(
-        ELEMENT_WEIGHT
-        + len(one.text or "")
-        + len(one.tail or "")
-        + sum(map(len, one.attrib.values()))
-        for one in element.iter()
-    )
+def _weight(xml: Element | str) -> int:
+    if isinstance(xml, str):
+        return ELEMENT_WEIGHT + getsizeof(xml)
+    weight = 0
+    for one in xml.iter():
+        weight += ELEMENT_WEIGHT + sum(getsizeof(text) for text in (one.text, one.tail) if text)
+        if one.attrib:
+            weight += ATTRIBUTES_WEIGHT + sum(map(getsizeof, one.attrib.values()))
+    return weight

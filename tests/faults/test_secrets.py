@@ -1,11 +1,17 @@
 """What the bridge must never let out, whatever happens and however much it is asked to log."""
 
+import re
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
+from bridge.config import Secret
+from bridge.tools.trace import written
+from bridge.xmpp.events import Phase
+from bridge.xmpp.redaction import REDACTED
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.faults.relay import Way
 from tests.faults.scene import NICKNAME, Scene, configure, scene
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
@@ -64,6 +70,10 @@ async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
             await bridge.initialize()
             await bridge.joined()
             await bridge.call("xmppSend", message="hello")
+            # Its answer goes through stdout, which is looked at below.
+            trace = await bridge.call("xmppTrace", limit=500)
+            assert not trace["more"]
+            assert REDACTED in str(trace)
             stage.relay.refuse()
             await bridge.until(lambda it: it["phase"] == "waiting" and it["attempt"] > 1)
             await stage.relay.heal()
@@ -88,3 +98,41 @@ async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
                 await bridge.bare("xmppSend", message="hello")
             assert "MUC_PASSWORD" in refusal.value.data["hint"]
         _assert_tight(bridge, stage)
+
+
+SECRET_ON_THE_WIRE = re.compile(
+    rb"<(?:auth|challenge|response|success|password)\b[^>]*>([^<]+)<"
+    rb"|<enabled\b[^>]*\bid=['\"]([^'\"]+)|\bprevid=['\"]([^'\"]+)"
+)
+
+FINAL = b64encode(b"c=").decode()[:2]
+"""How the last message of SCRAM begins (RFC 5802, section 7), which has the proof."""
+
+
+async def test_no_secret_that_was_on_the_wire_is_in_the_trace(
+    server_process: ServerProcess, authority: Authority
+) -> None:
+    async with (
+        scene(server_process, authority, way="open") as stage,
+        stage.witness() as wilma,
+    ):
+        await configure(wilma, passwordprotectedroom="1", roomsecret=ROOM_PASSWORD)
+        stage.set(room_password=Secret(ROOM_PASSWORD))
+        async with stage.participant() as eyes:
+            await eyes.joined()
+            stage.relay.reset()
+            await eyes.phase(Phase.WAITING)
+            await eyes.joined()
+            trace = [written(traced) for traced in reversed(eyes.participant.trace)]
+        wire = b"".join(bytes(stage.relay.passed[way]) for way in Way)
+        secrets = {
+            next(group for group in one.groups() if group is not None).decode()
+            for one in SECRET_ON_THE_WIRE.finditer(wire)
+        }
+        # First, challenge, final and proof; the room's password; the session that was taken up.
+        assert len(secrets) >= 6
+        assert ROOM_PASSWORD in secrets
+        assert any(one.startswith(FINAL) for one in secrets)
+        told = "".join(trace)
+        assert "previd" in told
+        assert not [one for one in secrets if one in told]

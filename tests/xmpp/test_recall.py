@@ -95,3 +95,17 @@ def test_what_we_sent_is_our_own_and_what_another_session_said_under_our_name_is
 def test_what_we_said_in_an_earlier_life_stays_our_own() -> None:
     old = _said(id_="from before", own=True, source=Source.HISTORY)
     assert Recall().meet(old) == old
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_messages_without_words_differ_in_what_they_concern(source: Source) -> None:
+    recall = Recall()
+    silent = replace(_said("", id_=None, source=source), reacts_to="1", reactions=("x",))
+    others = [
+        replace(silent, reactions=()),
+        replace(silent, reacts_to="2"),
+        replace(silent, reacts_to=None, reactions=(), retracts="1"),
+    ]
+    for one in (silent, *others):
+        assert recall.meet(one) == one
+        assert recall.meet(one) is None

@@ -1,4 +1,7 @@
+from dataclasses import replace
 from itertools import count
+
+import pytest
 
 from bridge.xmpp.events import (
     Connected,
@@ -7,6 +10,7 @@ from bridge.xmpp.events import (
     Joined,
     MessageReceived,
     NicknameChanged,
+    OccupantChanged,
     OccupantJoined,
     OccupantLeft,
     Phase,
@@ -191,3 +195,131 @@ def test_a_status_is_a_picture_of_its_moment() -> None:
     before = story.tell(_joined("A"))
     story.tell(_joined("B"))
     assert _names(before) == ["A"]
+
+
+def _present(
+    nickname: str = "A",
+    *,
+    role: str = "participant",
+    affiliation: str = "none",
+    show: str | None = None,
+    status: str | None = None,
+    jid: str | None = None,
+) -> OccupantJoined:
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, role, affiliation, show, status, jid)
+
+
+def _meeting(*before: Event) -> Room:
+    story = Story(Phase.JOINED)
+    story.tell(*before)
+    return story.room
+
+
+def test_whoever_is_not_known_comes_in() -> None:
+    assert _meeting().meet(_present()) == _present()
+    assert _meeting(_present("a")).meet(_present("A")) == _present("A")
+    assert _meeting(_present(), _left("A")).meet(_present()) == _present()
+
+
+def test_presence_that_says_nothing_new_is_not_told() -> None:
+    known = _present(show="away", status="out", jid="a@example/1")
+    assert _meeting(known).meet(known) is None
+    # A room may repeat codes about itself with each presence.
+    assert _meeting(known).meet(replace(known, codes=frozenset({100, 170}))) is None
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        _present(role="visitor"),
+        _present(affiliation="member"),
+        _present(show="dnd"),
+        _present(status="out"),
+        _present(jid="a@example/1"),
+        replace(_present(), reason="welcome"),
+        replace(_present(), actor="Owner"),
+        replace(_present(role="visitor"), own=True, codes=frozenset({110})),
+    ],
+)
+def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
+    event = _meeting(_present()).meet(now)
+    assert event == OccupantChanged(
+        now.occupant,
+        "A",
+        now.role,
+        now.affiliation,
+        "participant",
+        "none",
+        now.show,
+        now.status,
+        now.jid,
+        now.own,
+        now.codes,
+        now.reason,
+        now.actor,
+    )
+
+
+def test_what_is_taken_back_is_a_change_too() -> None:
+    event = _meeting(_present(show="away", status="out")).meet(_present())
+    assert isinstance(event, OccupantChanged)
+    assert (event.show, event.status) == (None, None)
+
+
+def test_a_change_is_told_from_the_last_one_and_keeps_the_time_of_entering() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_present())
+    for role, former in (("visitor", "participant"), ("moderator", "visitor")):
+        event = story.room.meet(_present(role=role))
+        assert isinstance(event, OccupantChanged)
+        assert event.former_role == former
+        (occupant,) = story.tell(event).occupants
+        assert (occupant.role, occupant.since) == (role, 1)
+
+
+def test_presence_under_a_new_nickname_is_nobody_new() -> None:
+    room = _meeting(_present("A", show="away"), NicknameChanged(f"{ROOM}/A", "A", "b/c"))
+    assert room.meet(_present("b/c", show="away")) is None
+    event = room.meet(_present("b/c", role="moderator"))
+    assert isinstance(event, OccupantChanged)
+    assert room.meet(_present("A")) == _present("A")
+
+
+def test_everybody_is_new_after_a_new_join_and_nobody_after_a_resumption() -> None:
+    assert _meeting(_present(), ConnectionChanged(Phase.JOINING)).meet(_present()) == _present()
+    resumed = _meeting(
+        _present(), ConnectionChanged(Phase.CONNECTING), ConnectionChanged(Phase.JOINED)
+    )
+    assert resumed.meet(_present()) is None
+
+
+def test_a_live_message_has_the_real_jid_that_its_senders_presence_had() -> None:
+    room = _meeting(_present("Wilma", jid="w@example/1"), _present("Betty"))
+    said = _said("hello")
+    assert room.meet(said) == replace(said, jid="w@example/1")
+    private = replace(said, type="chat")
+    assert room.meet(private) == replace(private, jid="w@example/1")
+    for other in (_said("hello", "Betty"), _said("hello", "Nobody")):
+        assert room.meet(other) is other
+
+
+@pytest.mark.parametrize("source", [Source.HISTORY, Source.ARCHIVE])
+def test_an_old_message_may_be_of_somebody_else_who_had_the_nickname(source: Source) -> None:
+    said = _said("hello", source=source)
+    assert _meeting(_present("Wilma", jid="w@example/1")).meet(said) is said
+
+
+def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() -> None:
+    wilma = _present("Wilma", jid="w@example/1")
+    said = _said("hello")
+    assert _meeting(wilma, _left("Wilma")).meet(said) is said
+    renamed = _meeting(wilma, NicknameChanged(f"{ROOM}/Wilma", "Wilma", "W"))
+    assert renamed.meet(said) is said
+    event = renamed.meet(_said("hello", "W"))
+    assert isinstance(event, MessageReceived)
+    assert event.jid == "w@example/1"
+
+
+def test_anything_else_is_told_as_it_is() -> None:
+    for event in (_left("A"), SubjectChanged("x"), ConnectionChanged(Phase.JOINED)):
+        assert _meeting(_present()).meet(event) is event

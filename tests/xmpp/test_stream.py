@@ -239,3 +239,41 @@ async def test_after_the_end_nothing_can_be_written() -> None:
         await line.lost()
         await line.until(lambda: line.stream.transport is None)
         assert not line.stream.write(Element("iq"))
+
+
+async def test_everything_that_goes_either_way_is_traced_in_order() -> None:
+    async with _line() as line:
+        await line.read()
+        await line.send(HEADER.replace(b" from", b" xml:lang='en' id='a&lt;b' from"))
+        await line.send(_message("one"))
+        await line.decided()
+        out = Element(f"{{{stanzas.CLIENT}}}presence")
+        assert line.stream.write(out)
+        line.stream.hang_up()
+        assert [(way, one if isinstance(one, str) else one.tag) for way, one in line.traced] == [
+            ("out", line.stream.stream_header),
+            (
+                "in",
+                '<stream:stream version="1.0" xml:lang="en" id="a&lt;b" from="chat.example">',
+            ),
+            ("in", f"{{{stanzas.CLIENT}}}message"),
+            ("out", out.tag),
+            ("out", "</stream:stream>"),
+        ]
+
+
+async def test_what_is_not_believed_is_not_traced_either() -> None:
+    async with _line() as line:
+        depth = 130
+        await line.send(HEADER + b"<a>" * depth + b"</a>" * depth + _message("after"))
+        await line.lost()
+        assert [one for way, one in line.traced if way == "in" and not isinstance(one, str)] == []
+
+
+async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> None:
+    async with _line() as line:
+        line.stream.hang_up()
+        line.stream.hang_up()
+        assert not line.stream.write(Element(f"{{{stanzas.CLIENT}}}presence"))
+        assert [one for _, one in line.traced] == [line.stream.stream_header, "</stream:stream>"]
+        assert (await line.read()).count(b"</stream:stream>") == 1

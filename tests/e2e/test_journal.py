@@ -1,0 +1,239 @@
+"""What happens in a room on a real server, and what the agent is told of it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.faults.scene import NICKNAME, configure
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+
+class Reader:
+    """Follows what the bridge tells of a room."""
+
+    def __init__(self, bridge: BridgeProcess, cursor: str) -> None:
+        self.bridge = bridge
+        self._cursor = cursor
+
+    async def next(self, kind: str, **filters: object) -> dict[str, Any]:
+        """Return the next entry of this kind; history must tell it as waiting did."""
+        asked = {"since": self._cursor, "kinds": [kind], **filters}
+        waited = await self.bridge.call("xmppWait", timeoutSeconds=15, **asked)
+        assert waited["matched"], (kind, waited, self.bridge.stderr)
+        history = await self.bridge.call("xmppHistory", limit=500, **asked)
+        assert history["gap"] is None
+        entry: dict[str, Any] = history["entries"][0]
+        assert entry == waited["entry"]
+        self._cursor = entry["cursor"]
+        return {name: value for name, value in entry.items() if name not in {"cursor", "at"}}
+
+    async def only(self, kind: str, text: str) -> dict[str, Any]:
+        """Return the next entry of all, which must be of this kind and have this text."""
+        before = self._cursor
+        entry = await self.next(kind, contains=text)
+        history = await self.bridge.call("xmppHistory", since=before)
+        assert [one["kind"] for one in history["entries"]] == [kind]
+        return entry
+
+    async def nothing_since(self, *kinds: str) -> None:
+        """Nothing of these kinds has come after what was read last."""
+        history = await self.bridge.call("xmppHistory", since=self._cursor, kinds=list(kinds))
+        assert history["entries"] == []
+
+
+@asynccontextmanager
+async def _configured(wilma: Witness, options: dict[str, str]) -> AsyncIterator[None]:
+    if options:
+        await configure(wilma, **options)
+    yield
+
+
+@asynccontextmanager
+async def _following(
+    server: XmppServer, home: Path, **options: str
+) -> AsyncIterator[tuple[Reader, Witness, str]]:
+    """The bridge in a room that a witness owns, and what comes from then on."""
+    environment = server.environment()
+    room = environment["MUC_ROOM"]
+    async with (
+        Witness(server, server.witness, room, "Wilma") as wilma,
+        _configured(wilma, options),
+        BridgeProcess(home, environment) as bridge,
+    ):
+        await bridge.initialize()
+        status = await bridge.joined()
+        await wilma.joined(NICKNAME)
+        yield Reader(bridge, status["cursor"]), wilma, room
+
+
+def _say(wilma: Witness, body: str | None, *about: Element) -> str:
+    message = wilma.client.make_message(mto=wilma.room, mtype="groupchat")
+    message["id"] = wilma.client.new_id()
+    if body is not None:
+        message["body"] = body
+    for one in about:
+        message.xml.append(one)
+    message.send()
+    return str(message["id"])
+
+
+def _reactions(id_: str, *texts: str) -> Element:
+    namespace = "urn:xmpp:reactions:0"
+    reactions = Element(f"{{{namespace}}}reactions", {"id": id_})
+    for text in texts:
+        SubElement(reactions, f"{{{namespace}}}reaction").text = text
+    return reactions
+
+
+async def test_what_is_said_of_what_was_said_is_told_as_that(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    server = server_process.server
+    async with _following(server, tmp_path, whois="anyone") as (reader, wilma, room):
+        first = _say(wilma, "helo")
+        told = await reader.next("message")
+        assert (told["id"], told["body"], told["source"]) == (first, "helo", "live")
+        assert told["jid"] == str(wilma.client.boundjid)
+        given = told["stanzaId"]
+
+        _say(wilma, "hello", Element("{urn:xmpp:message-correct:0}replace", {"id": first}))
+        told = await reader.next("message")
+        assert (told["body"], told["replaces"]) == ("hello", first)
+
+        reply = {"to": f"{room}/Wilma", "id": given}
+        _say(wilma, "to myself", Element("{urn:xmpp:reply:0}reply", reply))
+        told = await reader.next("message")
+        assert (told["body"], told["replyTo"]) == ("to myself", given)
+
+        for texts in (["\U0001f44d", "\u2764\ufe0f"], []):
+            _say(wilma, None, _reactions(given, *texts))
+            told = await reader.next("message")
+            assert (told["reactsTo"], told["reactions"]) == (given, texts)
+            assert "body" not in told
+
+        _say(wilma, None, Element("{urn:xmpp:message-retract:1}retract", {"id": given}))
+        told = await reader.next("message")
+        assert told["retracts"] == given
+
+        old = Element("{urn:xmpp:fasten:0}apply-to", {"id": given})
+        SubElement(old, "{urn:xmpp:message-retract:0}retract")
+        _say(wilma, "/me took it back", old)
+        told = await reader.next("message")
+        assert (told["retracts"], told["sender"]) == (given, "Wilma")
+
+        # An occupant speaks for the room: nothing but the words is told.
+        notice = Element("{http://jabber.org/protocol/muc#user}x")
+        SubElement(notice, "{http://jabber.org/protocol/muc#user}status", {"code": "104"})
+        _say(wilma, "believe me", notice)
+        await reader.only("message", "believe me")
+
+
+async def test_who_may_do_what_and_by_whom_is_told(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    server = server_process.server
+    async with _following(server, tmp_path) as (reader, wilma, room):
+        await wilma.muc.set_role(room, NICKNAME, "visitor", reason="too noisy")
+        told = await reader.next("role")
+        assert (told["sender"], told["self"]) == (NICKNAME, True)
+        assert (told["formerRole"], told["role"]) == ("participant", "visitor")
+        assert told["reason"] == "too noisy"
+        assert told.get("actor", "Wilma") in {"Wilma", f"{room}/Wilma", server.witness.jid}
+
+        await wilma.muc.set_role(room, NICKNAME, "participant")
+        told = await reader.next("role")
+        assert (told["formerRole"], told["role"]) == ("visitor", "participant")
+        assert "reason" not in told
+
+        await wilma.muc.set_affiliation(room, "member", jid=server.bot.jid, reason="welcome")
+        told = await reader.next("role")
+        assert (told["formerAffiliation"], told["affiliation"]) == ("none", "member")
+        assert (told["sender"], told["reason"]) == (NICKNAME, "welcome")
+
+        wilma.client.send_presence(pto=f"{room}/Wilma", pshow="away", pstatus="out for lunch")
+        told = await reader.next("role", **{"from": "Wilma", "contains": "LUNCH"})
+        assert (told["show"], told["status"]) == ("away", "out for lunch")
+        assert not {"formerRole", "formerAffiliation", "self"} & set(told)
+
+        # The same presence once more says nothing; what is said next proves that it came.
+        wilma.client.send_presence(pto=f"{room}/Wilma", pshow="away", pstatus="out for lunch")
+        wilma.say("still here?")
+        await reader.only("message", "still here?")
+
+        wilma.client.send_presence(pto=f"{room}/Betty", pshow="away", pstatus="out for lunch")
+        told = await reader.next("nick")
+        assert (told["sender"], told["newNickname"]) == ("Wilma", "Betty")
+        wilma.say("a new name")
+        assert (await reader.only("message", "a new name"))["sender"] == "Betty"
+
+
+async def test_the_rooms_own_changes_are_told(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    async with _following(server_process.server, tmp_path) as (reader, wilma, room):
+        await configure(wilma, roomname="The Lobby")
+        told = await reader.next("config")
+        assert 104 in told["codes"]
+        assert "a setting of the room changed" in told["meaning"]
+
+        await configure(wilma, whois="anyone")
+        told = await reader.next("config")
+        assert 172 in told["codes"]
+        assert "the room shows real JIDs to everybody now" in told["meaning"]
+
+        wilma.muc.set_subject(room, "today: \u202etests")
+        told = await reader.next("subject", contains="TODAY")
+        assert (told["sender"], told["subject"]) == ("Wilma", "today: \\u{202E}tests")
+        assert told["escaped"] is True
+
+
+async def test_a_kick_is_told_as_one(server_process: ServerProcess, tmp_path: Path) -> None:
+    server = server_process.server
+    async with _following(server, tmp_path) as (reader, wilma, _):
+        await wilma.kick(NICKNAME, "out with you")
+        told = await reader.next("leave")
+        assert (told["sender"], told["self"], told["reason"]) == (NICKNAME, True, "out with you")
+        assert 307 in told["codes"]
+        assert "kicked" in told["meaning"]
+
+
+async def test_a_ban_is_told_as_one(server_process: ServerProcess, tmp_path: Path) -> None:
+    server = server_process.server
+    async with _following(server, tmp_path) as (reader, wilma, room):
+        await wilma.muc.set_affiliation(room, "outcast", jid=server.bot.jid, reason="for good")
+        told = await reader.next("leave")
+        assert (told["sender"], told["self"], told["reason"]) == (NICKNAME, True, "for good")
+        assert 301 in told["codes"]
+        assert "banned" in told["meaning"]
+
+
+async def test_people_who_are_not_here_get_affiliations_too(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    server = server_process.server
+    async with _following(server, tmp_path, whois="anyone") as (reader, wilma, room):
+        await wilma.muc.set_affiliation(room, "admin", jid=server.bot.jid)
+        assert (await reader.next("role"))["affiliation"] == "admin"
+        absent = f"betty@{server.domain}"
+        await wilma.muc.set_affiliation(room, "member", jid=absent, reason="welcome")
+        told = await reader.next("role")
+        assert (told["jid"], told["affiliation"]) == (absent, "member")
+        assert told.get("reason", "welcome") == "welcome"  # ejabberd leaves it out
+        assert not {"sender", "from", "self"} & set(told)
+
+
+async def test_whoever_was_there_came_before_us(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    async with _following(server_process.server, tmp_path) as (reader, _, _room):
+        entries = (await reader.bridge.call("xmppHistory", kinds=["join"]))["entries"]
+        assert [(one["sender"], one.get("self", False)) for one in entries] == [
+            ("Wilma", False),
+            (NICKNAME, True),
+        ]
+        await reader.nothing_since("join", "leave", "nick", "role")

@@ -1,0 +1,264 @@
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.events import (
+    AffiliationChanged,
+    Event,
+    Gap,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Source,
+    SubjectChanged,
+)
+from bridge.xmpp.selection import (
+    MAX_INSTRUCTIONS,
+    MAX_SEARCHED,
+    Pattern,
+    PatternError,
+    Selection,
+    is_own_message,
+    texts_of,
+)
+
+ROOM = "lobby@rooms.example"
+
+
+def _said(body: str, nickname: str = "Wilma", jid: str | None = None) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, jid=jid)
+
+
+def _entered(nickname: str, status: str | None = None, jid: str | None = None) -> OccupantJoined:
+    occupant = f"{ROOM}/{nickname}"
+    return OccupantJoined(occupant, nickname, "participant", "none", status=status, jid=jid)
+
+
+def test_nothing_asked_for_is_everything() -> None:
+    everything = Selection()
+    assert everything.takes(_said("hello"))
+    assert everything.takes(Gap(0, 1))
+
+
+def test_kinds_are_taken_by_their_name() -> None:
+    selection = Selection(kinds=frozenset({"message", "gap"}))
+    assert selection.takes(_said("hello"))
+    assert selection.takes(MessageSent(f"{ROOM}/Me", "hello", "1"))
+    assert selection.takes(Gap(0, 1))
+    assert not selection.takes(SubjectChanged("hello"))
+    assert not Selection(kinds=frozenset()).takes(_said("hello"))
+
+
+@pytest.mark.parametrize("nickname", ["Wilma", "a/b", "a@b", "a@b/c", "@", "/", "Straße", "x y"])
+def test_a_sender_is_known_by_the_nickname_exactly_as_it_is(nickname: str) -> None:
+    said = _said("hello", nickname)
+    assert Selection(sender=nickname).takes(said)
+    assert Selection(sender=f"{ROOM}/{nickname}").takes(said)
+    assert not Selection(sender=nickname + "x").takes(said)
+    assert not Selection(sender=nickname[1:] or "x").takes(said)
+    assert Selection(sender=nickname).takes(MessageSent(f"{ROOM}/{nickname}", "hello", "1"))
+
+
+def test_case_matters_in_a_nickname_and_nowhere_else_in_its_jid() -> None:
+    said = _said("hello", jid="Wilma@Example/Home")
+    for sender in ("LOBBY@Rooms.Example/Wilma", "wilma@example", "WILMA@example/Home"):
+        assert Selection(sender=sender).takes(said), sender
+    for sender in ("wilma", f"{ROOM}/wilma", "wilma@example/home", "wilma@example/"):
+        assert not Selection(sender=sender).takes(said), sender
+
+
+@pytest.mark.parametrize("sender", [ROOM, "rooms.example", "lobby", "example/Home", "wilma", ""])
+def test_a_part_of_a_jid_is_nobody(sender: str) -> None:
+    assert not Selection(sender=sender).takes(_said("hello", jid="wilma@example/Home"))
+
+
+def test_the_room_itself_is_a_sender_too() -> None:
+    said = MessageReceived(ROOM, "", "This room is logged.")
+    assert Selection(sender=ROOM).takes(said)
+    assert not Selection(sender=ROOM).takes(_said("hello"))
+
+
+def test_a_nickname_that_looks_like_somebodys_jid_is_found_by_it() -> None:
+    # The caller sees from whom it is; to leave it out would hide what somebody is up to.
+    assert Selection(sender="wilma@example").takes(_said("hello", "wilma@example", "eve@example"))
+
+
+@pytest.mark.parametrize(
+    ("event", "sender"),
+    [
+        (_entered("Wilma", jid="w@example/1"), "w@example"),
+        (OccupantLeft(f"{ROOM}/Wilma", "Wilma"), "Wilma"),
+        (NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), "Wilma"),
+        (AffiliationChanged("w@example", "member"), "W@example"),
+        (SubjectChanged("hello", "Wilma"), "Wilma"),
+    ],
+)
+def test_every_event_that_has_somebody_is_theirs(event: Event, sender: str) -> None:
+    assert Selection(sender=sender).takes(event)
+    assert not Selection(sender="Barney").takes(event)
+
+
+def test_an_event_of_nobody_is_from_nobody() -> None:
+    assert not Selection(sender="Wilma").takes(Gap(0, 1))
+    assert not Selection(sender="None").takes(SubjectChanged("hello", None))
+
+
+@pytest.mark.parametrize(
+    ("contains", "text"),
+    [
+        ("hello", "well, HELLO there"),
+        ("HELLO", "hello"),
+        ("strasse", "Hauptstraße 1"),
+        ("STRAßE", "hauptstrasse"),
+        ("ﬁ", "FIsh"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("İ", "i̇"),
+        ("\ud800", "half \ud800"),
+        ("a\nb", "A\nB"),
+    ],
+)
+def test_text_is_found_whatever_the_case_of_its_letters(contains: str, text: str) -> None:
+    selection = Selection(contains=contains)
+    assert selection.takes(_said(text))
+    assert selection.takes(SubjectChanged(text))
+    assert selection.takes(_entered("Wilma", text))
+
+
+@pytest.mark.parametrize(("contains", "text"), [("\u0131", "I"), ("e", "é"), ("hello", "hell o")])
+def test_text_that_is_not_there_is_not_found(contains: str, text: str) -> None:
+    assert not Selection(contains=contains).takes(_said(text))
+
+
+def test_text_is_looked_for_in_what_people_wrote_and_nowhere_else() -> None:
+    assert not Selection(contains="wilma").takes(_said("hello", jid="wilma@example"))
+    assert not Selection(contains="").takes(_said(""))
+    assert texts_of(_entered("Wilma")) == []
+    assert texts_of(_entered("Wilma", "out")) == ["out"]
+
+
+def test_both_must_be_found_in_the_same_text() -> None:
+    selection = Selection(contains="error", pattern=Pattern.of("[0-9]+"))
+    assert selection.takes(_said("Error 42"))
+    assert not selection.takes(_said("error"))
+    assert not selection.takes(_said("42"))
+
+
+def test_a_pattern_is_found_anywhere_unless_it_says_where() -> None:
+    assert Pattern.of("b+").fits("abba")
+    assert not Pattern.of("^b").fits("abba")
+    assert Pattern.of("(?i)ABBA").fits("abba")
+    assert Pattern.of("(?m)^b$").fits("a\nb")
+    assert Pattern.of("").fits("")
+    assert Pattern.of(r"\p{Greek}").fits("\u03c3")
+    assert Pattern.of("^.$").fits("\U0001f600")
+    assert Pattern.of(r"\C").fits("é")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("(", "missing )"),
+        ("*", "no argument for repetition operator: *"),
+        ("[z-a]", "invalid character class range: z-a"),
+        ("a(?=b)", "invalid perl operator: (?="),
+        ("(?<!b)a", "invalid perl operator: (?"),
+        (r"(a)\1", r"invalid escape sequence: \1"),
+        ("a{1001}", "invalid repetition size: {1001}"),
+        (r"\p{Klingon}", r"invalid character class range: \p{Klingon}"),
+        (r"\p{L}{300}", "pattern too large - compile failed"),
+        ("\ud800", "it is not Unicode text"),
+        ("((((a{100}){100}){100}){100})", "invalid repetition size: {100}"),
+    ],
+)
+def test_a_pattern_that_is_none_is_refused_in_words(source: str, reason: str) -> None:
+    with pytest.raises(PatternError) as refusal:
+        Pattern.of(source)
+    assert reason in str(refusal.value)
+
+
+def test_nothing_is_written_about_a_pattern_that_is_none(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PatternError):
+        Pattern.of("(")
+    assert capfd.readouterr() == ("", "")
+
+
+def _of_size(instructions: int) -> str:
+    """Return a pattern with so many instructions, however RE2 counts them."""
+    spare = instructions - Pattern.of("x" * 900).instructions
+    return "x" * 900 + "x{900}" * (spare // 900) + "x" * (spare % 900)
+
+
+def test_a_pattern_is_refused_beyond_the_most_instructions_and_not_at_them() -> None:
+    assert Pattern.of(_of_size(MAX_INSTRUCTIONS)).instructions == MAX_INSTRUCTIONS
+    with pytest.raises(PatternError, match=f"{MAX_INSTRUCTIONS + 1} instructions"):
+        Pattern.of(_of_size(MAX_INSTRUCTIONS + 1))
+
+
+@pytest.mark.parametrize("source", ["(x+x+)+y", "(((x*)*)*)*y", "(x|x|x)*y", "(.*)(.*)(.*)(.*)y"])
+def test_a_bomb_takes_no_longer_than_anything_else(source: str) -> None:
+    # A machine that backtracks would be at it until the sun burns out: any end is a pass.
+    assert not Pattern.of(source).fits("x" * MAX_SEARCHED)
+
+
+def test_a_text_is_looked_at_up_to_the_bound() -> None:
+    pattern = Pattern.of("y")
+    assert pattern.fits("x" * (MAX_SEARCHED - 1) + "y")
+    assert not pattern.fits("x" * MAX_SEARCHED + "y")
+
+
+def test_half_a_character_breaks_no_search() -> None:
+    assert Pattern.of("b").fits("\ud800b\udfff")
+    assert Selection(pattern=Pattern.of(r"\?")).takes(_said("\ud800"))
+    assert not Pattern.of("c").fits("\0\ud800")
+
+
+def test_patterns_may_search_in_several_threads_at_once() -> None:
+    pattern = Pattern.of("(a|b|ab)*c")
+    texts = ["ab" * 5_000 + "c", "ab" * 5_000] * 20
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(pattern.fits, texts)) == [True, False] * 20
+        made = list(pool.map(Pattern.of, [f"x{number}" for number in range(200)]))
+    assert [one.fits("x42 ") for one in made].index(True) == 4  # "x4" before "x42"
+
+
+def test_old_patterns_are_let_go_of() -> None:
+    import re2
+
+    for number in range(50):
+        Pattern.of(f"x{number}")
+    assert re2._Regexp._make.cache_info().currsize <= 1  # noqa: SLF001 - it has no word for it
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=30), st.text(max_size=30))
+def test_whatever_is_given_for_a_pattern_searches_or_is_refused(source: str, text: str) -> None:
+    try:
+        pattern = Pattern.of(source)
+    except PatternError as error:
+        assert str(error)  # noqa: PT017 - most are none
+    else:
+        pattern.fits(text)
+
+
+def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each() -> None:
+    event = replace(_said("12345"), source=Source.HISTORY)
+    pattern = Pattern.of("x{100}")
+    assert Selection().cost(event) == 5
+    assert Selection(contains="x" * 1000).cost(event) == 5
+    assert Selection(pattern=pattern).cost(event) == 5 * pattern.instructions
+    assert Selection(pattern=pattern).cost(Gap(0, 1)) == 0
+
+
+def test_our_own_messages_can_be_left_out_both_ways() -> None:
+    others = Selection(own=False)
+    mine = replace(_said("hello"), own=True)
+    assert is_own_message(mine)
+    assert not others.takes(mine)
+    assert not others.takes(MessageSent(f"{ROOM}/Me", "hello", "1"))
+    assert others.takes(_said("hello"))
+    assert others.takes(replace(_entered("Me"), own=True))
+    assert Selection().takes(mine)

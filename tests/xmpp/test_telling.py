@@ -1,0 +1,329 @@
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+
+from bridge.mcp.schema import wire_name
+from bridge.tools.entries import Entry, Kind, shaped
+from bridge.xmpp.events import (
+    AffiliationChanged,
+    Connected,
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    RoomConfigured,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.telling import KINDS, STATUS_CODES, kind_of, told
+
+WILMA = "r@s/a/b"
+NAMES = {wire_name(one.name) for one in fields(Entry)}
+
+TOLD: list[tuple[Event, dict[str, object]]] = [
+    (
+        MessageReceived(WILMA, "a/b", "hello"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "hello",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageReceived(
+            WILMA,
+            "a/b",
+            "\u202eraw\n",
+            type="chat",
+            id="1",
+            stanza_id="2",
+            delayed_from="2020-01-01T00:00:00Z",
+            source=Source.HISTORY,
+            own=True,
+            jid="w@example",
+            replaces="3",
+            reply_to="4",
+            reacts_to="5",
+            reactions=("x", "y"),
+            retracts="6",
+        ),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "jid": "w@example",
+            "body": "\u202eraw\n",
+            "type": "chat",
+            "source": "history",
+            "id": "1",
+            "stanzaId": "2",
+            "delayedFrom": "2020-01-01T00:00:00Z",
+            "replaces": "3",
+            "replyTo": "4",
+            "reactsTo": "5",
+            "reactions": ["x", "y"],
+            "retracts": "6",
+        },
+    ),
+    (
+        MessageReceived(WILMA, "a/b", "", id="1", own=True, reacts_to="5"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "type": "groupchat",
+            "source": "live",
+            "reflection": True,
+            "id": "1",
+            "reactsTo": "5",
+            "reactions": [],
+        },
+    ),
+    (
+        MessageSent(WILMA, "hello", "1"),
+        {
+            "kind": "message",
+            "direction": "out",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "hello",
+            "type": "groupchat",
+            "source": "live",
+            "id": "1",
+        },
+    ),
+    (
+        SendFailed("1", "forbidden", "no voice"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "condition": "forbidden",
+            "text": "no voice",
+            "id": "1",
+        },
+    ),
+    (
+        OccupantJoined(WILMA, "a/b", "participant", "none", own=True, codes=frozenset({201, 110})),
+        {
+            "kind": "join",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "participant",
+            "affiliation": "none",
+            "self": True,
+            "codes": [110, 201],
+            "meaning": [STATUS_CODES[110], STATUS_CODES[201]],
+        },
+    ),
+    (
+        OccupantChanged(
+            WILMA,
+            "a/b",
+            "visitor",
+            "none",
+            "participant",
+            "none",
+            show="away",
+            status="out",
+            jid="w@example/1",
+            reason="noisy",
+            actor="Owner",
+        ),
+        {
+            "kind": "role",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "visitor",
+            "affiliation": "none",
+            "show": "away",
+            "status": "out",
+            "jid": "w@example/1",
+            "reason": "noisy",
+            "actor": "Owner",
+            "formerRole": "participant",
+        },
+    ),
+    (
+        OccupantChanged(WILMA, "a/b", "visitor", "member", "visitor", "none"),
+        {
+            "kind": "role",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "visitor",
+            "affiliation": "member",
+            "formerAffiliation": "none",
+        },
+    ),
+    (
+        AffiliationChanged("w@example", "member", "welcome", "Owner"),
+        {
+            "kind": "role",
+            "direction": "in",
+            "jid": "w@example",
+            "affiliation": "member",
+            "reason": "welcome",
+            "actor": "Owner",
+        },
+    ),
+    (
+        OccupantLeft(WILMA, "a/b", codes=frozenset({307, 999}), reason="spam", actor="Owner"),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "codes": [307, 999],
+            "meaning": ["kicked"],
+            "reason": "spam",
+            "actor": "Owner",
+        },
+    ),
+    (
+        OccupantLeft(WILMA, "a/b", own=True, status="bye", codes=frozenset({999})),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "status": "bye",
+            "self": True,
+            "codes": [999],
+        },
+    ),
+    (
+        NicknameChanged(WILMA, "a/b", "c"),
+        {"kind": "nick", "direction": "in", "sender": "a/b", "from": WILMA, "newNickname": "c"},
+    ),
+    (
+        RoomDestroyed("moved", "new@muc"),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "destroyed": True,
+            "reason": "moved",
+            "venue": "new@muc",
+        },
+    ),
+    (
+        SubjectChanged("", "a/b"),
+        {"kind": "subject", "direction": "in", "sender": "a/b", "subject": ""},
+    ),
+    (
+        RoomConfigured(frozenset({172, 104})),
+        {
+            "kind": "config",
+            "direction": "in",
+            "codes": [104, 172],
+            "meaning": [STATUS_CODES[104], STATUS_CODES[172]],
+        },
+    ),
+    (
+        RoomError("gone", "moved", "xmpp:new@muc"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "condition": "gone",
+            "text": "moved",
+            "venue": "xmpp:new@muc",
+        },
+    ),
+    (ConnectionChanged(Phase.JOINED), {"kind": "connection", "phase": "joined"}),
+    (
+        ConnectionChanged(Phase.WAITING, Fault("conflict", "Taken.", "Wait.", Retry.SOON), 2, 1.5),
+        {
+            "kind": "connection",
+            "phase": "waiting",
+            "condition": "conflict",
+            "text": "Taken.",
+            "hint": "Wait.",
+            "attempt": 2,
+            "nextAttemptInMs": 1500,
+        },
+    ),
+    (
+        Connected("me@example/1", "xmpp://h:1", Tls("TLSv1.3", "AES", verified=False), "PLAIN"),
+        {
+            "kind": "connection",
+            "text": "logged in",
+            "jid": "me@example/1",
+            "service": "xmpp://h:1",
+            "tls": "TLSv1.3, AES, certificate not checked",
+            "sasl": "PLAIN",
+        },
+    ),
+    (
+        Connected("me@example/1", "xmpp://h:1", None, "SCRAM-SHA-1", resumed=True),
+        {
+            "kind": "connection",
+            "text": "the former session goes on",
+            "jid": "me@example/1",
+            "service": "xmpp://h:1",
+            "tls": "none",
+            "sasl": "SCRAM-SHA-1",
+        },
+    ),
+    (
+        Joined(WILMA, "a/b", created=True),
+        {
+            "kind": "connection",
+            "text": "in the room, which joining made: is MUC_ROOM spelt right?",
+            "sender": "a/b",
+            "from": WILMA,
+        },
+    ),
+    (
+        Gap(0, 1.5),
+        {"kind": "gap", "from": "1970-01-01T00:00:00.000Z", "to": "1970-01-01T00:00:01.500Z"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD, ids=lambda it: type(it).__name__)
+def test_an_event_is_told_as_what_it_is(event: Event, expected: dict[str, object]) -> None:
+    assert told(event) == expected
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD, ids=lambda it: type(it).__name__)
+def test_what_is_told_fits_into_an_entry(event: Event, expected: dict[str, object]) -> None:
+    assert set(told(event)) <= NAMES
+    entry = shaped(told(event), "epoch-1", "now")
+    assert (entry.cursor, entry.at, entry.kind) == ("epoch-1", "now", expected["kind"])
+
+
+def test_every_event_is_told_here() -> None:
+    assert {type(event) for event, _ in TOLD} == set(get_args(Event))
+
+
+def test_every_event_has_a_kind_and_every_kind_an_event() -> None:
+    assert set(KINDS) == set(get_args(Event))
+    assert set(KINDS.values()) == set(get_args(Kind))
+    for event, expected in TOLD:
+        assert kind_of(event) == expected["kind"]
+
+
+def test_every_code_of_the_standard_has_a_meaning() -> None:
+    standard = {100, 101, 102, 103, 104, 110, 170, 171, 172, 173, 174, 201, 210}
+    assert set(STATUS_CODES) == standard | {301, 303, 307, 321, 322, 332, 333}
+    assert all(STATUS_CODES.values())
