@@ -121,6 +121,7 @@ class OccupantEntry:
     jid: Annotated[str | None, "the real JID; null where the room hides it"]
     since: str
     self: Annotated[bool, "the bridge itself"]
+    truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
@@ -134,18 +135,21 @@ def entry_of(record: "Record", journal: "Journal") -> Entry:
 def shaped(told: "Told", cursor: str, at: str) -> Entry:
     """Return the entry that has what was `told`: escaped, and cut where it is too long."""
     shown: dict[str, Any] = {}
+    body_bytes = None
     truncated = escaped = False
     for name, exact in told.items():
         kept = _cut(exact, MAX_BODY_JSON if name == "body" else MAX_TEXT_JSON)
-        truncated = truncated or kept != exact
+        if kept != exact:
+            truncated = True
+            if name == "body" and isinstance(exact, str):
+                body_bytes = _bytes_of(exact)
         shown[_NAMES[name]] = _visible(kept)
         escaped = escaped or shown[_NAMES[name]] != kept
-    body = told.get("body")
     return Entry(
         cursor=cursor,
         at=at,
         **shown,
-        body_bytes=_bytes_of(body) if isinstance(body, str) and truncated else None,
+        body_bytes=body_bytes,
         truncated=truncated or None,
         escaped=escaped or None,
     )
@@ -175,6 +179,7 @@ def cut_text(text: str, most_json: int, most: int) -> str:
     """Return what of `text` takes no more than `most` bytes, and as JSON once it is escaped."""
     if len(text) * LONGEST_ESCAPE <= most_json:
         return text
+    most = min(most, most_json)  # JSON is never shorter
     if _bytes_of(text) > most:
         text = text.encode("utf-8", "surrogatepass")[:most].decode("utf-8", "ignore")
     while (size := _bytes_of(compact(visible(text)))) > most_json:
@@ -188,16 +193,20 @@ def _bytes_of(text: str) -> int:
 
 def occupant_entry(occupant: "Occupant") -> OccupantEntry:
     """Return what `occupant` looks like to an agent."""
-    texts = (occupant.nickname, occupant.show, occupant.status, occupant.real_jid)
-    nickname, show, status, jid = (None if one is None else visible(one) for one in texts)
+    exact = {
+        "nickname": occupant.nickname,
+        "role": occupant.role,
+        "affiliation": occupant.affiliation,
+        "show": occupant.show,
+        "status": occupant.status,
+        "jid": occupant.real_jid,
+    }
+    kept: dict[str, Any] = {name: _cut(one, MAX_TEXT_JSON) for name, one in exact.items()}
+    shown: dict[str, Any] = {name: _visible(one) for name, one in kept.items()}
     return OccupantEntry(
-        nickname=nickname or "",
-        role=visible(occupant.role),
-        affiliation=visible(occupant.affiliation),
-        show=show,
-        status=status,
-        jid=jid,
+        **shown,
         since=iso(occupant.since),
         self=occupant.own,
-        escaped=((nickname, show, status, jid) != texts) or None,
+        truncated=kept != exact or None,
+        escaped=shown != kept or None,
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from bridge.escaping import visible
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, OccupantEntry, occupant_entry
@@ -46,7 +47,7 @@ def xmpp_occupants(
         raise not_in_room(participant.room_jid, status)
     here = status.occupants
     if nickname is not None:
-        here = tuple(one for one in here if one.nickname == nickname)
+        here = tuple(one for one in here if nickname in {one.nickname, visible(one.nickname)})
         if not here:
             raise nobody(link, nickname, "Write the nickname as it stands here; case matters.")
     return describe_occupants(link, here)

@@ -8,6 +8,7 @@ from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, Entry, entry_of
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
+from bridge.tools.pages import Page
 from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ OCCUPANTS = "bridge://room/occupants"
 MESSAGES = "bridge://room/messages"
 
 RECENT_MESSAGES = 50
-"""How many messages `bridge://room/messages` holds."""
+"""How many messages `bridge://room/messages` holds at most, as far as they fit in a page."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,11 @@ def messages(link: RoomLink, /) -> Messages:
 
     participant = link.participant
     journal = participant.journal
-    entries: list[Entry] = []
+    page: Page[Entry] = Page(RECENT_MESSAGES)
     for record in reversed(journal):
-        if isinstance(record.event, MessageReceived):
-            entries.append(entry_of(record, journal))
-            if len(entries) == RECENT_MESSAGES:
-                break
-    return Messages(participant.room_jid or None, entries[::-1], journal.cursor)
+        if isinstance(record.event, MessageReceived) and not page.add(entry_of(record, journal)):
+            break
+    return Messages(participant.room_jid or None, page.entries[::-1], journal.cursor)
 
 
 def changed_by(event: "Event") -> tuple[str, ...]:

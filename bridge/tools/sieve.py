@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.schema import Bounds
@@ -10,6 +11,8 @@ from bridge.tools.budget import SLICE_COST, Budget
 from bridge.tools.entries import Kind
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from bridge.xmpp.events import Event
     from bridge.xmpp.selection import Selection
 
@@ -29,7 +32,7 @@ PatternText = Annotated[
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
     "only where this regular expression (RE2 syntax) is found in one of these",
 ]
-Kinds = Annotated[list[Kind] | None, "only events of these kinds"]
+Kinds = Annotated[list[Kind] | None, Bounds(min_length=1), "only events of these kinds"]
 
 
 class Sieve:
@@ -44,9 +47,21 @@ class Sieve:
         cost = self._selection.cost(event)
         if cost > SLICE_COST:
             # RE2 lets go of the interpreter while it searches.
-            return await asyncio.to_thread(self._selection.takes, event)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(_searcher(), self._selection.takes, event)
         await self.budget.spend(cost)
         return self._selection.takes(event)
+
+
+@cache
+def _searcher() -> "Executor":
+    """Return the thread for long searches: one, so that they leave a processor to others.
+
+    The loop's own threads are for looking up names, and a process ends when the last has.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(1, "search")
 
 
 async def selected(

@@ -65,7 +65,7 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
 
 def nobody(link: RoomLink, name: str, hint: str) -> ToolError:
     """Return what the caller is told who asks for somebody that is not there."""
-    names = [one.nickname for one in link.participant.status().occupants]
+    names = sorted(one.nickname for one in link.participant.status().occupants)
     listed = ", ".join(_quoted(name) for name in names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ToolError(

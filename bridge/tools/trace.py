@@ -42,6 +42,7 @@ class TracePage:
     next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
     gap: Annotated[Gap | None, "what before this page is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
+    oldest: Annotated[str, "as `since`, gives everything the bridge still has"]
     notice: str = NOTICE
 
 
@@ -80,7 +81,7 @@ async def xmpp_trace(
             return None
         return _entry(traced, xml, trace.cursor_of(traced.number))
 
-    return TracePage(*await opened(trace, since, limit, show, budget))
+    return TracePage(*await opened(trace, since, limit, show, budget), oldest=trace.oldest)
 
 
 def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:

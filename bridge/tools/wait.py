@@ -2,16 +2,17 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
-from bridge.tools.entries import NOTICE, Entry, entry_of
+from bridge.tools.entries import NOTICE, Entry, cut_text, entry_of
 from bridge.tools.link import RoomLink, not_in_room
-from bridge.tools.pages import Gap, Page, gap_of, no_cursor
+from bridge.tools.pages import ENVELOPE_BYTES, Gap, Page, gap_of, no_cursor
 from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 PROGRESS_SECONDS = 1.0
 """Between two words to a client that wants to know how the wait goes."""
+
+LOOKING_SECONDS = 1.0
+"""What lies behind is looked at for this long, even by a wait of no time at all."""
 
 PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
@@ -64,7 +68,8 @@ async def xmpp_wait(
     Looks first at what came after `since`, so nothing falls between two calls: to await the
     answer to what you sent, give the `cursor` of xmppSend. Our own messages match only when
     `from` names us. `matched: false` means that the time is over: `seen` and `passed` tell what
-    came instead, `phase` whether the bridge was in the room to see it.
+    came instead, `phase` whether the bridge was in the room to see it. To wait on, give `next` as
+    `since`.
     """
     participant = link.participant
     journal = participant.journal
@@ -90,6 +95,9 @@ class _Wait:
         self._sieve = sieve
         self._context = context
         self._seconds = timeout_seconds
+        self._loop = asyncio.get_running_loop()
+        self._began = self._reported = self._loop.time()
+        self._next = ""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: Gap | None = None
@@ -98,39 +106,42 @@ class _Wait:
         """Return what came after `start`, or that nothing did within the time."""
         from bridge.xmpp.ring import CursorError
 
-        journal = self._participant.journal
-        arriving: asyncio.Queue[Record] = asyncio.Queue()
-        stop_listening = self._participant.listen(arriving.put_nowait)
+        self._next = start
+        news = asyncio.Event()
+        stop_listening = self._participant.listen(lambda _: news.set())
         try:
-            # Nothing can come between the two: no other turn of the loop does.
-            try:
-                records, loss = journal.since(start)
-            except CursorError as error:
-                raise no_cursor(error) from error
-            self._gap = gap_of(loss)
-            self._next = start if loss is None else journal.cursor_of(loss.last)
-            for record in records:
-                if self._sieve.budget.exhausted:
-                    return self._result(None)
-                if await self._matches(record):
-                    return self._result(record)
-            return self._result(await self._arrival(arriving))
+            return self._result(await self._awaited(news))
+        except CursorError as error:
+            raise no_cursor(error) from error
         finally:
             stop_listening()
 
-    async def _arrival(self, arriving: "asyncio.Queue[Record]") -> "Record | None":
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        while (left := began + self._seconds - loop.time()) > 0:
-            try:
-                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
-                    record = await arriving.get()
-            except TimeoutError:
-                self._report(loop.time() - began)
-            else:
+    async def _awaited(self, news: asyncio.Event) -> "Record | None":
+        while True:
+            # Cleared in the turn of the loop that looks: what comes later sets it again.
+            news.clear()
+            for record in self._unseen():
+                if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
+                    return None
                 if await self._matches(record):
                     return record
-        return None
+                self._report()
+            left = self._seconds - self._elapsed()
+            if left <= 0:
+                return None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
+                    await news.wait()
+            self._report()
+
+    def _unseen(self) -> "list[Record]":
+        """Return what came after what was looked at last, out of the journal: it is bounded."""
+        records, loss = self._participant.journal.since(self._next)
+        if loss is not None:
+            first = self._gap
+            self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
+            self._next = self._participant.journal.cursor_of(loss.last)
+        return records
 
     async def _matches(self, record: "Record") -> bool:
         matches = await self._sieve.takes(record.event)
@@ -140,10 +151,16 @@ class _Wait:
             self._passed.append(record)
         return matches
 
-    def _report(self, elapsed: float) -> None:
+    def _elapsed(self) -> float:
+        return self._loop.time() - self._began
+
+    def _report(self) -> None:
+        if self._loop.time() - self._reported < PROGRESS_SECONDS:
+            return
+        self._reported = self._loop.time()
         phase = self._participant.status().phase.value
         self._context.progress(
-            round(elapsed, 3), self._seconds, f"{phase}; {self._seen} events passed by"
+            round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"
         )
 
     def _result(self, record: "Record | None") -> Waited:
@@ -169,4 +186,4 @@ class _Wait:
 
     def _why_out(self, status: "RoomStatus") -> str:
         error = not_in_room(self._participant.room_jid, status)
-        return f"{error.message} {error.hint}"
+        return cut_text(f"{error.message} {error.hint}", ENVELOPE_BYTES // 2, ENVELOPE_BYTES // 2)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bridge.escaping import visible
 from bridge.xmpp.events import Event, MessageReceived, MessageSent
 from bridge.xmpp.telling import kind_of
 
@@ -109,10 +110,11 @@ def _is_from(event: Event, sender: str) -> bool:
     nickname = getattr(event, "nickname", None)
     if nickname is None and occupant is not None:
         nickname = occupant.partition("/")[2]
-    if sender == nickname:
+    # Who asks has seen the hidden characters in a name as escapes only.
+    if nickname is not None and sender in {nickname, visible(nickname)}:
         return True
     wanted = _folded(sender)
-    if occupant is not None and _folded(occupant) == wanted:
+    if occupant is not None and wanted in {_folded(occupant), _folded(visible(occupant))}:
         return True
     jid = getattr(event, "jid", None)
     if jid is None:

@@ -91,6 +91,11 @@ class Trace:
         """The place after everything that has happened."""
         return self.cursor_of(self._numbering.last)
 
+    @property
+    def oldest(self) -> str:
+        """The place before the oldest piece that is kept."""
+        return self.cursor_of(self._ring.forgotten)
+
     def cursor_of(self, number: int) -> str:
         """The place after the piece with this number."""
         return self._numbering.cursor_of(number)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.e2e import schemas
+
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 """The console script that pip installed beside this Python."""
 ANSWER_SECONDS = 20.0
@@ -145,16 +147,27 @@ class BridgeProcess:
         return result
 
     async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """The structured result of a tool under MCP; raises `ToolFailedError`."""
+        """The structured result of a tool under MCP, as its schema has it.
+
+        Raises `ToolFailedError`.
+        """
         result = await self.request("tools/call", {"name": tool, "arguments": arguments})
         if result["isError"]:
-            raise ToolFailedError(result["content"][0]["text"])
-        structured: dict[str, Any] = result.get("structuredContent", result)
+            assert set(result) == {"content", "isError"}
+            (told,) = result["content"]
+            raise ToolFailedError(told["text"])
+        if "structuredContent" not in result:
+            return result
+        structured: dict[str, Any] = result["structuredContent"]
+        schemas.check(tool, structured)
+        assert json.loads(result["content"][0]["text"]) == structured
         return structured
 
     async def bare(self, tool: str, **arguments: object) -> dict[str, Any]:
         """The result of a tool in the bare dialect; raises `RpcFailedError`."""
-        return await self.request(tool, arguments)
+        result = await self.request(tool, arguments)
+        schemas.check(tool, result)
+        return result
 
     async def status(self) -> dict[str, Any]:
         """What `xmppStatus` says now."""

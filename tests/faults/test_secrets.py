@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bridge.config import Secret
-from bridge.tools.trace import written
 from bridge.xmpp.events import Phase
 from bridge.xmpp.redaction import REDACTED
+from bridge.xmpp.stanzas import xml_of
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.faults.relay import Way
 from tests.faults.scene import NICKNAME, Scene, configure, scene
@@ -123,7 +123,7 @@ async def test_no_secret_that_was_on_the_wire_is_in_the_trace(
             stage.relay.reset()
             await eyes.phase(Phase.WAITING)
             await eyes.joined()
-            trace = [written(traced) for traced in reversed(eyes.participant.trace)]
+            trace = [xml_of(traced.xml) for traced in reversed(eyes.participant.trace)]
         wire = b"".join(bytes(stage.relay.passed[way]) for way in Way)
         secrets = {
             next(group for group in one.groups() if group is not None).decode()

@@ -10,7 +10,7 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection, ConnectionFeatures
 from bridge.xmpp.faults import Place
 from bridge.xmpp.room import Occupant, RoomStatus
-from tests.tools.test_basics import ROOM, STATUS, Played
+from tests.tools.played import ROOM, STATUS, Played
 
 OWN = f"{ROOM}/McpDebug"
 Answer: TypeAlias = Callable[[str, str], Element | Exception]

@@ -1,13 +1,11 @@
 import asyncio
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.config import Configuration, Settings, load
+from bridge.config import Configuration, load
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import basics
@@ -15,74 +13,11 @@ from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
-from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged, Tls
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged
 from bridge.xmpp.participant import Reflection
-from bridge.xmpp.room import LastError, LastIncoming, Occupant, RoomStatus
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
-from bridge.xmpp.trace import Trace
-
-ROOM = "lobby@conference.example"
-FAULT = Fault("connection-refused", "Nothing listens there.", "Check XMPP_SERVICE.")
-STATUS = RoomStatus(
-    phase=Phase.JOINED,
-    since=0.0,
-    attempt=0,
-    next_attempt_at=None,
-    last_error=None,
-    nickname="McpDebug",
-    occupants=(Occupant(f"{ROOM}/McpDebug", "McpDebug", "participant", "none", 0.0, own=True),),
-    subject="tests",
-    last_incoming=None,
-    jid="bot@example/r",
-    service="xmpp://example:5222",
-    tls=Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True),
-    sasl="SCRAM-SHA-256",
-    self_ping_ms=None,
-    room_created=False,
-)
-
-
-@dataclass
-class Played:
-    """A participant made of plain values."""
-
-    picture: RoomStatus = STATUS
-    room_jid: str = ROOM
-    refusal: Exception | None = None
-    journal: Journal = field(default_factory=lambda: Journal("epoch"))
-    said: list[tuple[str, float]] = field(default_factory=list)
-
-    settings: Settings | None = None
-
-    @property
-    def trace(self) -> Trace:
-        return Trace(self.journal.numbering)
-
-    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
-        raise NotImplementedError
-
-    @property
-    def connection(self) -> Connection:
-        raise NotInRoomError(self.picture)
-
-    def status(self) -> RoomStatus:
-        return self.picture
-
-    def begin_anew(self, settings: Settings) -> bool:
-        raise AssertionError(settings)
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        check_body(body)
-        self.said.append((body, timeout_seconds))
-        if self.refusal is not None:
-            raise self.refusal
-        message = MessageReceived(
-            f"{ROOM}/McpDebug", "McpDebug", body, id="m1", stanza_id="s1", own=True
-        )
-        return Reflection(self.journal.append(message, 1.5), message, 0.0123456)
+from bridge.xmpp.room import LastError, LastIncoming
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
+from tests.tools.played import FAULT, ROOM, STATUS, Played
 
 
 class Slow(Played):

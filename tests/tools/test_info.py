@@ -22,8 +22,8 @@ from bridge.xmpp.connection import StanzaRefusedError
 from bridge.xmpp.description import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from tests.tools.played import ROOM
 from tests.tools.standing import parsed, standing
-from tests.tools.test_basics import ROOM
 
 BOUND_BYTES = 256 * 1024
 """What the most hostile answer may become: every limit reached at once, in escapes."""

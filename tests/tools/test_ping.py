@@ -12,8 +12,8 @@ from bridge.tools.ping import MAX_QUOTED_CHARACTERS
 from bridge.xmpp.connection import StanzaRefusedError
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.stanzas import PING, StanzaError
+from tests.tools.played import ROOM
 from tests.tools.standing import OWN, standing
-from tests.tools.test_basics import ROOM
 
 
 async def _ping(link: RoomLink, target: str) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from bridge.mcp.toolset import ToolError
 from bridge.tools.link import RoomLink
 from bridge.tools.targets import MAX_NAMED, find
 from bridge.xmpp.answers import Whom
+from tests.tools.played import ROOM, Played
 from tests.tools.standing import OWN, standing
-from tests.tools.test_basics import ROOM, Played
 
 NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "eve@evil.example")
 

@@ -1,0 +1,371 @@
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import schemas
+from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.servers.process import ServerProcess
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+Settings = dict[str, str]
+
+BOMB = "[ab]*a[ab]{900}c"
+"""Makes a backtracking matcher take for ever, and RE2 about a second for BOMBED."""
+BOMBED = "".join(random.Random(1).choices("ab", k=60_000))  # noqa: S311 - the same each time
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def real_server(request: pytest.FixtureRequest) -> XmppServer:
+    """Each server that does all of XEP-0045, and TLS."""
+    server: XmppServer = request.getfixturevalue(request.param)
+    return server
+
+
+def _witness(server: XmppServer, settings: Settings, nick: str = "Wilma") -> Witness:
+    return Witness(server, server.witness, settings["MUC_ROOM"], nick)
+
+
+def _bodies(page: dict[str, Any]) -> list[str]:
+    return [one["body"] for one in page["entries"] if "body" in one]
+
+
+async def _told(bridge: BridgeProcess, body: str) -> dict[str, Any]:
+    """The entry with this body, once it has come."""
+    waited = await bridge.call("xmppWait", since=f"{await _run(bridge)}-0", contains=body)
+    assert waited["matched"], waited
+    entry: dict[str, Any] = waited["entry"]
+    return entry
+
+
+async def _run(bridge: BridgeProcess) -> str:
+    cursor: str = (await bridge.status())["cursor"]
+    return cursor.partition("-")[0]
+
+
+async def _refused(bridge: BridgeProcess, tool: str, **arguments: object) -> tuple[int, Any, str]:
+    """The error in both forms: the code and data of the bare one, and the text of the other."""
+    with pytest.raises(RpcFailedError) as bare:
+        await bridge.bare(tool, **arguments)
+    with pytest.raises(ToolFailedError) as mcp:
+        await bridge.call(tool, **arguments)
+    error = bare.value
+    assert set(error.data) == {"condition", "hint"}
+    text = str(mcp.value)
+    assert f"Condition: {error.data['condition']}\nHint: {error.data['hint']}" in text
+    assert text.startswith(error.message)
+    return error.code, error.data, text
+
+
+async def test_the_schemas_that_results_are_held_against_are_those_that_are_listed(
+    tmp_path: Path,
+) -> None:
+    async with BridgeProcess(tmp_path) as bridge:
+        await bridge.initialize()
+        listed = (await bridge.request("tools/list"))["tools"]
+    told = {one["name"]: one["outputSchema"] for one in listed if "outputSchema" in one}
+    assert told == schemas.output_schemas()
+    assert {"xmppHistory", "xmppWait", "xmppOccupants", "xmppTrace"} <= set(told)
+
+
+async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = real_server.environment()
+    room = settings["MUC_ROOM"]
+    async with AsyncExitStack() as stack:
+        witness = await stack.enter_async_context(_witness(real_server, settings))
+        # Who keeps order in a room is shown the real JIDs.
+        await witness.muc.set_affiliation(room, "admin", jid=real_server.bot.jid)
+        bridge = await stack.enter_async_context(BridgeProcess(tmp_path, settings))
+        await bridge.initialize()
+        await witness.joined("McpDebug")
+        sent = await bridge.call("xmppSend", message="from us")
+        for body in ("one", "Two 22", "three"):
+            witness.say(body)
+        await _told(bridge, "three")
+        page = await bridge.call("xmppHistory", limit=500)
+        assert (page["gap"], page["more"]) == (None, False)
+        cursors = [int(one["cursor"].rpartition("-")[2]) for one in page["entries"]]
+        assert cursors == sorted(set(cursors))
+        kinds = [one["kind"] for one in page["entries"]]
+        assert kinds[0] == "connection"
+        assert kinds.index("join") < kinds.index("message")
+        assert _bodies(page) == ["from us", "from us", "one", "Two 22", "three"]
+        out, back = [one for one in page["entries"] if one.get("body") == "from us"]
+        assert (out["direction"], back["direction"], back["reflection"]) == ("out", "in", True)
+        assert out["id"] == back["id"] == sent["id"]
+        assert back["cursor"] == sent["cursor"]
+        one = next(one for one in page["entries"] if one.get("body") == "one")
+        assert (one["sender"], one["from"], one["source"]) == ("Wilma", f"{room}/Wilma", "live")
+
+        async def bodies(**filters: Any) -> list[str]:
+            return _bodies(await bridge.call("xmppHistory", **filters))
+
+        assert await bodies(since=sent["cursor"]) == ["one", "Two 22", "three"]
+        assert await bodies(**{"from": "Wilma"}, contains="TWO") == ["Two 22"]
+        assert await bodies(**{"from": f"{room}/McpDebug"}) == ["from us", "from us"]
+        assert await bodies(**{"from": real_server.witness.jid}) == ["one", "Two 22", "three"]
+        assert await bodies(pattern=r"\d{2}$") == ["Two 22"]
+        assert await bodies(kinds=["join", "connection"]) == []
+        assert await bodies(limit=1) == ["three"]
+
+        told, cursor, more = [], page["oldest"], True
+        while more:
+            part = await bridge.bare("xmppHistory", since=cursor, limit=2)
+            told += part["entries"]
+            cursor, more = part["next"], part["more"]
+        assert told == page["entries"]
+
+
+@pytest.mark.parametrize("tool", ["xmppHistory", "xmppWait", "xmppTrace"])
+async def test_what_cannot_be_asked_is_refused_in_both_forms(tool: str, tmp_path: Path) -> None:
+    wrongs: list[tuple[dict[str, object], str]] = [
+        ({"since": "yesterday"}, "since"),
+        ({"since": "FFFF-0"}, "since"),
+        ({"unknown": 1}, "unknown"),
+        ({"contains": ""}, "contains"),
+    ]
+    if tool == "xmppWait":
+        wrongs += [({"timeoutSeconds": 51}, "timeoutSeconds"), ({"timeoutSeconds": -1}, "timeout")]
+    else:
+        wrongs += [({"limit": 501}, "limit"), ({"limit": 0}, "limit")]
+    if tool == "xmppTrace":
+        wrongs += [({"direction": "up"}, "direction")]
+    else:
+        wrongs += [({"pattern": "("}, "pattern"), ({"kinds": ["talk"]}, "kinds")]
+    async with BridgeProcess(tmp_path) as bridge:
+        await bridge.initialize()
+        ahead = f"{await _run(bridge)}-99999"
+        wrongs.append(({"since": ahead}, "since"))
+        for wrong, named in wrongs:
+            code, data, text = await _refused(bridge, tool, **wrong)
+            assert (code, data["condition"]) == (-32602, "bad-request")
+            assert named in text
+            assert data["hint"]
+
+
+async def test_who_is_here_is_told_and_who_is_not_is_named(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = real_server.environment()
+    async with (
+        _witness(real_server, settings) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        await bridge.joined()
+        told = await bridge.call("xmppOccupants")
+        assert (told["room"], told["count"], told["more"]) == (settings["MUC_ROOM"], 2, False)
+        people = {one["nickname"]: one for one in told["occupants"]}
+        assert set(people) == {"Wilma", "McpDebug"}
+        assert people["McpDebug"]["self"] is True
+        assert (people["Wilma"]["role"], people["Wilma"]["affiliation"]) == ("moderator", "owner")
+        witness.client.send_presence(
+            pto=f"{settings['MUC_ROOM']}/Wilma", pshow="dnd", pstatus="not now"
+        )
+        changed = await bridge.call("xmppWait", since=told["cursor"], kinds=["role"])
+        assert changed["entry"]["status"] == "not now"
+        (wilma,) = (await bridge.call("xmppOccupants", nickname="Wilma"))["occupants"]
+        assert (wilma["show"], wilma["status"], wilma["self"]) == ("dnd", "not now", False)
+        code, data, text = await _refused(bridge, "xmppOccupants", nickname="Fred")
+        assert (code, data["condition"]) == (-32603, "item-not-found")
+        assert '"Fred"' in text
+        assert '"McpDebug", "Wilma"' in text
+        code, data, _ = await _refused(bridge, "xmppOccupants", nickname="")
+        assert code == -32602
+        await witness.joined("McpDebug")
+        await witness.kick("McpDebug", "out")
+        await bridge.until(lambda it: not it["connected"])
+        code, data, text = await _refused(bridge, "xmppOccupants")
+        assert (code, data["condition"]) == (-32603, "not-allowed")
+        assert "out" in text
+
+
+async def test_a_subscriber_hears_of_a_change_of_role(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = real_server.environment()
+    uri = "bridge://room/occupants"
+    async with (
+        _witness(real_server, settings) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        await bridge.joined()
+        await bridge.request("resources/subscribe", {"uri": uri})
+        told = await bridge.call("xmppOccupants")
+        await witness.muc.set_role(settings["MUC_ROOM"], "McpDebug", "visitor")
+        assert await bridge.frame() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": uri},
+        }
+        changed = await bridge.call("xmppWait", since=told["cursor"], kinds=["role"])
+        assert (changed["entry"]["role"], changed["entry"]["formerRole"]) == (
+            "visitor",
+            "participant",
+        )
+        assert changed["entry"]["self"] is True
+        (content,) = (await bridge.request("resources/read", {"uri": uri}))["contents"]
+        assert '"role":"visitor"' in content["text"]
+        for field in ('"count":2', '"more":false', '"cursor":"', '"notice":"'):
+            assert field in content["text"]
+        await bridge.request("resources/unsubscribe", {"uri": uri})
+
+
+async def test_cursors_outlive_a_reconnect(server_process: ServerProcess, tmp_path: Path) -> None:
+    server = server_process.server
+    settings = server.environment()
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.initialize()
+        await bridge.joined()
+        sent = await bridge.call("xmppSend", message="before")
+        await asyncio.to_thread(server_process.kill)
+        out = await bridge.until(lambda it: not it["connected"])
+        waited = await bridge.call("xmppWait", since=sent["cursor"], timeoutSeconds=0.2)
+        assert (waited["matched"], waited["gap"]) == (False, None)
+        assert waited["phase"] != "joined"
+        assert out["lastError"]["message"] in waited["outBecause"] or waited["outBecause"]
+        assert "connection" in {one["kind"] for one in waited["passed"]}
+        await asyncio.to_thread(server_process.start)
+        await bridge.joined()
+        async with _witness(server, settings) as witness:
+            witness.say("after")
+            answer = await bridge.call("xmppWait", since=sent["cursor"])
+            assert (answer["entry"]["body"], answer["gap"]) == ("after", None)
+            page = await bridge.call("xmppHistory", since=sent["cursor"], kinds=["connection"])
+            assert [one for one in page["entries"] if one.get("phase") == "joined"]
+            trace = await bridge.call("xmppTrace", since=sent["cursor"], contains="<bind")
+            assert {one["connection"] for one in trace["entries"]}.isdisjoint({"1"})
+            first = await bridge.call("xmppTrace", since=trace["oldest"], contains="<bind")
+            assert first["entries"][0]["connection"] == "1"
+
+
+async def test_a_restart_of_the_bridge_is_told(prosody: XmppServer, tmp_path: Path) -> None:
+    settings = prosody.environment()
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.joined()
+        cursor = (await bridge.status())["cursor"]
+        number = int(cursor.rpartition("-")[2])
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.joined()
+        lost = {"from": number + 1, "to": 0, "reason": "restarted"}
+        for tool in ("xmppHistory", "xmppTrace"):
+            page = await bridge.bare(tool, since=cursor)
+            assert page["gap"] == lost
+            assert page["entries"]
+            assert (await bridge.bare(tool, since=page["next"]))["gap"] is None
+        waited = await bridge.bare("xmppWait", since=cursor, timeoutSeconds=0)
+        assert waited["gap"] == lost
+        assert waited["seen"] > 0
+
+
+async def test_what_a_small_memory_lost_is_told(real_server: XmppServer, tmp_path: Path) -> None:
+    settings = real_server.environment(BRIDGE_HISTORY="100")
+    async with (
+        _witness(real_server, settings) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        status = await bridge.joined()
+        for number in range(150):
+            witness.say(f"said {number:03}")
+        end = await bridge.call("xmppWait", since=status["cursor"], contains="said 149")
+        assert end["matched"]
+        page = await bridge.call("xmppHistory", since=status["cursor"], limit=500)
+        assert page["gap"]["reason"] == "evicted"
+        assert page["gap"]["from"] == int(status["cursor"].rpartition("-")[2]) + 1
+        assert _bodies(page) == [f"said {number:03}" for number in range(50, 150)]
+        assert page["oldest"].endswith(f"-{page['gap']['to']}")
+        again = await bridge.call("xmppWait", since=status["cursor"], timeoutSeconds=0)
+        assert again["gap"] == page["gap"]
+        assert again["entry"]["body"] == "said 050"
+
+
+async def test_the_trace_shows_how_the_bridge_got_in_and_no_secret(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = real_server.environment(MUC_PASSWORD="room-pass-1234")
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.initialize()
+        await bridge.joined()
+        await bridge.call("xmppSend", message="seen on the wire")
+        told, cursor, more = [], (await bridge.call("xmppTrace"))["oldest"], True
+        while more:
+            page = await bridge.call("xmppTrace", since=cursor, limit=3)
+            assert page["gap"] is None
+            told += page["entries"]
+            cursor, more = page["next"], page["more"]
+        assert {one["connection"] for one in told} == {"1"}
+
+        def first(direction: str, *texts: str) -> int:
+            return next(
+                number
+                for number, one in enumerate(told)
+                if one["direction"] == direction and all(text in one["xml"] for text in texts)
+            )
+
+        steps = [
+            first("out", "<stream:stream"),
+            first("in", "features", "starttls"),
+            first("out", "<starttls"),
+            first("in", "<proceed"),
+            first("in", "features", "SCRAM-SHA-"),
+            first("out", "<auth", 'mechanism="SCRAM-SHA-', "[redacted]"),
+            first("in", "<success", "[redacted]"),
+            first("out", "<bind"),
+            first("in", "<bind", server_jid(real_server)),
+            first("out", "<presence", settings["MUC_ROOM"], "muc"),
+            first("in", "<presence", "muc#user", 'code="110"'),
+            first("out", "seen on the wire"),
+            first("in", "seen on the wire"),
+        ]
+        assert steps == sorted(steps)
+        found = await bridge.call("xmppTrace", contains="SEEN ON THE WIRE", direction="in")
+        assert [one["direction"] for one in found["entries"]] == ["in"]
+        for secret in (settings["XMPP_PASSWORD"], "room-pass-1234"):
+            assert secret not in bridge.stdout.decode()
+            assert secret not in bridge.stderr
+
+
+def server_jid(server: XmppServer) -> str:
+    return f"{server.bot.jid}/"
+
+
+@pytest.mark.parametrize("tool", ["xmppHistory", "xmppWait"])
+async def test_an_expensive_pattern_keeps_nobody_else_waiting(
+    tool: str, prosody: XmppServer, tmp_path: Path
+) -> None:
+    settings = prosody.environment()
+    async with (
+        _witness(prosody, settings) as witness,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        cursor = (await bridge.joined())["cursor"]
+        for _ in range(5):
+            witness.say(BOMBED)
+        witness.say("that was it")
+        await bridge.call("xmppWait", since=cursor, contains="that was it")
+        arguments: dict[str, object] = {"since": cursor, "pattern": BOMB}
+        if tool == "xmppWait":
+            arguments["timeoutSeconds"] = 0  # it looks at what lies behind all the same
+        order: list[str] = []
+
+        async def asked(name: str, call: Callable[[], Awaitable[object]]) -> None:
+            await call()
+            order.append(name)
+
+        searching = asyncio.create_task(asked(tool, lambda: bridge.call(tool, **arguments)))
+        await asyncio.sleep(0)  # the search is asked first
+        for _ in range(5):
+            await asked("echo", lambda: bridge.call("echo", message="there?"))
+        await asked("status", bridge.status)
+        await searching
+        assert order == ["echo"] * 5 + ["status", tool]

@@ -1,0 +1,111 @@
+"""A participant made of plain values, for the tools to work with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from bridge.config import Settings
+from bridge.mcp.schema import ArgumentsError, render
+from bridge.mcp.toolset import Tool
+from bridge.tools.link import RoomLink
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.participant import Reflection
+from bridge.xmpp.room import Occupant, RoomStatus
+from bridge.xmpp.saying import NotInRoomError, check_body
+from bridge.xmpp.trace import Trace
+
+ROOM = "lobby@conference.example"
+FAULT = Fault("connection-refused", "Nothing listens there.", "Check XMPP_SERVICE.")
+STATUS = RoomStatus(
+    phase=Phase.JOINED,
+    since=0.0,
+    attempt=0,
+    next_attempt_at=None,
+    last_error=None,
+    nickname="McpDebug",
+    occupants=(Occupant(f"{ROOM}/McpDebug", "McpDebug", "participant", "none", 0.0, own=True),),
+    subject="tests",
+    last_incoming=None,
+    jid="bot@example/r",
+    service="xmpp://example:5222",
+    tls=Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True),
+    sasl="SCRAM-SHA-256",
+    self_ping_ms=None,
+    room_created=False,
+)
+
+
+@dataclass
+class Played:
+    """A participant that does and sees what a test says."""
+
+    picture: RoomStatus = STATUS
+    room_jid: str = ROOM
+    refusal: Exception | None = None
+    journal: Journal = field(default_factory=lambda: Journal("epoch"))
+    said: list[tuple[str, float]] = field(default_factory=list)
+    listeners: list[Callable[[Record], None]] = field(default_factory=list)
+    settings: Settings | None = None
+
+    @cached_property
+    def trace(self) -> Trace:
+        return Trace(self.journal.numbering)
+
+    @property
+    def link(self) -> RoomLink:
+        return RoomLink(lambda: self)
+
+    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return partial(self.listeners.remove, listener)
+
+    def publish(self, event: Event) -> Record:
+        """Let `event` happen."""
+        record = self.journal.append(event, 0.0)
+        for listener in tuple(self.listeners):
+            listener(record)
+        return record
+
+    def hear(self, *bodies: str, nickname: str = "Wilma") -> None:
+        """Let somebody say something."""
+        for body in bodies:
+            self.publish(MessageReceived(f"{ROOM}/{nickname}", nickname, body))
+
+    @property
+    def connection(self) -> Connection:
+        raise NotInRoomError(self.picture)
+
+    def begin_anew(self, settings: Settings) -> bool:
+        raise AssertionError(settings)
+
+    def status(self) -> RoomStatus:
+        return self.picture
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        check_body(body)
+        self.said.append((body, timeout_seconds))
+        if self.refusal is not None:
+            raise self.refusal
+        message = MessageReceived(
+            f"{ROOM}/McpDebug", "McpDebug", body, id="m1", stanza_id="s1", own=True
+        )
+        return Reflection(self.journal.append(message, 1.5), message, 0.0123456)
+
+
+def wire(result: object) -> dict[str, Any]:
+    """What a client sees of a result."""
+    rendered = render(result)
+    assert isinstance(rendered, dict)
+    return rendered
+
+
+def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
+    """What the function of `tool` gets when a client gives this; raises `ArgumentsError`."""
+    return tool.signature.bind(given)
+
+
+__all__ = ["FAULT", "ROOM", "STATUS", "ArgumentsError", "Played", "arguments", "wire"]

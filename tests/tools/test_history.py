@@ -1,0 +1,395 @@
+import asyncio
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.escaping import visible
+from bridge.mcp.replies import compact
+from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.toolset import ArgumentError
+from bridge.tools import budget, history, sieve
+from bridge.tools.entries import NOTICE
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    SubjectChanged,
+)
+from bridge.xmpp.journal import Journal
+from tests.tools.played import ROOM, Played, arguments, wire
+
+TOOL = history.xmpp_history
+SCHEMA = Draft202012Validator(TOOL.output_schema)
+MAX_BODY_BYTES = 16_384
+MAX_PAGE_BYTES = 65_536
+"""As the contract has them."""
+WORST = ('"', "\\", "\u202e", "\U000e0041", "\U0001f600", "\n", "a", "\u00e9", "\x01")
+"""Characters that take one to twelve bytes of JSON."""
+TURN_EVENTS = 1_100
+"""Above what one turn of the loop looks at, at 500 an event."""
+
+
+async def _page(played: Played, **given: object) -> dict[str, Any]:
+    page = wire(await TOOL(played.link, **arguments(TOOL, given)))
+    SCHEMA.validate(page)
+    assert page["notice"] == NOTICE
+    return page
+
+
+def _bodies(page: dict[str, Any]) -> list[str]:
+    return [one["body"] for one in page["entries"]]
+
+
+def _event(shape: tuple[str, str, str, bool]) -> Event:
+    kind, nickname, text, own = shape
+    occupant = f"{ROOM}/{nickname}"
+    match kind:
+        case "join":
+            return OccupantJoined(occupant, nickname, "participant", "none", status=text)
+        case "subject":
+            return SubjectChanged(text, nickname)
+        case "out":
+            return MessageSent(occupant, text, "m")
+        case _:
+            return MessageReceived(occupant, nickname, text, own=own)
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["message", "message", "join", "subject", "out"]),
+        st.sampled_from(["Wilma", "Fred", "McpDebug"]),
+        st.sampled_from(["ping", "Pong 12", "pong", "", "x" * 20_000, "\u202e" * 9_000]),
+        st.booleans(),
+    ).map(_event),
+    max_size=40,
+)
+FILTERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "from": st.sampled_from(["Wilma", f"{ROOM}/Fred", "nobody"]),
+        "contains": st.sampled_from(["PONG", "x", "zzz"]),
+        "pattern": st.sampled_from([r"(?i)p[io]ng", r"\d+$", "."]),
+        "kinds": st.lists(
+            st.sampled_from(["message", "join", "subject", "gap"]), min_size=1, unique=True
+        ),
+    },
+)
+
+
+@given(EVENTS, FILTERS, st.integers(1, 7), st.integers(0, 40))
+async def test_paging_forward_loses_nothing_and_repeats_nothing(
+    events: list[Event], filters: dict[str, object], limit: int, start: int
+) -> None:
+    played = Played()
+    records = [played.publish(event) for event in events]
+    begin = min(start, len(events))
+    cursor = f"epoch-{begin}"
+    whole = await _page(played, since=cursor, limit=500, **filters)
+    told: list[str] = []
+    expected = whole["entries"]
+    # Where the whole did not fit in a page, it is the truth for as far as it goes.
+    while True:
+        page = await _page(played, since=cursor, limit=limit, **filters)
+        assert page["gap"] is None
+        assert len(page["entries"]) <= limit
+        told += [one["cursor"] for one in page["entries"]]
+        cursor = page["next"]
+        if not page["more"]:
+            break
+        assert page["entries"]
+    assert len(set(told)) == len(told)
+    assert told == sorted(told, key=lambda one: int(one.rpartition("-")[2]))
+    assert told[: len(expected)] == [one["cursor"] for one in expected]
+    assert whole["more"] or len(told) == len(expected)
+    assert cursor == f"epoch-{len(records)}"
+    if not filters:
+        assert told == [f"epoch-{number}" for number in range(begin + 1, len(records) + 1)]
+
+
+@given(EVENTS, FILTERS, st.integers(1, 50))
+async def test_the_newest_are_the_end_of_everything_and_oldest_first(
+    events: list[Event], filters: dict[str, object], limit: int
+) -> None:
+    played = Played()
+    for event in events:
+        played.publish(event)
+    everything: list[str] = []
+    cursor = "epoch-0"
+    while True:
+        page = await _page(played, since=cursor, **filters)
+        everything += [one["cursor"] for one in page["entries"]]
+        cursor = page["next"]
+        if not page["more"]:
+            break
+    newest = await _page(played, limit=limit, **filters)
+    told = [one["cursor"] for one in newest["entries"]]
+    assert told == everything[len(everything) - len(told) :]
+    assert newest["more"] is (len(told) < len(everything))
+    assert newest["next"] == f"epoch-{len(events)}"
+
+
+@given(st.lists(st.tuples(st.sampled_from(WORST), st.integers(0, 40_000)), max_size=12))
+async def test_a_page_never_takes_more_than_64_kb(shapes: list[tuple[str, int]]) -> None:
+    played = Played()
+    for character, length in shapes:
+        played.hear(character * length)
+    for page in (await _page(played), await _page(played, since="epoch-0")):
+        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        assert page["entries"] or not shapes
+
+
+@pytest.mark.parametrize("character", WORST)
+async def test_an_entry_fits_in_a_page_though_all_its_texts_are_endless(character: str) -> None:
+    text = character * 70_000
+    every = MessageReceived(
+        occupant=f"{ROOM}/{text}",
+        nickname=text,
+        body=text,
+        id=text,
+        stanza_id=text,
+        delayed_from=text,
+        jid=text,
+        replaces=text,
+        reply_to=text,
+        reacts_to=text,
+        reactions=(text,) * 32,
+        retracts=text,
+    )
+    played = Played(journal=Journal("0" * 8))
+    for _ in range(2):
+        played.publish(every)
+    for given_ in ({}, {"since": "00000000-0"}, {"since": "other000-123456789012345678"}):
+        page = await _page(played, **given_)
+        assert len(page["entries"]) == 1
+        assert page["more"] is True
+        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        entry = page["entries"][0]
+        assert entry["truncated"] is True
+        assert entry["bodyBytes"] == len(text.encode())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 500])
+async def test_a_page_holds_no_more_entries_than_were_asked_for(limit: int) -> None:
+    played = Played()
+    bodies = [str(number) for number in range(501)]
+    played.hear(*bodies)
+    page = await _page(played, limit=limit)
+    told = _bodies(page)
+    assert told == bodies[-len(told) :]
+    # So many entries, however short, are more than 64 kB.
+    assert len(told) == limit or (limit == 500 and len(compact(page)) > MAX_PAGE_BYTES - 3_000)
+    assert page["more"] is True
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"limit": 0},
+        {"limit": 501},
+        {"limit": 1.5},
+        {"limit": "5"},
+        {"limit": True},
+        {"unknown": 1},
+        {"from_": "Wilma"},
+        {"kinds": ["messages"]},
+        {"kinds": []},
+        {"contains": ""},
+        {"contains": "x" * 1_001},
+        {"pattern": "x" * 1_001},
+        {"since": 5},
+    ],
+)
+def test_arguments_that_are_none_are_refused_and_named(wrong: dict[str, object]) -> None:
+    with pytest.raises(ArgumentsError) as refusal:
+        arguments(TOOL, wrong)
+    assert next(iter(wrong)) in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "why"),
+    [("yesterday", "look like"), ("epoch-4", "ahead"), ("", "look like"), ("epoch-1\n", "look")],
+)
+async def test_a_cursor_that_is_none_is_refused_with_what_to_do(cursor: str, why: str) -> None:
+    played = Played()
+    played.hear("1", "2", "3")
+    with pytest.raises(ArgumentError) as refusal:
+        await _page(played, since=cursor)
+    assert why in refusal.value.message
+    assert "since" in refusal.value.message
+    assert "`next`" in refusal.value.hint
+
+
+@pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "a{1001}"])
+async def test_a_pattern_that_is_none_is_refused_with_what_to_do(pattern: str) -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        await _page(Played(), pattern=pattern)
+    assert refusal.value.message.startswith("pattern ")
+    assert "`contains`" in refusal.value.hint
+
+
+async def test_what_was_evicted_before_the_page_is_told() -> None:
+    played = Played(journal=Journal("epoch", 3))
+    played.hear(*"abcdef")
+    page = await _page(played, since="epoch-1")
+    assert page["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
+    assert _bodies(page) == ["d", "e", "f"]
+    assert (await _page(played, since="epoch-3"))["gap"] is None
+    assert (await _page(played))["gap"] == {"from": 1, "to": 3, "reason": "evicted"}
+    # Where there is more before it, nothing is said of what would be before that.
+    assert (await _page(played, limit=2))["gap"] is None
+    assert page["oldest"] == "epoch-3"
+
+
+async def test_a_cursor_from_before_a_restart_gets_everything_and_is_told() -> None:
+    played = Played()
+    played.hear(*"abc")
+    page = await _page(played, since="former-7")
+    assert page["gap"] == {"from": 8, "to": 0, "reason": "restarted"}
+    assert _bodies(page) == ["a", "b", "c"]
+    assert (await _page(played, since=page["next"]))["gap"] is None
+
+
+async def test_a_gap_is_told_once_though_the_first_page_after_it_is_empty() -> None:
+    played = Played(journal=Journal("epoch", 3))
+    played.hear(*"abcdef")
+    first = await _page(played, since="epoch-0", contains="nothing like it")
+    assert first["gap"]["reason"] == "evicted"
+    assert first["entries"] == []
+    assert (await _page(played, since=first["next"]))["gap"] is None
+
+
+@pytest.mark.parametrize("size", [MAX_BODY_BYTES - 1, MAX_BODY_BYTES, MAX_BODY_BYTES + 1])
+@pytest.mark.parametrize("character", ["a", "\u00e9", "\U0001f600"])
+async def test_a_body_is_cut_above_16_kb_of_utf_8(size: int, character: str) -> None:
+    width = len(character.encode())
+    body = character * (size // width) + "a" * (size % width)
+    played = Played()
+    played.hear(body)
+    (entry,) = (await _page(played))["entries"]
+    if size <= MAX_BODY_BYTES:
+        assert entry["body"] == body
+        assert not {"truncated", "bodyBytes"} & set(entry)
+    else:
+        assert body.startswith(entry["body"])
+        assert MAX_BODY_BYTES - width < len(entry["body"].encode()) <= MAX_BODY_BYTES
+        assert (entry["truncated"], entry["bodyBytes"]) == (True, size)
+
+
+async def test_a_body_that_is_whole_has_no_size_though_another_text_was_cut() -> None:
+    played = Played()
+    played.publish(MessageReceived(f"{ROOM}/W", "W", "short", id="i" * 60_000))
+    (entry,) = (await _page(played))["entries"]
+    assert entry["truncated"] is True
+    assert entry["body"] == "short"
+    assert "bodyBytes" not in entry
+
+
+async def test_hidden_characters_are_escaped_and_the_journal_keeps_the_exact_text() -> None:
+    nickname, body = "W\u200bilma", "a\u202eb\U000e0041\u200dc"
+    played = Played()
+    played.hear(body, nickname=nickname)
+    (entry,) = (await _page(played))["entries"]
+    assert entry["body"] == "a\\u{202E}b\\u{E0041}\\u{200D}c"
+    assert entry["sender"] == "W\\u{200B}ilma"
+    assert entry["from"] == f"{ROOM}/W\\u{{200B}}ilma"
+    assert entry["escaped"] is True
+    (record,) = played.journal
+    assert isinstance(record.event, MessageReceived)
+    assert (record.event.body, record.event.nickname) == (body, nickname)
+
+
+@pytest.mark.parametrize("nickname", ["W\u200bilma", "Wilma", "a/b \u202e"])
+async def test_a_sender_is_found_by_the_name_that_an_entry_shows(nickname: str) -> None:
+    played = Played()
+    played.hear("hello", nickname=nickname)
+    played.hear("no", nickname="other")
+    for name in (nickname, visible(nickname), f"{ROOM}/{visible(nickname)}"):
+        assert _bodies(await _page(played, **{"from": name})) == ["hello"]
+
+
+async def test_a_search_that_took_too_long_ends_and_says_where_to_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "SECONDS", 0.0)
+    played = Played()
+    played.hear(*(str(number) for number in range(50)))
+    cursor, told, pages = "epoch-0", [], 0
+    while True:
+        page = await _page(played, since=cursor, contains="4")
+        told += _bodies(page)
+        pages += 1
+        if not page["more"]:
+            break
+        # A search that has no time at all may look at nothing, and says so.
+        if page["next"] == cursor:
+            monkeypatch.setattr(budget, "SECONDS", 20.0)
+        cursor = page["next"]
+    assert pages > 1
+    assert told == [str(number) for number in range(50) if "4" in str(number)]
+
+
+async def test_a_search_for_the_newest_that_took_too_long_says_that_there_is_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "SECONDS", -1.0)
+    played = Played()
+    played.hear(*"abc")
+    page = await _page(played, contains="a")
+    assert (page["entries"], page["more"]) == ([], True)
+    assert (page["next"], page["oldest"]) == ("epoch-3", "epoch-0")
+
+
+async def test_a_filter_over_a_full_journal_lets_others_have_their_turns() -> None:
+    played = Played(journal=Journal("epoch", 100_000))
+    for number in range(100_000):
+        played.journal.append(MessageReceived(f"{ROOM}/W", "W", str(number)), 0.0)
+    taken = []
+    takes = sieve.Sieve.takes
+    turn = 0
+
+    async def counted(self: sieve.Sieve, event: Event) -> bool:
+        taken.append(turn)
+        return await takes(self, event)
+
+    async def ticking() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sieve.Sieve, "takes", counted)
+        ticks = asyncio.create_task(ticking())
+        page = await _page(played, since="epoch-0", contains="99999", pattern="9$")
+        ticks.cancel()
+    assert _bodies(page) == ["99999"]
+    assert len(taken) == 100_000
+    assert max(Counter(taken).values()) <= TURN_EVENTS
+
+
+async def test_events_that_come_while_a_page_is_made_are_left_for_the_next() -> None:
+    played = Played()
+    played.hear(*(str(number) for number in range(5_000)))
+    call = asyncio.create_task(_page(played, since="epoch-0", contains="4999"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    played.hear("4999 again")
+    page = await call
+    assert _bodies(page) == ["4999"]
+    assert _bodies(await _page(played, since=page["next"], contains="4999")) == ["4999 again"]
+
+
+async def test_kinds_are_told_as_the_contract_names_them() -> None:
+    played = Played()
+    played.publish(dataclasses.replace(MessageReceived(f"{ROOM}/W", "W", "x"), own=True))
+    played.publish(MessageSent(f"{ROOM}/McpDebug", "y", "m1"))
+    received, sent = (await _page(played))["entries"]
+    assert (received["direction"], received["reflection"]) == ("in", True)
+    assert (sent["direction"], sent["sender"], sent["kind"]) == ("out", "McpDebug", "message")
+    assert "reflection" not in sent

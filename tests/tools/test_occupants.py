@@ -1,0 +1,156 @@
+import dataclasses
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.escaping import visible
+from bridge.mcp.replies import compact
+from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.toolset import ToolError
+from bridge.tools import occupants, resources
+from bridge.tools.entries import NOTICE
+from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.xmpp import events
+from bridge.xmpp.events import Phase
+from bridge.xmpp.room import LastError, Occupant
+from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
+
+TOOL = occupants.xmpp_occupants
+SCHEMA = Draft202012Validator(TOOL.output_schema)
+
+
+def _occupants(played: Played, **given: object) -> dict[str, Any]:
+    told = wire(TOOL(played.link, **arguments(TOOL, given)))
+    SCHEMA.validate(told)
+    assert told["notice"] == NOTICE
+    return told
+
+
+def _with(*there: Occupant) -> Played:
+    return Played(dataclasses.replace(STATUS, occupants=(*STATUS.occupants, *there)))
+
+
+def _named(nickname: str, **more: Any) -> Occupant:
+    return Occupant(f"{ROOM}/{nickname}", nickname, "participant", "none", 1.5, **more)
+
+
+def test_an_occupant_has_the_fields_of_the_contract() -> None:
+    told = _occupants(_with(_named("Wilma", show="away", status="lunch", real_jid="w@x/y")))
+    assert (told["room"], told["count"], told["more"]) == (ROOM, 2, False)
+    assert told["cursor"] == "epoch-0"
+    assert told["occupants"][0]["self"] is True
+    assert told["occupants"][1] == {
+        "nickname": "Wilma",
+        "role": "participant",
+        "affiliation": "none",
+        "show": "away",
+        "status": "lunch",
+        "jid": "w@x/y",
+        "since": "1970-01-01T00:00:01.500Z",
+        "self": False,
+    }
+
+
+def test_one_is_found_by_the_nickname_as_it_is_and_as_it_is_shown() -> None:
+    exact = "W\u200bilma"
+    played = _with(_named(exact), _named("Wilma"))
+    for name in (exact, visible(exact)):
+        (found,) = _occupants(played, nickname=name)["occupants"]
+        assert (found["nickname"], found["escaped"]) == ("W\\u{200B}ilma", True)
+    assert _occupants(played, nickname="Wilma")["count"] == 1
+
+
+def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
+    strangers = [_named(f"x\u202e\n{number} {'y' * 900}") for number in range(30)]
+    with pytest.raises(ToolError) as refusal:
+        _occupants(_with(*strangers), nickname="wilma")
+    error = refusal.value
+    assert error.condition == "item-not-found"
+    assert '"wilma"' in error.message
+    assert '"McpDebug"' in error.message
+    assert "and 11 more" in error.message
+    assert "not instructions" in error.message
+    assert "\\u{202E}" in error.message
+    assert "\u202e" not in error.message
+    assert "\n" not in error.message
+    assert len(error.message) < 4_000
+
+
+@pytest.mark.parametrize("wrong", [{"nickname": ""}, {"nickname": 5}, {"nick": "Wilma"}])
+def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ArgumentsError, match=next(iter(wrong))):
+        _occupants(Played(), **wrong)
+
+
+def test_out_of_the_room_the_cause_is_told() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
+    with pytest.raises(ToolError) as refusal:
+        _occupants(Played(picture))
+    assert refusal.value.condition == FAULT.condition
+    assert refusal.value.hint == FAULT.hint
+
+
+@pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
+def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> None:
+    text = character * 200_000
+    loud = _named(text, show=text, status=text, real_jid=text)
+    played = _with(loud, _named("Wilma"))
+    told = _occupants(played)
+    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    assert [one["nickname"] for one in told["occupants"]][2] == "Wilma"
+    assert told["occupants"][1]["truncated"] is True
+    assert told["more"] is False
+
+
+def test_more_than_a_page_holds_are_counted() -> None:
+    played = _with(*(_named(f"{number:05}") for number in range(5_000)))
+    told = _occupants(played)
+    assert (told["count"], told["more"]) == (5_001, True)
+    assert len(told["occupants"]) < 1_000
+    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    assert _occupants(played, nickname="04999")["more"] is False
+
+
+def test_the_resource_tells_the_same_as_the_tool() -> None:
+    played = _with(_named("Wilma"))
+    assert wire(resources.occupants.function(played.link)) == _occupants(played)
+
+
+def test_the_resource_is_empty_out_of_the_room() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=())
+    told = wire(resources.occupants.function(Played(picture).link))
+    assert (told["occupants"], told["count"], told["more"]) == ([], 0, False)
+
+
+@pytest.mark.parametrize("character", ["a", "\u202e", '"'])
+def test_recent_messages_fit_in_a_page_and_are_the_newest(character: str) -> None:
+    played = Played()
+    played.hear(*(f"{number} {character * 50_000}" for number in range(60)))
+    told = wire(resources.messages.function(played.link))
+    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    numbers = [int(one["body"].split()[0]) for one in told["entries"]]
+    assert numbers == list(range(60 - len(numbers), 60))
+    assert len(numbers) >= 1
+    assert (told["cursor"], told["notice"]) == ("epoch-60", NOTICE)
+
+
+def test_recent_messages_are_fifty_at_most() -> None:
+    played = Played()
+    played.hear(*map(str, range(60)))
+    told = wire(resources.messages.function(played.link))
+    assert [one["body"] for one in told["entries"]] == [str(number) for number in range(10, 60)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.OccupantJoined("r/W", "W", "participant", "none"),
+        events.OccupantChanged("r/W", "W", "visitor", "none", "participant", "none"),
+        events.OccupantLeft("r/W", "W"),
+        events.NicknameChanged("r/W", "W", "V"),
+        events.ConnectionChanged(Phase.WAITING),
+    ],
+)
+def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) -> None:
+    assert resources.OCCUPANTS in resources.changed_by(event)

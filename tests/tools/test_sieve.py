@@ -1,0 +1,32 @@
+import asyncio
+import threading
+
+from bridge.tools.budget import SLICE_COST
+from bridge.tools.sieve import Sieve
+from bridge.xmpp.events import MessageReceived
+from bridge.xmpp.selection import Pattern, Selection
+
+SAID = MessageReceived("room@rooms/W", "W", "x" * 1_000)
+
+
+def _searching(instructions: int, where: list[str]) -> Sieve:
+    def search(text: str) -> bool:
+        where.append(threading.current_thread().name)
+        return text.startswith("x")
+
+    return Sieve(Selection(pattern=Pattern(search, instructions)))
+
+
+async def test_a_short_search_is_done_at_once() -> None:
+    where: list[str] = []
+    assert await _searching(SLICE_COST // 1_000, where).takes(SAID)
+    assert where == [threading.current_thread().name]
+
+
+async def test_long_searches_are_done_one_by_one_in_a_thread_of_their_own() -> None:
+    where: list[str] = []
+    sieves = [_searching(SLICE_COST // 1_000 + 1, where) for _ in range(20)]
+    assert all(await asyncio.gather(*(one.takes(SAID) for one in sieves)))
+    assert len(where) == 20
+    assert len(set(where)) == 1
+    assert where[0].startswith("search")

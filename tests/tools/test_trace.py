@@ -1,0 +1,142 @@
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.replies import compact
+from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.toolset import ArgumentError
+from bridge.tools import trace
+from bridge.tools.entries import MAX_BODY_BYTES, NOTICE
+from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.xmpp.journal import Journal
+from bridge.xmpp.trace import Direction
+from tests.tools.played import Played, arguments, wire
+
+TOOL = trace.xmpp_trace
+SCHEMA = Draft202012Validator(TOOL.output_schema)
+
+
+async def _trace(played: Played, **given: object) -> dict[str, Any]:
+    page = wire(await TOOL(played.link, **arguments(TOOL, given)))
+    SCHEMA.validate(page)
+    assert page["notice"] == NOTICE
+    return page
+
+
+def _message(body: str) -> Element:
+    message = Element("{jabber:client}message", {"type": "groupchat"})
+    SubElement(message, "{jabber:client}body").text = body
+    return message
+
+
+async def test_a_stanza_is_shown_as_it_went_over_the_wire() -> None:
+    played = Played()
+    played.trace.append("out", "1", _message("a < b & c"), 1.5)
+    xml = '<message type="groupchat"><body>a &lt; b &amp; c</body></message>'
+    (entry,) = (await _trace(played))["entries"]
+    assert entry == {
+        "cursor": "epoch-1",
+        "at": "1970-01-01T00:00:01.500Z",
+        "direction": "out",
+        "bytes": len(xml),
+        "connection": "1",
+        "xml": xml,
+    }
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["in", "out", "event"]), st.sampled_from([0, 30, 20_000])),
+        max_size=15,
+    ),
+    st.sampled_from([None, "in", "out"]),
+    st.integers(1, 5),
+)
+async def test_paging_among_events_loses_nothing_and_repeats_nothing(
+    shapes: list[tuple[Any, int]], direction: Direction | None, limit: int
+) -> None:
+    played = Played()
+    expected = []
+    for number, (kind, size) in enumerate(shapes, 1):
+        if kind == "event":
+            played.hear("hello")
+            continue
+        played.trace.append(kind, "1", _message("\u202e" * size), 0.0)
+        if direction in {None, kind}:
+            expected.append(f"epoch-{number}")
+    cursor, told = "epoch-0", []
+    while True:
+        page = await _trace(played, since=cursor, direction=direction, limit=limit)
+        assert len(page["entries"]) <= limit
+        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        told += [one["cursor"] for one in page["entries"]]
+        cursor = page["next"]
+        if not page["more"]:
+            break
+        assert page["entries"]
+    assert told == expected
+    assert cursor == played.journal.cursor
+
+
+async def test_events_and_stanzas_share_their_cursors() -> None:
+    played = Played()
+    played.hear("first")
+    cursor = played.journal.cursor
+    played.trace.append("in", "1", _message("second"), 0.0)
+    played.hear("third")
+    (entry,) = (await _trace(played, since=cursor))["entries"]
+    assert "second" in entry["xml"]
+    assert (await _trace(played, since=entry["cursor"]))["entries"] == []
+
+
+async def test_what_is_looked_for_is_found_whatever_its_case() -> None:
+    played = Played()
+    for body in ("Straße", "other"):
+        played.trace.append("in", "1", _message(body), 0.0)
+    played.trace.append("out", "1", "<stream:stream>", 0.0)
+    for text in ("STRASSE", "<BODY>stra"):
+        (entry,) = (await _trace(played, contains=text))["entries"]
+        assert "Straße" in entry["xml"]
+    assert (await _trace(played, contains="stream", direction="in"))["entries"] == []
+    assert len((await _trace(played, contains="stream", direction="out"))["entries"]) == 1
+
+
+async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
+    played = Played()
+    played.trace.append("in", "1", _message("x" * 60_000), 0.0)
+    played.trace.append("in", "1", _message("a\u202eb"), 0.0)
+    long, hidden = (await _trace(played))["entries"]
+    assert long["truncated"] is True
+    assert long["bytes"] > 60_000
+    assert len(long["xml"]) == MAX_BODY_BYTES
+    assert "a\\u{202E}b" in hidden["xml"]
+    assert hidden["escaped"] is True
+
+
+async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
+    played = Played(journal=Journal("epoch"))
+    for number in range(5_002):
+        played.trace.append("in", "1", _message(str(number)), 0.0)
+    page = await _trace(played, since="epoch-0")
+    assert page["gap"] == {"from": 1, "to": 2, "reason": "evicted"}
+    newest = await _trace(played)
+    assert newest["more"] is True
+    assert (await _trace(played, since=newest["oldest"], limit=1))["entries"][0]["xml"] == (
+        '<message type="groupchat"><body>2</body></message>'
+    )
+    restarted = await _trace(played, since="former-3")
+    assert restarted["gap"] == {"from": 4, "to": 2, "reason": "restarted"}
+    with pytest.raises(ArgumentError, match="ahead"):
+        await _trace(played, since="epoch-9999")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"direction": "both"}, {"limit": 501}, {"contains": ""}, {"kinds": ["message"]}]
+)
+def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ArgumentsError, match=next(iter(wrong))):
+        arguments(TOOL, wrong)

@@ -1,0 +1,393 @@
+import asyncio
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.context import Context
+from bridge.mcp.replies import compact
+from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.toolset import ArgumentError
+from bridge.tools import budget, wait
+from bridge.tools.basics import MAX_WAIT_SECONDS
+from bridge.tools.entries import NOTICE
+from bridge.tools.link import InRoom, RoomLink
+from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.xmpp.events import Event, MessageReceived, MessageSent, OccupantJoined, Phase
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Journal
+from bridge.xmpp.participant import Participant
+from bridge.xmpp.room import LastError
+from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
+
+TOOL = wait.xmpp_wait
+SCHEMA = Draft202012Validator(TOOL.output_schema)
+TIMES = 10_000
+ANSWER_SECONDS = 20.0
+"""Limit for what should happen at once."""
+
+
+def _silent() -> Context:
+    return Context(lambda *_: None, lambda *_: None)
+
+
+async def _wait(room: InRoom, context: Context | None = None, /, **given: Any) -> dict[str, Any]:
+    link = RoomLink(lambda: room)
+    async with asyncio.timeout(ANSWER_SECONDS):
+        result = await TOOL(link, context or _silent(), **arguments(TOOL, given))
+    waited = wire(result)
+    SCHEMA.validate(waited)
+    assert waited["notice"] == NOTICE
+    return waited
+
+
+async def _armed(room: Played, number: int = 1) -> None:
+    while len(room.listeners) < number:  # noqa: ASYNC110 - nobody tells of it
+        await asyncio.sleep(0)
+
+
+def _from(name: str) -> dict[str, Any]:
+    return {"from": name}
+
+
+def _said(body: str, nickname: str = "Wilma", *, own: bool = False) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, own=own)
+
+
+async def test_a_wait_looks_first_at_what_came_after_its_cursor() -> None:
+    played = Played()
+    played.hear("before", "question", "answer", "later")
+    waited = await _wait(played, since="epoch-2", timeoutSeconds=0)
+    assert waited["matched"] is True
+    assert waited["entry"]["body"] == "answer"
+    assert waited["next"] == waited["entry"]["cursor"] == "epoch-3"
+    assert (waited["seen"], waited["passed"], waited["gap"]) == (0, [], None)
+    assert waited["phase"] == "joined"
+    assert "outBecause" not in waited
+    assert (await _wait(played, since=waited["next"]))["entry"]["body"] == "later"
+
+
+async def test_without_a_cursor_a_wait_begins_now() -> None:
+    played = Played()
+    played.hear("before")
+    waiting = asyncio.create_task(_wait(played))
+    await _armed(played)
+    played.hear("after")
+    assert (await waiting)["entry"]["body"] == "after"
+
+
+async def test_what_comes_while_the_pattern_is_compiled_counts() -> None:
+    played = Played()
+    waiting = asyncio.create_task(_wait(played, pattern="^at once$"))
+    await asyncio.sleep(0)
+    assert played.listeners == []
+    played.hear("at once")
+    assert (await waiting)["matched"] is True
+
+
+async def test_what_did_not_match_is_counted_and_the_last_five_are_shown() -> None:
+    played = Played()
+    played.hear(*"abcdefg")
+    played.publish(OccupantJoined(f"{ROOM}/W", "W", "participant", "none"))
+    waited = await _wait(played, since="epoch-0", contains="zebra", timeoutSeconds=0)
+    assert (waited["matched"], waited["entry"], waited["seen"]) == (False, None, 8)
+    assert [one.get("body", one["kind"]) for one in waited["passed"]] == [
+        "d",
+        "e",
+        "f",
+        "g",
+        "join",
+    ]
+    assert waited["next"] == "epoch-8"
+
+
+async def test_only_messages_match_unless_kinds_says_otherwise() -> None:
+    played = Played()
+    played.publish(OccupantJoined(f"{ROOM}/W", "W", "participant", "none"))
+    played.hear("hello")
+    assert (await _wait(played, since="epoch-0"))["entry"]["kind"] == "message"
+    joined = await _wait(played, since="epoch-0", kinds=["join", "leave"])
+    assert (joined["entry"]["kind"], joined["seen"]) == ("join", 0)
+
+
+async def test_our_own_messages_match_only_when_from_names_us() -> None:
+    played = Played()
+    played.publish(MessageSent(f"{ROOM}/McpDebug", "mine", "m1"))
+    played.publish(_said("mine", "McpDebug", own=True))
+    waited = await _wait(played, since="epoch-0", timeoutSeconds=0)
+    assert (waited["matched"], waited["seen"]) == (False, 2)
+    for name in ("McpDebug", f"{ROOM}/McpDebug"):
+        out = await _wait(played, since="epoch-0", **_from(name))
+        assert (out["entry"]["direction"], out["entry"]["body"]) == ("out", "mine")
+        back = await _wait(played, since=out["next"], **_from(name))
+        assert (back["entry"]["direction"], back["entry"]["reflection"]) == ("in", True)
+    theirs = await _wait(played, since="epoch-0", timeoutSeconds=0, **_from("Wilma"))
+    assert (theirs["matched"], theirs["seen"]) == (False, 2)
+
+
+@pytest.mark.parametrize("seconds", [-0.001, MAX_WAIT_SECONDS + 0.001, 51, "1", None, True])
+def test_a_time_out_of_bounds_is_refused(seconds: object) -> None:
+    with pytest.raises(ArgumentsError, match="timeoutSeconds"):
+        arguments(TOOL, {"timeoutSeconds": seconds})
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, MAX_WAIT_SECONDS])
+def test_a_time_within_bounds_is_taken(seconds: float) -> None:
+    assert arguments(TOOL, {"timeoutSeconds": seconds})["timeout_seconds"] == seconds
+
+
+async def test_a_cursor_that_is_none_is_refused_and_leaves_no_listener() -> None:
+    played = Played()
+    for cursor in ("never", "epoch-1"):
+        with pytest.raises(ArgumentError, match="since is not a cursor"):
+            await _wait(played, since=cursor)
+    with pytest.raises(ArgumentError, match="pattern"):
+        await _wait(played, pattern="(")
+    assert played.listeners == []
+
+
+async def test_after_a_restart_the_gap_is_told_and_what_there_is_counts() -> None:
+    played = Played()
+    waited = await _wait(played, since="former-12", timeoutSeconds=0)
+    assert waited["gap"] == {"from": 13, "to": 0, "reason": "restarted"}
+    played.hear("hello")
+    waited = await _wait(played, since="former-12")
+    assert waited["gap"]["reason"] == "restarted"
+    assert waited["entry"]["body"] == "hello"
+    assert (await _wait(played, since=waited["next"], timeoutSeconds=0))["gap"] is None
+
+
+async def test_what_was_evicted_is_told() -> None:
+    played = Played(journal=Journal("epoch", 2))
+    played.hear(*"abcde")
+    waited = await _wait(played, since="epoch-1", contains="zebra", timeoutSeconds=0)
+    assert waited["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
+    assert (waited["seen"], waited["next"]) == (2, "epoch-5")
+
+
+async def test_what_is_evicted_while_a_wait_is_under_way_is_told() -> None:
+    played = Played(journal=Journal("epoch", 2))
+    waiting = asyncio.create_task(_wait(played, contains="answer"))
+    await _armed(played)
+    played.hear("answer", *"abcd")  # in one turn: nobody could look in between
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    played.hear("answer")
+    waited = await waiting
+    assert waited["gap"] == {"from": 1, "to": 3, "reason": "evicted"}
+    assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-6", 2)
+
+
+async def test_out_of_the_room_a_wait_ends_in_time_and_says_why() -> None:
+    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
+    waited = await _wait(Played(picture), timeoutSeconds=0.01)
+    assert (waited["matched"], waited["phase"], waited["seen"]) == (False, "waiting", 0)
+    assert "Nothing listens there." in waited["outBecause"]
+    assert "XMPP_SERVICE" in waited["outBecause"]
+
+
+@pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
+async def test_a_result_never_takes_more_than_64_kb(character: str) -> None:
+    text = character * 70_000
+    fault = Fault("forbidden", text, text)
+    picture = dataclasses.replace(STATUS, phase=Phase.FAILED, last_error=LastError(fault, 0.0))
+    played = Played(picture)
+    event = MessageReceived(f"{ROOM}/{text}", text, text, id=text, reply_to=text, stanza_id=text)
+    for _ in range(7):
+        played.publish(event)
+    played.publish(dataclasses.replace(event, body=f"match {text}"))
+    filters: tuple[dict[str, object], ...] = (
+        {"contains": "match"},
+        {"contains": "zebra", "timeoutSeconds": 0},
+    )
+    for one in filters:
+        waited = await _wait(played, since="former0000-9999999999", **one)
+        assert len(compact(waited).encode()) <= MAX_PAGE_BYTES
+        assert waited["matched"] or waited["passed"]
+        assert waited["seen"] == (7 if waited["matched"] else 8)
+
+
+async def test_300_waits_are_answered_by_one_message() -> None:
+    played = Played()
+    waiting = [asyncio.create_task(_wait(played, contains="all")) for _ in range(300)]
+    await _armed(played, 300)
+    played.hear("no", "hello all", "hello all again")
+    for waited in await asyncio.gather(*waiting):
+        assert (waited["entry"]["body"], waited["seen"]) == ("hello all", 1)
+    assert played.listeners == []
+
+
+async def test_a_wait_that_is_given_up_leaves_nothing_behind() -> None:
+    played = Played()
+    waiting = asyncio.create_task(_wait(played))
+    await _armed(played)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert played.listeners == []
+
+
+async def test_a_participant_forgets_those_who_waited() -> None:
+    participant = Participant(None)
+    before = list(participant._listeners)  # noqa: SLF001
+    waits = [asyncio.create_task(_wait(participant)) for _ in range(3)]
+    while len(participant._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
+        await asyncio.sleep(0)
+    waits[0].cancel()
+    participant.publish(_said("hello"))
+    await asyncio.gather(*waits, return_exceptions=True)
+    assert waits[0].cancelled()
+    assert [one.result()["matched"] for one in waits[1:]] == [True, True]
+    assert participant._listeners == before  # noqa: SLF001
+
+
+async def test_progress_is_told_while_nothing_comes_and_while_much_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wait, "PROGRESS_SECONDS", 0.01)
+    played = Played()
+    told: list[tuple[float, float | None, str | None]] = []
+    enough = asyncio.Event()
+
+    def report(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+        if len(told) in {5, 10}:
+            enough.set()
+
+    context = Context(report, lambda *_: None)
+    waiting = asyncio.create_task(_wait(played, context, contains="answer", timeoutSeconds=15))
+    await enough.wait()
+    enough.clear()
+    while not enough.is_set():  # events come far more often than progress is told
+        played.hear("noise")
+        await asyncio.sleep(0)
+    played.hear("answer")
+    await waiting
+    assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
+    assert {total for _, total, _ in told} == {15}
+    assert told[0][2] == "joined; 0 events passed by"
+    assert told[-1][2] != told[0][2]
+
+
+async def test_progress_is_told_while_it_looks_at_what_lies_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wait, "PROGRESS_SECONDS", 0.0)
+    played = Played()
+    played.hear("noise", "noise", "answer")
+    told: list[str | None] = []
+    context = Context(lambda _, __, message: told.append(message), lambda *_: None)
+    assert (await _wait(played, context, since="epoch-0", contains="answer"))["matched"]
+    assert told == ["joined; 1 events passed by", "joined; 2 events passed by"]
+
+
+async def test_what_lies_behind_is_looked_at_within_the_waits_own_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wait, "LOOKING_SECONDS", 0.02)
+    played = Played()
+    played.hear(*map(str, range(20_000)))
+    waited = await _wait(played, since="epoch-0", contains="19999", timeoutSeconds=0)
+    # Too many for so short a look: it says where to go on, and going on finds it.
+    assert (waited["matched"], waited["phase"]) == (False, "joined")
+    looks = 1
+    while not waited["matched"]:
+        assert waited["next"] != "epoch-20000"
+        waited = await _wait(played, since=waited["next"], contains="19999", timeoutSeconds=0)
+        looks += 1
+    assert (waited["entry"]["body"], looks > 1) == ("19999", True)
+
+
+@given(
+    st.lists(st.sampled_from(["yes", "no", "join"]), max_size=30),
+    st.lists(st.integers(0, 2), min_size=30, max_size=30),
+)
+async def test_nothing_is_lost_between_two_waits_that_follow_next(
+    kinds: list[str], pauses: list[int]
+) -> None:
+    participant = Participant(None)
+    events: list[Event] = [
+        OccupantJoined(f"{ROOM}/{number}", str(number), "participant", "none")
+        if kind == "join"
+        else _said(f"{kind} {number}")
+        for number, kind in enumerate(kinds)
+    ]
+    cursor = participant.journal.cursor
+
+    async def arriving() -> None:
+        for event, pause in zip(events, pauses, strict=False):
+            for _ in range(pause):
+                await asyncio.sleep(0)
+            participant.publish(event)
+
+    arrivals = asyncio.create_task(arriving())
+    found: list[str] = []
+    seen = 0
+    while True:
+        over = arrivals.done()
+        timeout = 10 if kinds.count("yes") > len(found) else 0
+        waited = await _wait(participant, since=cursor, contains="yes", timeoutSeconds=timeout)
+        cursor = waited["next"]
+        seen += waited["seen"]
+        if waited["matched"]:
+            found.append(waited["entry"]["body"])
+        elif over and cursor == participant.journal.cursor:
+            break
+        else:
+            await asyncio.sleep(0)
+    assert found == [f"yes {number}" for number, kind in enumerate(kinds) if kind == "yes"]
+    assert seen == len(kinds) - len(found)
+    assert waited["gap"] is None
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_once(
+    hurried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing but the news itself is to wake it.
+    monkeypatch.setattr(wait, "PROGRESS_SECONDS", 2 * ANSWER_SECONDS)
+    if not hurried:  # others get their turn after each event that it looks at
+        monkeypatch.setattr(budget, "SLICE_COST", 0)
+    participant = Participant(None, history=100)
+    link = RoomLink(lambda: participant)
+    loop = asyncio.get_running_loop()
+    chance = random.Random(4711)  # noqa: S311 - for an order that is the same each time
+    context = _silent()
+    cursor = participant.journal.cursor
+
+    def publish(body: str) -> None:
+        participant.publish(_said(body))
+
+    for number in range(TIMES):
+        noise = chance.randrange(3)
+        answers = [*(f"noise {one}" for one in range(noise)), f"answer {number}"]
+        call = TOOL(link, context, since=cursor, contains="answer", timeout_seconds=ANSWER_SECONDS)
+        when = chance.randrange(5)
+        if when == 0:  # before it looks
+            for body in answers:
+                publish(body)
+            waited = await call
+        else:
+            if when == 1:  # in the turn before it starts
+                for body in answers:
+                    loop.call_soon(publish, body)
+                waiting = asyncio.create_task(call)
+            else:  # in the turn in which it starts, or in one of those after it
+                waiting = asyncio.create_task(call)
+                for _ in range(when - 2):
+                    await asyncio.sleep(0)
+                for body in answers:
+                    loop.call_soon(publish, body)
+                    if chance.random() < 0.3:
+                        await asyncio.sleep(0)
+            waited = await waiting
+        assert waited.entry is not None
+        assert waited.entry.body == f"answer {number}"
+        assert (waited.seen, waited.gap) == (noise, None)
+        cursor = waited.next
+    assert cursor == participant.journal.cursor
+    assert participant._listeners == []  # noqa: SLF001
