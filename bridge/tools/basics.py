@@ -9,7 +9,7 @@ from bridge.escaping import visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
-from bridge.tools.entries import ESCAPED, NOTICE
+from bridge.tools.entries import ESCAPED, NOTICE, cut_body
 from bridge.tools.link import RoomLink, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
@@ -38,6 +38,7 @@ class Incoming:
     from_: Annotated[str, "full JID in the room"]
     type: Annotated[str, "groupchat, or chat for a private message"]
     received_at: str
+    truncated: Annotated[bool | None, ABSENT_IF_NONE, "the body was longer"] = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
@@ -235,10 +236,19 @@ def _incoming(last: "LastIncoming | None") -> Incoming | None:
     if last is None:
         return None
     said = last.message
-    shown = visible(said.body), visible(said.nickname), visible(said.occupant)
-    changed = shown != (said.body, said.nickname, said.occupant)
+    kept = cut_body(said.body)
+    shown = visible(kept), visible(said.nickname), visible(said.occupant)
+    changed = shown != (kept, said.nickname, said.occupant)
     body, sender, occupant = shown
-    return Incoming(body, sender, occupant, said.type, iso(last.at), changed or None)
+    return Incoming(
+        body,
+        sender,
+        occupant,
+        said.type,
+        iso(last.at),
+        truncated=kept != said.body or None,
+        escaped=changed or None,
+    )
 
 
 def _last_fault(error: "LastError | None") -> LastFault | None:

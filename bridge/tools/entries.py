@@ -175,6 +175,11 @@ def _cut(value: object, most: int) -> object:
             return value
 
 
+def cut_body(text: str) -> str:
+    """Return what of a message's text, or of a stanza's, an agent is shown."""
+    return cut_text(text, MAX_BODY_JSON, MAX_BODY_BYTES)
+
+
 def cut_text(text: str, most_json: int, most: int) -> str:
     """Return what of `text` takes no more than `most` bytes, and as JSON once it is escaped."""
     if len(text) * LONGEST_ESCAPE <= most_json:

@@ -8,7 +8,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
 from bridge.tools.budget import Budget
-from bridge.tools.entries import ESCAPED, MAX_BODY_BYTES, MAX_BODY_JSON, NOTICE, cut_text
+from bridge.tools.entries import ESCAPED, NOTICE, cut_body
 from bridge.tools.link import RoomLink
 from bridge.tools.pages import Gap, Limit, Since, opened
 from bridge.tools.sieve import MAX_FILTER_CHARACTERS
@@ -85,7 +85,7 @@ async def xmpp_trace(
 
 
 def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:
-    kept = cut_text(xml, MAX_BODY_JSON, MAX_BODY_BYTES)
+    kept = cut_body(xml)
     shown = visible(kept)
     return TraceEntry(
         cursor=cursor,

@@ -155,6 +155,8 @@ class OccupantLeft:
     reason: str | None = None
     actor: str | None = None
     status: str | None = None
+    jid: str | None = None
+    """The real JID, where the room shows it."""
 
 
 @dataclass(frozen=True)

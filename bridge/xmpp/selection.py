@@ -73,18 +73,23 @@ class Selection:
 
     def takes(self, event: Event) -> bool:
         """Whether `event` is wanted."""
-        if self.kinds is not None and kind_of(event) not in self.kinds:
-            return False
-        if not self.own and is_own_message(event):
-            return False
-        if self.sender is not None and not _is_from(event, self.sender):
+        if not self._concerns(event):
             return False
         if self.contains is None and self.pattern is None:
             return True
         return any(self._fits(text) for text in texts_of(event))
 
+    def _concerns(self, event: Event) -> bool:
+        if self.kinds is not None and kind_of(event) not in self.kinds:
+            return False
+        if not self.own and is_own_message(event):
+            return False
+        return self.sender is None or _is_from(event, self.sender)
+
     def cost(self, event: Event) -> int:
         """Return what `takes` does at worst: characters, each times a pattern's instructions."""
+        if self.pattern is not None and not self._concerns(event):
+            return 0
         each = 1 if self.pattern is None else self.pattern.instructions
         return sum(map(len, texts_of(event))) * each
 
@@ -107,11 +112,11 @@ def is_own_message(event: Event) -> bool:
 
 def _is_from(event: Event, sender: str) -> bool:
     occupant = getattr(event, "occupant", None)
-    nickname = getattr(event, "nickname", None)
-    if nickname is None and occupant is not None:
-        nickname = occupant.partition("/")[2]
+    names = [getattr(event, "nickname", None), getattr(event, "new_nickname", None)]
+    if names[0] is None and occupant is not None:
+        names.append(occupant.partition("/")[2])
     # Who asks has seen the hidden characters in a name as escapes only.
-    if nickname is not None and sender in {nickname, visible(nickname)}:
+    if any(name is not None and sender in {name, visible(name)} for name in names):
         return True
     wanted = _folded(sender)
     if occupant is not None and wanted in {_folded(occupant), _folded(visible(occupant))}:

@@ -283,6 +283,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
                 reason=_reason(item),
                 actor=_actor(item),
                 status=status_text,
+                jid=None if item is None else item.get("jid"),
             )
 
 

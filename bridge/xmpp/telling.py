@@ -98,6 +98,7 @@ def _values(event: Event) -> Told:
         case events.OccupantLeft():
             return _whom(event.occupant, event.nickname) | {
                 "status": event.status,
+                "jid": event.jid,
                 "self": event.own,
                 **_circumstances(event.codes, event.reason, event.actor),
             }

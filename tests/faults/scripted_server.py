@@ -82,8 +82,16 @@ class Wire:
         await self._next(1, "start")
 
     async def element(self, *names: str) -> Element:
-        """The next element that the client sends, which must have one of these names."""
+        """The next element that the client sends, which must have one of these names.
+
+        Questions that the script has nothing to say to are refused, as any server does.
+        """
         element = await self._next(1, "end")
+        while names and local(element) == "iq" and "iq" not in names:
+            error = f"<error type='cancel'><service-unavailable xmlns='{STANZA_ERRORS}'/></error>"
+            whence = f" from='{element.get('to')}'" if element.get("to") else ""
+            self.send(f"<iq type='error' id='{element.get('id')}'{whence}>{error}</iq>")
+            element = await self._next(1, "end")
         assert not names or local(element) in names, f"{element.tag} came instead of {names}"
         return element
 

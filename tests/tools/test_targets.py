@@ -63,11 +63,11 @@ def test_our_own_server_is_known_by_its_name_too() -> None:
 
 
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
-    link, _ = standing(None, *(f"n{number}" for number in range(MAX_NAMED)))
+    link, _ = standing(None, *(f"n{number:02}" for number in range(MAX_NAMED)))
     with pytest.raises(ToolError) as refusal:
         find(link, "Fred")
     assert '"Fred"' in refusal.value.message
-    assert '"McpDebug", "n0"' in refusal.value.message
+    assert '"McpDebug", "n00"' in refusal.value.message
     assert f'"n{MAX_NAMED - 2}" and 1 more.' in refusal.value.message
     assert f'"n{MAX_NAMED - 1}"' not in refusal.value.message
 
