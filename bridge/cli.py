@@ -15,7 +15,6 @@ from bridge.log import complain, open_log
 if TYPE_CHECKING:
     import argparse
 
-    from bridge.console.paint import Paint
     from bridge.mcp.stdio import Stdio
 
 SUCCESS = 0
@@ -59,10 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> "argparse.ArgumentParser":
     import argparse
 
+    from bridge.manual import complete
+
     parser = argparse.ArgumentParser(
         prog="xmpp-bridge",
-        description="Sits in an XMPP chat room and hands what happens there to a coding agent.",
-        epilog="Without a command it serves.  Example: xmpp-bridge client --sandbox",
+        description="Sits in an XMPP chat room and hands what happens there to a coding agent. "
+        "Without a command it serves.",
+        epilog="Example: xmpp-bridge client --sandbox",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -113,12 +115,16 @@ def _parser() -> "argparse.ArgumentParser":
         "watch",
         help="follow the room in the terminal",
         description="Joins the room and shows what happens there, as it happens; times are UTC. "
-        "Ctrl-C ends it. Room events go to stdout, everything else to stderr.",
-        epilog="Example: xmpp-bridge watch --json | jq -r 'select(.kind == \"message\").body'",
+        "Ctrl-C ends it. What happens in the room goes to stdout, how we stand to it and all "
+        "else to stderr. It takes part under the nickname with `-watch` behind it, so that a "
+        "bridge may be in the room at the same time.",
+        epilog="Example: xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
     )
     _add_settings(watch)
     watch.add_argument(
-        "--stanzas", action="store_true", help="the stanzas themselves, without their secrets"
+        "--stanzas",
+        action="store_true",
+        help="the stanzas themselves, laid out, without their secrets",
     )
     watch.add_argument("--json", action="store_true", help="one JSON object a line")
     watch.set_defaults(run=_watch)
@@ -131,6 +137,7 @@ def _parser() -> "argparse.ArgumentParser":
     )
     sandbox.set_defaults(run=_sandbox)
     _add_registration(commands)
+    complete(parser, commands)
     return parser
 
 
@@ -235,18 +242,24 @@ def _serve(options: Options) -> int:
 
 
 async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int:
-    import signal
-
     from bridge.service import serve
 
     configuration = read()
     open_log("[Server]", configuration.log_level)
     _report(configuration)
     await serve(configuration, read, stdio, read_only=options.read_only)
-    # The goodbye is said and only the interpreter's end is left, which a client's second signal
-    # would turn into a traceback or a bad exit code.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    _ignore_further_signals()
     return SUCCESS
+
+
+def _ignore_further_signals() -> None:
+    """Let no second signal make a traceback or a bad exit code of the interpreter's end.
+
+    The goodbye is said by then, and nothing else is left to do.
+    """
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
 def _report(configuration: config.Configuration) -> None:
@@ -291,8 +304,11 @@ def _check(parsed: "argparse.Namespace") -> int:
 async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
     import time
 
-    from bridge.console.check import Checking, of_settings
+    from bridge.console.check import check, of_settings
 
+    if sys.stdout is None:
+        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+        return FAILURE
     started = time.perf_counter()
     configuration = read()
     first = of_settings(configuration, time.perf_counter() - started)
@@ -300,13 +316,14 @@ async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
     if settings is None:
         return USAGE
     open_log("[Client]", configuration.log_level)
-    checking = Checking(settings, first, _put, _paint())
-    if parsed.json:
-        passed = await checking.as_json(parsed.repeat, send=parsed.send)
-    elif parsed.repeat > 1:
-        passed = await checking.often(parsed.repeat, send=parsed.send)
-    else:
-        passed = await checking.once(send=parsed.send)
+    passed = await check(
+        settings,
+        first,
+        send=parsed.send,
+        as_json=parsed.json,
+        times=parsed.repeat,
+        environ=os.environ,
+    )
     return SUCCESS if passed else FAILURE
 
 
@@ -327,26 +344,17 @@ async def _with_settings(options: Options, run: Callable[[Reader], Awaitable[int
 async def _run_watch(parsed: "argparse.Namespace", read: Reader) -> int:
     from bridge.console.watch import watch
 
+    if sys.stdout is None:
+        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+        return FAILURE
     configuration = read()
     settings = _settings_of(configuration)
     if settings is None:
         return USAGE
     open_log("[Client]", configuration.log_level)
-    reached = await watch(
-        settings, _put, stanzas=parsed.stanzas, as_json=parsed.json, paint=_paint()
-    )
-    return SUCCESS if reached else FAILURE
-
-
-def _paint() -> "Paint":
-    from bridge.console.paint import Paint, is_wanted
-
-    return Paint(is_wanted(terminal=sys.stdout.isatty(), environ=os.environ))
-
-
-def _put(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    well = await watch(settings, stanzas=parsed.stanzas, as_json=parsed.json, environ=os.environ)
+    _ignore_further_signals()
+    return SUCCESS if well else FAILURE
 
 
 def _settings_of(configuration: config.Configuration) -> config.Settings | None:

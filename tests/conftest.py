@@ -42,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write down what the replayed conversations really are; read the diff",
     )
+    parser.addoption(
+        "--update-screens",
+        action="store_true",
+        help="write down what the screens in tests/console/screens really show; read the diff",
+    )
 
 
 def _do_without(program: str) -> NoReturn:

@@ -41,6 +41,7 @@ PURE = frozenset(
     {
         "bridge.escaping",
         "bridge.times",
+        *(f"bridge.console.{name}" for name in ("columns", "paint", "roomview")),
         *(
             f"bridge.mcp.{name}"
             for name in ("framing", "jsonrpc", "revisions", "schema", "toolset", "server")

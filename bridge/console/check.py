@@ -1,28 +1,60 @@
 """The check in a terminal: the stages as they complete, then what they come to."""
 
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from statistics import median
 
 from bridge.config import Configuration, Settings
-from bridge.console.checkview import CheckView
-from bridge.console.paint import Paint
+from bridge.console.checkview import BLOCKS, CheckView
+from bridge.console.output import Output
+from bridge.console.paint import Paint, is_wanted
 from bridge.escaping import one_line
 from bridge.xmpp.probe import PhaseReport, Probe, Report
 
 
-class Checking:
+async def check(
+    settings: Settings,
+    first: PhaseReport,
+    *,
+    send: bool,
+    as_json: bool,
+    times: int,
+    environ: Mapping[str, str],
+) -> bool:
+    """Check so many times, and write to stdout how it went; return whether every stage passed.
+
+    `first` is the stage before the connection's: reading the settings.
+    """
+    stdout = sys.stdout
+    output = Output(stdout.fileno(), None, lambda: None, encoding=stdout.encoding)
+    paint = Paint(is_wanted(terminal=stdout.isatty(), environ=environ))
+    columns = os.get_terminal_size(stdout.fileno()).columns if stdout.isatty() else None
+    view = CheckView(paint, columns, blocks=_can_write(BLOCKS, stdout.encoding))
+    checking = _Checking(settings, first, output.put, view)
+    try:
+        if as_json:
+            return await checking.as_json(times, send=send)
+        if times > 1:
+            return await checking.often(times, send=send)
+        return await checking.once(send=send)
+    finally:
+        output.close()
+
+
+class _Checking:
     """Checks as often as it is told to, and writes how it goes."""
 
     def __init__(
-        self, settings: Settings, first: PhaseReport, write: Callable[[str], None], paint: Paint
+        self, settings: Settings, first: PhaseReport, write: Callable[[str], None], view: CheckView
     ) -> None:
         self._probe = Probe(settings)
         self._settings = settings
         self._first = first
         self._write = write
-        self._view = CheckView(paint)
+        self._view = view
 
     async def once(self, *, send: bool) -> bool:
         """Check once; return whether every stage passed."""
@@ -103,3 +135,11 @@ def _spread(reports: list[Report]) -> dict[str, object]:
         "medianMs": {name: round(median(taken), 3) for name, taken in times.items()},
         "worstMs": {name: max(taken) for name, taken in times.items()},
     }
+
+
+def _can_write(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True

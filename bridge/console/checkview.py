@@ -4,28 +4,39 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from bridge.console.columns import TOO_NARROW, broken
 from bridge.console.paint import Paint
 
 if TYPE_CHECKING:
     from bridge.xmpp.probe import PhaseReport
 
 NAME_WIDTH = 11
+HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
+"""Columns before what a stage found, or its bar."""
+
 BAR_WIDTH = 40
 """Columns of the time axis; with the rest of a line they fit into 80."""
 
-EIGHTHS = " ▏▎▍▌▋▊▉"
-"""How full the last column of a bar is."""
+BLOCKS = "▏▎▍▌▋▊▉█"
+"""An eighth of a column, two eighths, and so on."""
 
 
 class CheckView:
     """Writes the stages of a check as lines for a terminal."""
 
-    def __init__(self, paint: Paint) -> None:
+    def __init__(self, paint: Paint, columns: int | None = None, *, blocks: bool = True) -> None:
+        """`columns` is the width of the terminal, None for no end; without `blocks`, bars are #."""
         self._paint = paint
+        self._columns = columns
+        self._blocks = blocks
 
     def found(self, phase: "PhaseReport") -> str:
-        """Return what a phase found, in a line."""
-        return f"{self._head(phase)}  {phase.detail}".rstrip()
+        """Return what a stage found, under one another where it is too long for a line."""
+        if self._columns is None:
+            return f"{self._head(phase)}  {phase.detail}".rstrip()
+        rest = max(self._columns - HEAD_WIDTH - 1, TOO_NARROW)
+        lines = broken(phase.detail, rest, rest)
+        return "\n".join([f"{self._head(phase)}  {lines[0]}".rstrip(), *map(_indented, lines[1:])])
 
     def bars(self, phases: "Sequence[PhaseReport]") -> list[str]:
         """Return a line a phase, each with a bar on a time axis that they share, and the axis."""
@@ -33,13 +44,12 @@ class CheckView:
         lines = []
         began = 0.0
         for phase in phases:
-            drawn = bar(began, phase.ms, total)
+            drawn = bar(began, phase.ms, total, blocks=self._blocks)
             painted = self._paint.green(drawn) if phase.ok else self._paint.red(drawn)
             lines.append(f"{self._head(phase)}  {painted}")
             began += phase.ms
         end = f"{total:.1f} ms"
-        indent = " " * (NAME_WIDTH + len("FAILED  9999.9 ms") + 2)
-        lines.append(self._paint.dim(f"{indent}0{end:>{BAR_WIDTH - 1}}"))
+        lines.append(self._paint.dim(_indented(f"0{end:>{BAR_WIDTH - 1}}")))
         return lines
 
     def verdict(self, diagnosis: str, hint: str, *, ok: bool) -> str:
@@ -64,10 +74,16 @@ class CheckView:
         return f"{phase.name:<{NAME_WIDTH}}{mark}{phase.ms:>8.1f} ms"
 
 
-def bar(began: float, ms: float, total: float) -> str:
+def bar(began: float, ms: float, total: float, *, blocks: bool = True) -> str:
     """Return a bar from `began`, `ms` long, on an axis of `total` milliseconds."""
     scale = BAR_WIDTH / total if total > 0 else 0.0
     start = min(int(began * scale), BAR_WIDTH - 1)
-    eighths = max(1, round(ms * scale * 8))
-    full, rest = divmod(min(eighths, (BAR_WIDTH - start) * 8), 8)
-    return " " * start + "█" * full + (EIGHTHS[rest] if rest else "")
+    most = (BAR_WIDTH - start) * 8
+    full, eighths = divmod(min(max(1, round(ms * scale * 8)), most), 8)
+    if not blocks:
+        return " " * start + "#" * max(1, full)
+    return " " * start + BLOCKS[-1] * full + (BLOCKS[eighths - 1] if eighths else "")
+
+
+def _indented(line: str) -> str:
+    return " " * HEAD_WIDTH + line

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
-NICKNAME_COLOURS = (32, 33, 34, 35, 36, 91, 92, 94, 95, 96)
-"""ANSI colours that can be read on dark and on light; red is for what went wrong."""
+NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
+"""ANSI colours that can be read on dark and on light; both reds are for what went wrong."""
 
 
 def is_wanted(*, terminal: bool, environ: Mapping[str, str]) -> bool:
     """Whether to paint: on a terminal that can, and unless somebody said no (no-color.org)."""
-    return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    can = environ.get("TERM", "") not in {"", "dumb"}
+    return terminal and can and not environ.get("NO_COLOR")
 
 
 @dataclass(frozen=True)

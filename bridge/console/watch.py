@@ -2,19 +2,24 @@
 
 import asyncio
 import json
+import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.config import Settings
-from bridge.console.paint import Paint
+from bridge.console.output import Output
+from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
+from bridge.log import complain
 from bridge.times import iso
-from bridge.xmpp.events import ConnectionChanged
+from bridge.xmpp.events import Connected, ConnectionChanged, Event, Joined
 from bridge.xmpp.faults import Retry
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.telling import line_of
@@ -23,35 +28,42 @@ if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
     from bridge.xmpp.trace import Traced
 
+USUAL_COLUMNS = 80
+"""Of a terminal that does not say how wide it is."""
+
 
 async def watch(
     settings: Settings,
-    write: Callable[[str], None],
     *,
     stanzas: bool = False,
     as_json: bool = False,
-    paint: Paint,
+    environ: Mapping[str, str],
 ) -> bool:
-    """Write what happens to `write`, a line or some at a time, until Ctrl-C or no hope is left.
+    """Write what happens in the room to stdout, and how we stand to it to stderr, until Ctrl-C.
 
-    Return False if the room cannot be reached and trying again would do harm.
+    It ends too when nobody reads stdout any more. Return False if nothing can be written, or if
+    the room cannot be reached and trying again would do harm.
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(replace(settings, nickname=f"{settings.nickname}-watch"))
     ended = asyncio.Event()
     hopeless = False
-    show = _Json(participant) if as_json else _Terminal(RoomView(paint))
-
-    def put(text: str) -> None:
-        try:
-            write(text)
-        except BrokenPipeError:  # nobody reads any more
-            ended.set()
+    words = sys.stderr  # None if it was closed
+    output = Output(
+        sys.stdout.fileno(),
+        None if words is None else words.fileno(),
+        ended.set,
+        encoding=sys.stdout.encoding,
+    )
+    show: _Show = _Json(participant) if as_json else _Terminal(_view(sys.stdout, environ))
+    about = RoomView(Paint(on=False)) if words is None else _view(words, environ)
 
     def see(record: "Record") -> None:
         nonlocal hopeless
         if not stanzas and (text := show.event(record)):
-            put(text)
+            output.put(text)
+        if _is_about_us(record.event):
+            output.say(about.event(record))
         match record.event:
             case ConnectionChanged(fault=fault) if fault is not None:
                 if fault.retry is Retry.NEVER:
@@ -60,36 +72,65 @@ async def watch(
 
     participant.listen(see)
     if stanzas:
-        participant.trace.listen(lambda traced: put(show.stanza(traced)))
+        participant.trace.listen(lambda traced: output.put(show.stanza(traced)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     running = asyncio.create_task(participant.run())
-    await asyncio.wait(
-        (running, asyncio.ensure_future(ended.wait())), return_when=asyncio.FIRST_COMPLETED
-    )
+    ending = asyncio.create_task(ended.wait())
+    await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
     participant.leave()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
-    return not hopeless
+    for task in (running, ending):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    output.close()
+    if output.error is not None:
+        complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
+    return not hopeless and output.error is None
+
+
+def _is_about_us(event: Event) -> bool:
+    return isinstance(event, ConnectionChanged | Connected | Joined)
+
+
+def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
+    terminal = stream.isatty()
+    paint = Paint(is_wanted(terminal=terminal, environ=environ))
+    return RoomView(paint, partial(_columns, stream.fileno())) if terminal else RoomView(paint)
+
+
+def _columns(descriptor: int) -> int:
+    try:
+        return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
+    except OSError:  # it hung up
+        return USUAL_COLUMNS
+
+
+class _Show(Protocol):
+    def event(self, record: "Record") -> str: ...
+
+    def stanza(self, traced: "Traced") -> str: ...
 
 
 class _Terminal:
+    """For a person; how we stand to the room is told beside it."""
+
     def __init__(self, view: RoomView) -> None:
         self._view = view
 
     def event(self, record: "Record") -> str:
-        return self._view.event(record)
+        return "" if _is_about_us(record.event) else self._view.event(record)
 
     def stanza(self, traced: "Traced") -> str:
         from bridge.xmpp.stanzas import xml_of
 
         xml = traced.xml
+        size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
         if not isinstance(xml, str):
             xml = deepcopy(xml)
             indent(xml)
-        return self._view.stanza(traced, xml_of(xml))
+        return self._view.stanza(traced, size, xml_of(xml))
 
 
 class _Json:
@@ -109,6 +150,7 @@ class _Json:
             {
                 "cursor": self._journal.cursor_of(traced.number),
                 "at": iso(traced.at),
+                "kind": "stanza",
                 "direction": traced.direction,
                 "bytes": len(xml.encode("utf-8", "surrogatepass")),
                 "connection": traced.connection,

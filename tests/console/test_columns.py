@@ -1,0 +1,74 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.console.columns import TOO_NARROW, broken, cut, padded, width
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("日本", 4),
+        ("\uff46", 2),
+        ("e\u0301", 1),
+        ("Zoë", 3),
+        ("👍", 2),
+        ("❤\ufe0f", 2),  # narrow by itself, wide with the selector
+        ("👩\u200d🚀", 4),  # a terminal that joins them takes two
+    ],
+)
+def test_a_text_takes_as_many_columns_as_on_a_terminal(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+def test_blanks_fill_up_to_the_column() -> None:
+    assert padded("日本", 6) == "日本  "
+    assert padded("日本語", 6) == "日本語"
+    assert padded("日本語!", 6) == "日本語!"
+
+
+def test_what_does_not_fit_is_cut_with_a_mark() -> None:
+    assert cut("abcde", 5) == "abcde"
+    assert cut("abcdef", 5) == "abcd…"
+    assert cut("日本語", 5) == "日本…"
+    assert cut("日本語", 6) == "日本語"
+
+
+def test_a_text_breaks_at_blanks() -> None:
+    words = "one two three four five six seven"
+    assert broken(words, 20, 13) == ["one two three four", "five six", "seven"]
+
+
+def test_a_word_that_fits_nowhere_breaks_anywhere() -> None:
+    assert broken("a" * 25, 20, 3) == ["a" * 20, "aaa", "aa"]
+
+
+def test_a_wide_character_is_not_cut_in_two() -> None:
+    assert broken("日本語", 3, 3) == ["日", "本", "語"]
+
+
+def test_an_accent_stays_with_its_letter() -> None:
+    assert broken("e\u0301" * 4, 2, 2) == ["e\u0301e\u0301"] * 2
+
+
+def test_where_the_first_line_is_too_narrow_it_stays_empty() -> None:
+    assert broken("a word", TOO_NARROW - 1, 60) == ["", "a word"]
+    assert broken("a word", TOO_NARROW, 60) == ["a word"]
+
+
+@given(
+    text=st.text(st.sampled_from("ab  日本é\u0301❤\ufe0f👍"), max_size=200),
+    first=st.integers(-5, 40),
+    rest=st.integers(2, 40),
+)
+def test_every_line_fits_and_only_blanks_are_lost(text: str, first: int, rest: int) -> None:
+    lines = broken(text, first, rest)
+    assert width(lines[0]) <= max(first, 0)
+    assert all(width(line) <= rest for line in lines[1:])
+    left = iter(text)
+    for character in "".join(lines):  # in order, with blanks alone left out
+        while (one := next(left)) != character:
+            assert one == " "
+    assert set(left) <= {" "}

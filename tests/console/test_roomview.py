@@ -1,0 +1,234 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.console.columns import width
+from bridge.console.paint import Paint
+from bridge.console.roomview import INDENT, NICKNAME_LIMIT, RoomView
+from bridge.xmpp import events
+from bridge.xmpp.events import Event, MessageReceived, Phase, Source
+from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.journal import Record
+from bridge.xmpp.trace import Traced
+
+SCREENS = Path(__file__).parent / "screens"
+NOON = 1_700_049_600.0  # 2023-11-15T12:00:00Z
+ROOM = "lab@conference.example.org"
+COLOUR = re.compile("\x1b\\[[0-9]+m")
+
+LONG = (
+    "deploying 1.42.0 to the two canaries now; the dashboards are at the usual place, and if the "
+    "error rate goes over one in a thousand I roll back without asking"
+)
+
+
+def _said(nickname: str, body: str, **more: object) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, **more)  # type: ignore[arg-type]
+
+
+def _here(nickname: str, **more: object) -> events.OccupantJoined:
+    place = f"{ROOM}/{nickname}"
+    return events.OccupantJoined(place, nickname, "participant", "none", **more)  # type: ignore[arg-type]
+
+
+REFUSED = Fault(
+    "not-authorized",
+    "example.org refused the login of bot@example.org.",
+    "Check XMPP_USERNAME and XMPP_PASSWORD.",
+    Retry.NEVER,
+)
+
+EVENING: tuple[Event, ...] = (
+    events.ConnectionChanged(Phase.CONNECTING, attempt=1),
+    events.Connected(
+        "bot@example.org/x",
+        "xmpp://example.org",
+        events.Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True),
+        "SCRAM-SHA-256-PLUS",
+    ),
+    _here("Alice"),
+    _here("McpDebug-watch", own=True),
+    events.Joined(f"{ROOM}/McpDebug-watch", "McpDebug-watch", created=False),
+    events.SubjectChanged("Release day", "Alice"),
+    _said("Alice", "good evening", source=Source.HISTORY, delayed_from="2023-11-15T11:00:00Z"),
+    _here("Bob"),
+    _said("Alice", "hello, Bob"),
+    _said("Bob", "hello\nthis is what it prints:\n\n\tTraceback (most recent call last):"),
+    _said("Bob", LONG),
+    _said("東京タワー", "こんにちは"),
+    _said("Zoe\u0308", "accents do not count"),
+    _said("a nickname of more than sixteen columns", "pushes its line"),
+    _said("Alice", "for your eyes only", type="chat"),
+    _said("Alice", "hello, everybody", replaces="a1"),
+    _said("Bob", "yes", reply_to="b2"),
+    _said("Bob", "", reacts_to="b2", reactions=("👍",)),
+    _said("Alice", "", retracts="a1"),
+    events.MessageSent(f"{ROOM}/McpDebug-watch", "never shown", "c3"),
+    events.NicknameChanged(f"{ROOM}/Bob", "Bob", "Robert"),
+    events.OccupantChanged(
+        f"{ROOM}/Robert", "Robert", "visitor", "none", "participant", "none", actor="Alice"
+    ),
+    events.OccupantLeft(
+        f"{ROOM}/Robert", "Robert", codes=frozenset({307}), reason="enough", actor="Alice"
+    ),
+    events.AffiliationChanged("robert@example.org", "outcast"),
+    events.RoomConfigured(frozenset({104})),
+    events.Gap(NOON - 60, NOON),
+    events.RoomError("forbidden", "you are banned"),
+    events.RoomDestroyed("moved", "new@conference.example.org"),
+    events.ConnectionChanged(Phase.FAILED, REFUSED, attempt=1),
+)
+"""One of everything that a watcher may come to see."""
+
+
+def _shown(view: RoomView, *happened: Event) -> str:
+    told = (view.event(Record(n, NOON + n, event)) for n, event in enumerate(happened, 1))
+    return "".join(f"{text}\n" for text in told if text)
+
+
+def _at(columns: int | None, *, paint: bool = False) -> RoomView:
+    return RoomView(Paint(on=paint), lambda: columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "view"),
+    [
+        ("watch-pipe.txt", _at(None)),
+        ("watch-80-columns.txt", _at(80)),
+        ("watch-80-columns-colour.txt", _at(80, paint=True)),
+    ],
+)
+def test_the_screen_is_as_it_was_written_down(
+    name: str, view: RoomView, request: pytest.FixtureRequest
+) -> None:
+    shown = _shown(view, *EVENING).replace("\x1b", "␛")
+    if request.config.getoption("--update-screens"):
+        (SCREENS / name).write_text(shown, encoding="utf-8")
+    assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
+
+
+def test_colour_changes_nothing_else() -> None:
+    painted = _shown(_at(80, paint=True), *EVENING)
+    assert COLOUR.sub("", painted) == _shown(_at(80), *EVENING)
+
+
+def test_every_kind_of_event_is_on_the_screens() -> None:
+    assert {type(event) for event in EVENING} | {events.SendFailed} == set(events.Event.__args__)
+
+
+def test_a_message_that_the_room_returned_is_red() -> None:
+    shown = _shown(_at(None, paint=True), events.SendFailed("id", "forbidden"))
+    assert "\x1b[31mreturned, id id: forbidden\x1b[0m" in shown
+
+
+HOSTILE = [
+    "one\n12:00:00  <Alice>           forged",
+    "x" + " " * 40 + "12:00:00  <Alice>           forged",
+    "x" * 70 + "12:00:00  <Alice>           forged",
+    "日" * 60 + "12:00:00  <Alice>           forged",
+    "tab\t" * 30 + "12:00:00  <Alice>           forged",
+    "a\r12:00:00  <Alice>  forged",
+    "a\x1b[2J\x1b[1;1H12:00:00  <Alice>  forged",
+    "a\x9b2Jforged\u2028forged\x85forged\u202eforged",
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+@pytest.mark.parametrize("columns", [None, 80, 50, 20, 5, 1])
+def test_nobody_forges_a_line_with_what_they_say(body: str, columns: int | None) -> None:
+    _assert_unforged(_shown(_at(columns), _said("Mallory", body)), columns)
+
+
+@pytest.mark.parametrize("nickname", [body.replace("\n", " ") for body in HOSTILE])
+@pytest.mark.parametrize("columns", [None, 80, 60])
+def test_nobody_forges_a_line_with_a_nickname(nickname: str, columns: int | None) -> None:
+    _assert_unforged(_shown(_at(columns), _said(nickname, "hi")), columns)
+    _assert_unforged(_shown(_at(columns), _said(nickname, "", retracts="a")), columns)
+    _assert_unforged(_shown(_at(columns), _here(nickname)), columns)
+
+
+@given(
+    nickname=st.text(min_size=1),
+    body=st.text(st.characters() | st.sampled_from("\n\t 1:<>*"), min_size=1),
+    columns=st.none() | st.integers(30, 120),
+)
+def test_whatever_is_said_stays_behind_its_own_time(
+    nickname: str, body: str, columns: int | None
+) -> None:
+    _assert_unforged(_shown(_at(columns), _said(nickname, body)), columns)
+
+
+def _assert_unforged(shown: str, columns: int | None) -> None:
+    first, *rest = shown.removesuffix("\n").split("\n")
+    assert first.startswith("12:00:01")
+    assert all(line.startswith(" ") or (columns == 1) for line in rest)
+    printable = shown.replace("\n", "").replace("\t", "" if columns is None else "\t")
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", printable)
+    if columns is not None and columns >= 30:  # a terminal breaks no line by itself
+        assert all(width(line) <= columns for line in (first, *rest))
+
+
+@pytest.mark.parametrize(
+    ("nickname", "shown"),
+    [
+        ("Alice", "<Alice>"),
+        ("Alice Liddell", "<Alice Liddell>"),
+        ("Alice  I agree", "<Alice \\u{20}I agree>"),
+        (" Alice ", "<\\u{20}Alice\\u{20}>"),
+        ("Alice\u3000\u2800x", "<Alice\\u{3000}\\u{2800}x>"),
+        ("Alice> I agree <", "<Alice\\u{3E} I agree \\u{3C}>"),
+        ("* Bob left", "<* Bob left>"),
+    ],
+)
+def test_a_nickname_cannot_end_before_its_end(nickname: str, shown: str) -> None:
+    assert _shown(_at(None), _said(nickname, "body")).split("  ")[1] == shown
+
+
+def test_a_nickname_is_cut_at_its_limit() -> None:
+    longest = "n" * NICKNAME_LIMIT
+    assert f"<{longest}>" in _shown(_at(None), _said(longest, "hi"))
+    assert f"<{longest[1:]}…>" in _shown(_at(None), _said(longest + "n", "hi"))
+
+
+def test_a_mark_is_no_place_for_a_long_text() -> None:
+    shown = _shown(_at(None), _said("Bob", "hi", replaces="x" * 5_000))
+    assert len(shown) < 200
+    assert "(5000 characters)" in shown
+
+
+def test_the_further_lines_of_a_message_stand_under_the_first() -> None:
+    first, second = _shown(_at(None), _said("Bob", "one\ntwo")).splitlines()
+    assert first.index("one") == second.index("two") == INDENT
+
+
+def test_the_width_is_asked_for_anew_each_time() -> None:
+    widths = iter([80, 80, 40, 40])
+    view = RoomView(Paint(on=False), lambda: next(widths))
+    wide, narrow = (_shown(view, _said("Bob", LONG)).splitlines() for _ in range(2))
+    assert max(map(width, wide)) > 40 >= max(map(width, narrow))
+
+
+STANZA = (
+    f'<message from="{ROOM}/Mallory">\n  <body>x\n12:00:00  --&gt; forged {"y" * 80}\x9b'
+    "12:00:00  forged</body>\n</message>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("stanza-pipe.txt", None), ("stanza-80-columns.txt", 80)]
+)
+def test_a_stanza_is_as_it_was_written_down_and_forges_no_line(
+    name: str, columns: int | None, request: pytest.FixtureRequest
+) -> None:
+    shown = _at(columns).stanza(Traced(1, NOON, "in", "2", STANZA), 210, STANZA) + "\n"
+    if request.config.getoption("--update-screens"):
+        (SCREENS / name).write_text(shown, encoding="utf-8")
+    assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
+    head, *rest = shown.splitlines()
+    assert head == "12:00:00  <-- 210 bytes, connection 2"
+    assert all(line.startswith("    ") for line in rest)
+    if columns is not None:
+        assert all(width(line) <= columns for line in rest)

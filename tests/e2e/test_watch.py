@@ -1,0 +1,316 @@
+"""`xmpp-bridge watch` as a person runs it, in a room on a real server."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bridge_process import COMMAND
+from tests.e2e.watching import SECONDS, Watching
+from tests.servers.ports import free_ports
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+WATCHER = "McpDebug-watch"
+TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+FLOOD_BYTES = 400_000
+"""More than the pipe and our thread's hand hold together: whoever waits for a reader, waits."""
+
+
+@asynccontextmanager
+async def _room(server: XmppServer, settings: dict[str, str]) -> AsyncIterator[Witness]:
+    async with Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as wilma:
+        yield wilma
+
+
+def _without_times(text: str) -> str:
+    return re.sub(TIME, "T", text)
+
+
+async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    async with (
+        _room(xmpp_server, settings) as wilma,
+        Watching(tmp_path, settings) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        wilma.say("one\ntwo")
+        await watching.shows("two\n")
+        watching.signal(signal.SIGINT)
+        assert await watching.ended() == 0
+        await wilma.left(WATCHER)
+    assert _without_times(watching.out).endswith(
+        "T  <Wilma>             one\n" + " " * 30 + "two\n"
+    )
+    assert "* Wilma is here (" in watching.out
+    assert "\x1b" not in watching.out + watching.err
+    assert f"in the room as {settings['MUC_ROOM']}/{WATCHER}" in watching.err
+    assert all(re.match(f"{TIME}  [<*] ?| {{30}}", line) for line in watching.out.splitlines())
+    assert all(re.match(f"{TIME}  [a-z]", line) for line in watching.err.splitlines())
+
+
+async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    settings = prosody.environment()
+    async with (
+        _room(prosody, settings) as wilma,
+        Watching(tmp_path, settings | {"TERM": "xterm"}, columns=60) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        wilma.say("word " * 12 + "end")
+        await watching.shows("end")
+        async with Witness(prosody, prosody.bot, settings["MUC_ROOM"], "Fred") as fred:
+            await wilma.joined("Fred")
+            fred.say("日本語\x85 hello")
+            await watching.shows("hello")
+            await wilma.kick("Fred", "enough")
+            await watching.shows("enough")
+        watching.press(b"\x03")
+        assert await watching.ended() == 0
+    shown = watching.out
+    (wilma_colour,) = set(re.findall("\x1b\\[([0-9]+)m<Wilma>", shown))
+    assert wilma_colour not in {"2", "31", "91"}
+    assert re.search("\x1b\\[2m\\* Fred is here \\(participant, none\\)\x1b\\[0m", shown)
+    assert re.search("\x1b\\[2m\\* Fred left[^\n]*\\[307\\]: enough\x1b\\[0m", shown)
+    assert "日本語\\u{85} hello" in shown
+    plain = re.sub("\x1b\\[[0-9]+m", "", shown)
+    (first,) = re.findall("<Wilma>.*\n((?: {30}.*\n)*)", plain)
+    assert len(first.splitlines()) == 2  # 63 characters in lines of 30
+    assert max(map(len, plain.splitlines())) <= 60
+
+
+@pytest.mark.parametrize("no", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
+async def test_on_a_terminal_there_is_no_colour_where_nobody_wants_it(
+    no: dict[str, str], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Watching(tmp_path, sandbox.environment() | no, columns=80) as watching:
+        await watching.shows("in the room as")
+        watching.signal(signal.SIGTERM)
+        assert await watching.ended() == 0
+    assert "\x1b" not in watching.out
+
+
+async def test_json_is_one_object_a_line_in_ascii_with_the_exact_text(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    settings = prosody.environment()
+    hostile = 'a\u2028{"kind":"message"}\n\x9b2J \u202e日本\x7f'
+    async with (
+        _room(prosody, settings) as wilma,
+        Watching(tmp_path, settings, "--json") as watching,
+    ):
+        await wilma.joined(WATCHER)
+        wilma.say(hostile)
+        await watching.shows("\\u202e")
+        await wilma.kick(WATCHER, "enough")
+        await watching.shows('"waiting"')
+        watching.signal(signal.SIGINT)
+        assert await watching.ended() == 0
+    assert watching.out.replace("\n", "").isascii()
+    assert watching.out.replace("\n", "").isprintable()
+    events = [json.loads(line) for line in watching.out.splitlines()]
+    assert all({"cursor", "at", "kind"} <= event.keys() for event in events)
+    assert {"connection", "join", "message", "leave"} <= {event["kind"] for event in events}
+    (said,) = [event for event in events if event["kind"] == "message"]
+    assert (said["sender"], said["body"]) == ("Wilma", hostile)
+    waiting = next(event for event in events if event.get("phase") == "waiting")
+    assert waiting["condition"] == "not-allowed"
+    assert "waiting: " in watching.err
+
+
+@pytest.mark.parametrize("transport", ["starttls", "direct"])
+@pytest.mark.parametrize("how", [("--stanzas",), ("--stanzas", "--json")])
+async def test_stanzas_are_shown_without_their_secrets(
+    how: tuple[str, ...], transport: str, prosody: XmppServer, tmp_path: Path
+) -> None:
+    settings = prosody.environment(
+        "starttls" if transport == "starttls" else "direct", MUC_PASSWORD="room-secret-4712"
+    )
+    async with (
+        _room(prosody, settings) as wilma,
+        Watching(tmp_path, settings, *how) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        wilma.say("12:00:00  <-- 40 bytes\n12:00:00  --> forged\u202e")
+        await watching.shows("forged")
+        watching.signal(signal.SIGINT)
+        assert await watching.ended() == 0
+    shown = watching.out
+    for secret in (prosody.bot.password, "room-secret-4712"):
+        assert secret not in shown + watching.err
+    assert shown.count("[redacted]") >= 4  # SASL and the room's password
+    if "--json" in how:
+        entries = [json.loads(line) for line in shown.splitlines()]
+        names = {"cursor", "at", "kind", "direction", "bytes", "connection", "xml"}
+        assert all(entry.keys() == names for entry in entries)
+        assert {entry["direction"] for entry in entries} == {"in", "out"}
+        assert shown.isascii()
+    else:
+        heads = [line for line in shown.splitlines() if not line.startswith("    ")]
+        assert all(
+            re.fullmatch(f"{TIME}  (<--|-->) [0-9]+ bytes, connection 1", head) for head in heads
+        )
+        assert "    12:00:00  --&gt; forged\\u{202E}" in shown
+    assert "in the room as" in watching.err
+
+
+async def test_a_wrong_password_ends_it_with_the_reason(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    for arguments in ((), ("--json",), ("--stanzas",)):
+        settings = xmpp_server.environment(XMPP_PASSWORD="wrong-4711-wrong")
+        async with Watching(tmp_path, settings, *arguments) as watching:
+            assert await watching.ended() == 1
+        assert "[not-authorized] Check XMPP_USERNAME and XMPP_PASSWORD." in watching.err
+        assert "wrong-4711-wrong" not in watching.out + watching.err
+
+
+async def test_without_settings_it_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "nothing.env").touch()
+    async with Watching(tmp_path, {}, "--env-file", "nothing.env") as watching:
+        assert await watching.ended() == 2
+    assert watching.out == ""
+    for name in ("XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"):
+        assert f"xmpp-bridge: {name} " in watching.err
+    assert f"xmpp-bridge: looked at {tmp_path}/nothing.env: " in watching.err
+
+
+async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    settings = {
+        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
+        "XMPP_USERNAME": "bot@localhost",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": "room@conference.localhost",
+    }
+    async with Watching(tmp_path, settings) as watching:
+        await watching.says("waiting: Nothing listens at")
+        watching.signal(signal.SIGINT)
+        assert await watching.ended() == 0
+    assert watching.out == ""
+
+
+async def test_a_sandbox_needs_no_settings(tmp_path: Path) -> None:
+    async with Watching(tmp_path, {}, "--sandbox") as watching:
+        await watching.shows("* Echo is here")
+        watching.signal(signal.SIGTERM)
+        assert await watching.ended() == 0
+
+
+async def test_an_impatient_ctrl_c_after_the_first_changes_nothing(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Watching(tmp_path, sandbox.environment()) as watching:
+        await watching.says("in the room as")
+        while watching.running:
+            watching.signal(signal.SIGINT)
+            await asyncio.sleep(0.001)
+        assert await watching.ended() == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--stanzas",)])
+async def test_a_reader_who_has_seen_enough_ends_it_though_nothing_more_happens(
+    arguments: tuple[str, ...], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
+        await watching.says("in the room as")
+        watching.close_stdout()
+        assert await watching.ended() == 0
+    assert "roken" not in watching.err
+
+
+def test_head_ends_it_quietly(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        ["/bin/bash", "-c", f"set -o pipefail; {COMMAND} watch --sandbox --json | head -n 1"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["kind"] == "connection"
+    assert "Traceback" not in ran.stderr
+    assert "BrokenPipe" not in ran.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_pager_that_stands_still_stops_nothing(
+    number: signal.Signals, prosody: XmppServer, tmp_path: Path
+) -> None:
+    settings = prosody.environment()
+    async with (
+        _room(prosody, settings) as wilma,
+        Watching(tmp_path, settings, reads=False) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        for sent in range(FLOOD_BYTES // 20_000):
+            long = f"{sent} " + "x" * 20_000
+            wilma.say(long)
+            await wilma.heard(long)
+        watching.signal(number)
+        await wilma.left(WATCHER)
+        assert await watching.ended() == 0
+
+
+@pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
+def test_where_nothing_can_be_shown_it_says_so(redirection: str, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", COMMAND, "watch", "--sandbox"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert (
+        ran.stderr.splitlines()[-1]
+        == {
+            ">&-": "xmpp-bridge: stdout is closed, so that nothing could be shown",
+            "> /dev/full": "xmpp-bridge: stdout cannot be written: No space left on device",
+        }[redirection]
+    )
+    assert "Traceback" not in ran.stderr
+
+
+def test_with_stderr_closed_it_watches_all_the_same(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        ["/bin/sh", "-c", '"$@" 2>&- | head -n 1', "sh", COMMAND, "watch", "--sandbox"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert "* Echo is here" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}]
+)
+async def test_a_locale_that_lacks_the_letters_costs_no_more_than_the_letters(
+    locale: dict[str, str], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with (
+        _room(sandbox, settings) as wilma,
+        Watching(tmp_path, settings | locale) as watching,
+    ):
+        await wilma.joined(WATCHER)
+        wilma.say("日本 and the rest")
+        await watching.shows("and the rest")
+        watching.signal(signal.SIGINT)
+        assert await watching.ended() == 0

@@ -1,0 +1,188 @@
+"""`xmpp-bridge watch` as a child process, on a pipe or on a terminal, and all that it shows."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import signal
+import struct
+import termios
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.e2e.bridge_process import COMMAND
+
+SECONDS = 20.0
+"""Limit for whatever a test waits for."""
+
+ENOUGH = 1 << 16
+
+
+class Watching:
+    """One run of `watch`, from `async with` to its end.
+
+    It sees `environment`, PATH and an empty HOME, and nothing else of ours. With `columns` its
+    stdout and stderr are a terminal that wide.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environment: Mapping[str, str],
+        *arguments: str,
+        columns: int | None = None,
+        reads: bool = True,
+    ) -> None:
+        self._home = home
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
+        self._arguments = arguments
+        self._columns = columns
+        self._reads = reads
+        self._seen: dict[int, bytes] = {}
+        self._out = self._err = -1
+        self._open: set[int] = set()
+        self._news = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def out(self) -> str:
+        """All of its stdout so far; on a terminal with its stderr."""
+        return self._seen[self._out].decode().replace("\r\n", "\n")
+
+    @property
+    def err(self) -> str:
+        """All of its stderr so far."""
+        return self._seen[self._err].decode().replace("\r\n", "\n")
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        assert self._process is not None
+        return self._process.returncode is None
+
+    async def shows(self, text: str) -> None:
+        """Return once this stands on stdout."""
+        await self._until(text, self._out)
+
+    async def says(self, text: str) -> None:
+        """Return once this stands on stderr."""
+        await self._until(text, self._err)
+
+    def stop_reading(self) -> None:
+        """Stand still, as a pager does."""
+        asyncio.get_running_loop().remove_reader(self._out)
+
+    def close_stdout(self) -> None:
+        """Have seen enough."""
+        self._close(self._out)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, if it still runs."""
+        assert self._process is not None
+        # Not `send_signal`, which may take the exit code away from whoever waits for it.
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    def press(self, keys: bytes) -> None:
+        """Press keys on the terminal."""
+        os.write(self._out, keys)
+
+    async def ended(self, seconds: float = SECONDS) -> int:
+        """Return the exit code, once it has ended by itself and all that it wrote is read."""
+        assert self._process is not None
+        try:
+            async with asyncio.timeout(seconds):
+                code = await self._process.wait()
+                if self._reads:
+                    while self._open:
+                        self._news.clear()
+                        await self._news.wait()
+        except TimeoutError:
+            raise TimeoutError(f"not ended within {seconds:g} s\n{self._told()}") from None
+        return code
+
+    async def __aenter__(self) -> Self:
+        self._home.mkdir(parents=True, exist_ok=True)
+        if self._columns is None:
+            self._out, stdout = os.pipe()
+            self._err, stderr = os.pipe()
+            theirs = {stdout, stderr}
+        else:
+            self._out, stdout = pty.openpty()
+            self._err, stderr = self._out, stdout
+            theirs = {stdout}
+            fcntl.ioctl(stdout, termios.TIOCSWINSZ, struct.pack("HHHH", 25, self._columns, 0, 0))
+        self._process = await asyncio.create_subprocess_exec(
+            COMMAND,
+            "watch",
+            *self._arguments,
+            stdin=asyncio.subprocess.DEVNULL if self._columns is None else stdout,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=self._home,
+            env=self._environment,
+            start_new_session=True,
+            # A controlling terminal, so that its Ctrl-C is a signal.
+            preexec_fn=None if self._columns is None else _take_terminal,
+        )
+        for descriptor in theirs:
+            os.close(descriptor)
+        for descriptor in {self._out, self._err}:
+            self._seen[descriptor] = b""
+            self._open.add(descriptor)
+            if self._reads or descriptor != self._out:
+                asyncio.get_running_loop().add_reader(descriptor, self._read, descriptor)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        for descriptor in tuple(self._open):
+            self._close(descriptor)
+        if error is None:
+            assert "Traceback" not in self._told(), self._told()
+            assert "Exception" not in self._told(), self._told()
+        else:
+            error.add_note(self._told())
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            data = os.read(descriptor, ENOUGH)
+        except OSError:  # the terminal's other end is closed
+            data = b""
+        if data:
+            self._seen[descriptor] += data
+        else:
+            self._close(descriptor)
+        self._news.set()
+
+    def _close(self, descriptor: int) -> None:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        os.close(descriptor)
+        self._open.discard(descriptor)
+
+    async def _until(self, text: str, descriptor: int) -> None:
+        try:
+            async with asyncio.timeout(SECONDS):
+                while text not in self._seen[descriptor].decode("utf-8", "replace"):
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{text!r} did not come\n{self._told()}") from None
+
+    def _told(self) -> str:
+        return "\n".join(seen.decode("utf-8", "replace") for seen in self._seen.values())
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,0 +1,200 @@
+"""What is published: built as for an index, installed far from the source, and run."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.parser import Parser
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import bridge
+
+TOP = Path(bridge.__file__).parent.parent
+STEM = f"xmpp_debug_bridge-{bridge.__version__}"
+INFO = f"{STEM}.dist-info"
+SECONDS = 120.0
+"""Limit for one build or installation."""
+
+ECHO = '{"jsonrpc":"2.0","id":1,"method":"echo","params":{"message":"hello"}}\n'
+
+
+@dataclass(frozen=True)
+class Built:
+    """Both files that are published."""
+
+    wheel: Path
+    sdist: Path
+
+
+def _run(
+    *command: str | Path, cwd: Path, said: str = "", environ: Mapping[str, str] | None = None
+) -> str:
+    ran = subprocess.run(
+        command,
+        input=said,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environ,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def _build(source: Path, target: Path) -> Built:
+    command = (sys.executable, "-m", "hatchling", "build", "-d", target)
+    _run(*command, cwd=source)
+    return Built(target / f"{STEM}-py3-none-any.whl", target / f"{STEM}.tar.gz")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Wheel and sdist of this source."""
+    return _build(TOP, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in the sdist."""
+    folder = tmp_path_factory.mktemp("sdist")
+    with tarfile.open(built.sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / STEM
+
+
+@pytest.fixture(scope="module")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment that has the wheel, with its dependencies taken from ours."""
+    home = tmp_path_factory.mktemp("venv")
+    venv.create(home, with_pip=False)
+    (site,) = home.glob("lib/python*/site-packages")
+    ours = {path for path in map(Path, sys.path) if path.name == "site-packages"}
+    # A path alone: the `.pth` files in it, of which one leads to the source, have no effect.
+    (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in ours), "utf-8")
+    python = home / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
+    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=home)
+    return home / "bin"
+
+
+def _contents(wheel: Path) -> dict[str, bytes]:
+    with ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
+    package = {
+        str(path.relative_to(TOP))
+        for path in (TOP / "bridge").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert "bridge/py.typed" in package
+    told = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    assert set(_contents(built.wheel)) == package | {f"{INFO}/{name}" for name in told}
+
+
+def test_the_wheel_tells_what_an_index_shows(built: Built) -> None:
+    told = Parser().parsestr(_contents(built.wheel)[f"{INFO}/METADATA"].decode())
+    assert (told["Name"], told["Version"]) == ("xmpp-debug-bridge", bridge.__version__)
+    assert told["License-Expression"] == "MIT"
+    assert told["Requires-Python"] == ">=3.11"
+    assert "Typing :: Typed" in told.get_all("Classifier", [])
+    assert "mcp-name: " in str(told.get_payload())
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert "version" not in [
+        line.partition("=")[0].strip() for line in (TOP / "pyproject.toml").read_text().splitlines()
+    ]
+    assert not [
+        path
+        for path in (TOP / "bridge").rglob("*.py")
+        if bridge.__version__ in path.read_text("utf-8") and path != Path(bridge.__file__)
+    ]
+
+
+def test_the_sdist_holds_the_source_with_its_tests(unpacked: Path) -> None:
+    assert {path.name for path in unpacked.iterdir()} == {
+        *("bridge", "packaging", "tests"),
+        *("README.md", "CHANGELOG.md", "LICENSE", ".env.example", ".gitignore"),
+        *("pyproject.toml", "PKG-INFO"),
+    }
+    assert not [*unpacked.rglob("*.pyc"), *unpacked.rglob(".env")]
+
+
+def test_the_sdist_builds_the_same_wheel(built: Built, unpacked: Path, tmp_path: Path) -> None:
+    assert _contents(_build(unpacked, tmp_path).wheel) == _contents(built.wheel)
+
+
+def test_it_runs_where_nothing_of_the_source_lies_around(installed: Path, tmp_path: Path) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    where = "import bridge; print(bridge.__file__)"
+    (found,) = _run(installed / "python", "-c", where, cwd=tmp_path, environ=environ).splitlines()
+    assert Path(found).is_relative_to(installed.parent)
+    for command in (
+        [installed / "xmpp-bridge"],
+        [installed / "xmpp-debug-bridge"],  # what `uvx xmpp-debug-bridge` runs
+        [installed / "python", "-m", "bridge"],
+    ):
+        version = _run(*command, "--version", cwd=tmp_path, environ=environ)
+        assert version == f"xmpp-bridge {bridge.__version__}\n"
+        assert _run(*command, "--help", cwd=tmp_path, environ=environ).startswith("usage: ")
+        answer = json.loads(_run(*command, cwd=tmp_path, environ=environ, said=ECHO))
+        assert answer["result"]["content"] == [{"type": "text", "text": "Echo: hello"}]
+
+
+def test_the_installed_command_reaches_a_room(installed: Path, tmp_path: Path) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    command = (installed / "xmpp-bridge", "client", "--sandbox")
+    (line,) = _run(*command, cwd=tmp_path, environ=environ, said="send hello\n").splitlines()
+    assert json.loads(line)["sent"] is True
+
+
+def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
+    imported: set[str] = set()
+    for path in (TOP / "bridge").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    imported |= {one.name.partition(".")[0] for one in names}
+                case ast.ImportFrom(module=str(module)):
+                    imported.add(module.partition(".")[0])
+    foreign = imported - sys.stdlib_module_names - {"bridge"}
+    providers = packages_distributions()
+    needed = {providers[name][0].replace("_", "-").lower() for name in foreign}
+    told = Parser().parsestr(_contents(built.wheel)[f"{INFO}/METADATA"].decode())
+    asked = {
+        re.split("[<>=!~;\\[ ]", one, maxsplit=1)[0].replace("_", "-").lower()
+        for one in told.get_all("Requires-Dist", [])
+        if "extra ==" not in one
+    }
+    assert needed <= asked
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [("uvx", "--from", "{wheel}"), ("pipx", "run", "--spec", "{wheel}")],
+    ids=lambda it: it[0],
+)
+def test_it_runs_without_being_installed(
+    tool: tuple[str, ...], built: Built, tmp_path: Path
+) -> None:
+    if shutil.which(tool[0]) is None:
+        pytest.skip(f"{tool[0]} is not installed")
+    command = [part.format(wheel=built.wheel) for part in tool]
+    environ = {**os.environ, "HOME": str(tmp_path), "PIPX_HOME": str(tmp_path / "pipx")}
+    said = _run(*command, "xmpp-bridge", "--version", cwd=tmp_path, environ=environ)
+    assert said == f"xmpp-bridge {bridge.__version__}\n"

@@ -1,0 +1,113 @@
+"""What the MCP registry is told of us: by its rules, and true.
+
+The rules are those of https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json
+and of https://modelcontextprotocol.io/registry/package-types, as far as we use them.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import bridge
+from bridge import config
+from bridge.environment import SECRET, VARIABLES
+
+TOP = Path(bridge.__file__).parent.parent
+SERVER: dict[str, Any] = json.loads((TOP / "packaging" / "server.json").read_text("utf-8"))
+(PACKAGE,) = SERVER["packages"]
+OFFERED: dict[str, dict[str, Any]] = {one["name"]: one for one in PACKAGE["environmentVariables"]}
+
+NOT_OFFERED = {
+    "BOT_NICKNAME",  # an older spelling
+    "BRIDGE_TOOLSETS",  # not in effect yet, nor are the three below
+    "LLM_BASE_URL",
+    "LLM_API_KEY",
+    "LLM_MODEL",
+}
+
+
+def test_it_has_the_form_that_the_registry_wants() -> None:
+    assert SERVER.keys() == {"$schema", "name", "title", "description", "version", "packages"}
+    assert re.fullmatch(
+        r"https://static\.modelcontextprotocol\.io/schemas/[0-9-]{10}/server\.schema\.json",
+        SERVER["$schema"],
+    )
+    assert re.fullmatch(r"[a-z0-9]+(\.[a-z0-9-]+)+/[a-z0-9][a-z0-9-]*[a-z0-9]", SERVER["name"])
+    assert 3 <= len(SERVER["name"]) <= 200
+    assert 1 <= len(SERVER["title"]) <= 100
+    assert 1 <= len(SERVER["description"]) <= 100
+
+
+def test_the_package_is_started_with_uvx_and_spoken_to_over_stdio() -> None:
+    assert PACKAGE["registryType"] == "pypi"
+    assert PACKAGE["registryBaseUrl"] == "https://pypi.org"  # the only one that it takes
+    assert PACKAGE["identifier"] == "xmpp-debug-bridge"
+    assert PACKAGE["transport"] == {"type": "stdio"}
+    assert PACKAGE["runtimeHint"] == "uvx"
+    # Clients put what stands there before the package's name: no place for `--from`.
+    assert "runtimeArguments" not in PACKAGE
+
+
+def test_the_version_is_that_of_the_bridge_and_one_release() -> None:
+    assert SERVER["version"] == PACKAGE["version"] == bridge.__version__
+    assert re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+([a-z0-9.+-]*)?", bridge.__version__)
+
+
+def test_the_readme_proves_to_the_registry_whose_package_it_is() -> None:
+    assert f"<!-- mcp-name: {SERVER['name']} -->" in (TOP / "README.md").read_text("utf-8")
+
+
+def test_every_setting_is_offered_once_and_nothing_else() -> None:
+    assert len(OFFERED) == len(PACKAGE["environmentVariables"])
+    assert set(OFFERED) == set(VARIABLES) - NOT_OFFERED
+    assert set(VARIABLES) >= NOT_OFFERED
+
+
+def test_each_setting_is_explained_with_fields_that_the_registry_knows() -> None:
+    fields = {"name", "description", "isRequired", "isSecret", "format"}
+    fields |= {"default", "choices", "placeholder"}
+    for one in OFFERED.values():
+        assert one.keys() <= fields
+        assert one["description"]
+        assert one.get("format", "string") in {"string", "number", "boolean", "filepath"}
+        assert all(isinstance(one.get(field, ""), str) for field in ("default", "placeholder"))
+
+
+def test_secrets_are_marked_and_have_no_default() -> None:
+    secret = {name for name, one in OFFERED.items() if one.get("isSecret")}
+    assert secret == set(SECRET) - NOT_OFFERED
+    assert not [name for name in secret if {"default", "placeholder"} & OFFERED[name].keys()]
+
+
+def _load(environ: dict[str, str], folder: Path) -> config.Configuration:
+    return config.load(environ, cwd=folder, package_root=folder)
+
+
+def test_what_is_required_is_what_the_bridge_cannot_do_without(tmp_path: Path) -> None:
+    assert {name for name, one in OFFERED.items() if one.get("isRequired")} == set(NEEDED)
+    assert _load(NEEDED, tmp_path).problems == ()
+    for name in NEEDED:
+        without = {other: value for other, value in NEEDED.items() if other != name}
+        assert name in {problem.variable for problem in _load(without, tmp_path).problems}
+
+
+NEEDED = {
+    "XMPP_USERNAME": "bot@example.org",
+    "XMPP_PASSWORD": "bot-passes-4711",
+    "MUC_ROOM": "room@conference.example.org",
+}
+
+
+def test_the_defaults_are_those_of_the_bridge(tmp_path: Path) -> None:
+    defaults = {name: one["default"] for name, one in OFFERED.items() if "default" in one}
+    assert _load(NEEDED | defaults, tmp_path) == _load(NEEDED, tmp_path)
+
+
+def test_every_choice_and_example_is_one_that_the_bridge_takes(tmp_path: Path) -> None:
+    for name, one in OFFERED.items():
+        for value in (*one.get("choices", ()), *filter(None, (one.get("placeholder"),))):
+            assert _load(NEEDED | {name: value}, tmp_path).problems == (), name
+        assert one.get("default", one.get("choices", [None])[0]) in one.get(
+            "choices", [one.get("default")]
+        )

@@ -1,0 +1,89 @@
+"""`--help` is the manual; each page of it has to stand on its own."""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge import cli
+from bridge.environment import VARIABLES
+
+COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
+
+
+def _commands() -> dict[str, argparse.ArgumentParser]:
+    parser = cli._parser()  # noqa: SLF001
+    (commands,) = (
+        action
+        for action in parser._actions  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+    )
+    return {"": parser, **commands.choices}
+
+
+PAGES = _commands()
+EACH = pytest.mark.parametrize("command", PAGES)
+
+
+@EACH
+def test_a_page_has_what_a_manual_page_has(command: str) -> None:
+    page = PAGES[command].format_help()
+    usage, purpose, *_ = page.split("\n\n")
+    assert usage.startswith("usage: xmpp-bridge")
+    assert purpose.endswith(".")
+    example = "xmpp-bridge" if command in {"", "serve"} else f"xmpp-bridge {command}"
+    assert re.search(rf"^examples?:\n  .*{example}", page, re.MULTILINE)
+    for code in ("0", "1", "2"):
+        assert re.search(f"^  {code}  [a-z]", page.partition("exit codes:")[2], re.MULTILINE)
+
+
+@EACH
+def test_every_option_is_on_its_page_and_explained(command: str) -> None:
+    page = PAGES[command].format_help()
+    for action in PAGES[command]._actions:  # noqa: SLF001
+        assert all(re.search(rf"(?m)^  .*{option}\b", page) for option in action.option_strings)
+        if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            assert action.help
+            assert action.help is not argparse.SUPPRESS
+            assert action.help in " ".join(page.split())
+
+
+@EACH
+def test_where_settings_are_read_the_page_says_from_where(command: str) -> None:
+    page = PAGES[command].format_help()
+    reads = "--env-file" in page
+    assert ("TIA_ENV_PATH" in page.partition("settings:\n")[2]) is reads
+    told = set(re.findall("[A-Z]+_[A-Z_]+[A-Z]", page)) - {"NO_COLOR"}
+    assert told <= set(VARIABLES)
+
+
+@EACH
+def test_a_page_fits_on_any_terminal(command: str) -> None:
+    # An example is to be copied, and stays in one piece.
+    page = re.sub(r"examples?:\n(  .*\n)+", "", PAGES[command].format_help())
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_every_command_is_on_the_first_page_with_one_line() -> None:
+    page = PAGES[""].format_help()
+    for command in PAGES.keys() - {""}:
+        assert re.search(rf"(?m)^    {command}\s+\w", page)
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-h"], *([name, "--help"] for name in PAGES if name)]
+)
+def test_help_goes_to_stdout_whatever_the_settings(words: list[str], tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [COMMAND, *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "XMPP_SERVICE": "nonsense", "COLUMNS": "30"},
+        check=True,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.startswith("usage: xmpp-bridge")
