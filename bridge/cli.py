@@ -82,10 +82,16 @@ def _parser() -> "argparse.ArgumentParser":
     client = commands.add_parser(
         "client",
         help="the interactive test client",
-        description="Starts the bridge and talks to it: a line is echoed, `help` tells the rest.",
-        epilog="Example: echo status | xmpp-bridge client --sandbox",
+        description="Starts the bridge, or any MCP server on stdio, and talks to it: a line is "
+        "echoed, `help` tells the rest. From a pipe, stdout has one answer a line and the exit "
+        "code is 1 if any call failed.",
+        epilog="Example: echo status | xmpp-bridge client --sandbox   Another server: "
+        "xmpp-bridge client -- npx some-mcp-server",
     )
     _add_settings(client)
+    client.add_argument(
+        "--json", action="store_true", help="from a pipe: each answer as it came, in one line"
+    )
     client.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )
@@ -273,10 +279,10 @@ def _report(configuration: config.Configuration) -> None:
 
 
 def _client(parsed: "argparse.Namespace") -> int:
-    from bridge.console.client import run_client
+    from bridge.console.conversation import run_client
 
     command = parsed.server or _own_command(_options(parsed))
-    return asyncio.run(run_client(command, waits_for_room=not parsed.server))
+    return asyncio.run(run_client(command, waits_for_room=not parsed.server, as_json=parsed.json))
 
 
 def _own_command(options: Options) -> list[str]:

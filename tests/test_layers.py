@@ -34,8 +34,8 @@ LOADS_THEM = frozenset(
 )
 """Who may import one of those, and only inside a function, or for its types."""
 
-TRIAL = ("bridge.registration.trial", "bridge.console.peer")
-"""The registered command is tried with the client that the console has."""
+TALKS = ("bridge.console.client", "bridge.console.peer")
+"""With what a registered command is tried: as a client of it."""
 
 PURE = frozenset(
     {
@@ -201,14 +201,14 @@ def test_nothing_below_imports_what_is_above() -> None:
             for one in IMPORTS
             if one.of(*above)
             and not one.by("bridge.cli", "bridge.console", "bridge.__main__")
-            and (one.importer, one.imported.rpartition(".")[0]) != TRIAL
+            and not (one.by("bridge.registration.trial") and one.of(*TALKS))
         )
     )
 
 
 def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> None:
     inside = [one for one in IMPORTS if one.by("bridge.registration")]
-    assert {(one.importer, one.imported.rpartition(".")[0]) for one in inside} >= {TRIAL}
+    assert {one for one in TALKS if any(each.of(one) for each in inside)} == set(TALKS)
     assert not _breaches(
         *(one for one in inside if one.of("bridge.mcp", "bridge.xmpp", "bridge.tools")),
         *(
@@ -222,6 +222,14 @@ def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> 
 def test_slixmpp_is_imported_in_one_corner_only() -> None:
     assert not _breaches(
         *(one for one in IMPORTS if one.of("slixmpp") and one.importer not in SPEAKS_XMPP)
+    )
+
+
+def test_only_the_terminal_imports_what_edits_lines() -> None:
+    found = [one for one in IMPORTS if one.of("prompt_toolkit")]
+    assert {one.importer for one in found} == {"bridge.console.terminal"}
+    assert not _breaches(
+        *(one for one in IMPORTS if one.of("bridge.console.terminal") and one.on_loading)
     )
 
 

@@ -123,7 +123,13 @@ def of_settings(configuration: Configuration, seconds: float) -> PhaseReport:
     found += [str(problem) for problem in configuration.problems]
     ok = configuration.settings is not None
     hint = "" if ok else "Mend what is named there."
-    return PhaseReport("settings", ok, round(seconds * 1000, 3), one_line("; ".join(found)), hint)
+    return PhaseReport(
+        "settings",
+        ok,
+        round(seconds * 1000, 3),
+        one_line("; ".join(found) or "from the environment alone"),
+        hint,
+    )
 
 
 def _spread(reports: list[Report]) -> dict[str, object]:

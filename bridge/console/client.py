@@ -1,182 +1,115 @@
-"""The interactive test client: a prompt in front of an MCP server."""
+"""One conversation with an MCP server: the handshake, what it has to offer, calls."""
 
 import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bridge import __version__
-from bridge.console.peer import Peer, PeerError
-from bridge.escaping import visible
-from bridge.log import complain
-from bridge.mcp.stdio import read_chunks
+from bridge.console.dialect import FIRST, STATELESS, Dialect
+from bridge.console.peer import HANDSHAKE_SECONDS, Peer, PeerError, RefusedError, Reply
+from bridge.mcp import revisions
+from bridge.mcp.jsonrpc import Json
+from bridge.mcp.revisions import Revision
 
-GREETING = 'Connected! Type a message or "help" for commands.'
-PROMPT = "echo> "
-VERDICT_SECONDS = 10.0
-"""How long the greeting waits for the room, or for a verdict on it."""
-VERDICTS = frozenset({"joined", "failed", "waiting", "unconfigured"})
-"""Phases that are worth greeting with: nothing will change in the next moment."""
-POLL_SECONDS = 0.05
-"""Between two looks at the phase while it is undecided."""
+MAX_PAGES = 100
+"""Of one list: a server that never comes to its end does not hold us for ever."""
 
-HELP = """\
-TEXT         send TEXT to the tool `echo`
-status       ask the tool `xmppStatus`
-send TEXT    say TEXT in the chat room
-help         this list
-exit, quit   leave (Ctrl-D does too)"""
+CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
 
-class ToolFailedError(Exception):
-    """The tool answered, with a failure; the text is its own."""
+class Client:
+    """The client's side; `dialect` may be changed between any two requests."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.dialect = FIRST
+        self.capabilities: Mapping[str, Json] = {}
+        """What the server said it has; empty as long as it said nothing."""
+
+    async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
+        """Shake hands, or find a server that knows no handshake; raises `PeerError`."""
+        try:
+            async with asyncio.timeout(seconds):
+                try:
+                    await self.speak(FIRST.revision)
+                except RefusedError as refusal:
+                    try:
+                        await self.speak(STATELESS.revision)
+                    except RefusedError:
+                        raise PeerError(f"the server refused the handshake: {refusal}") from refusal
+        except TimeoutError as error:
+            raise PeerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
+
+    async def speak(self, revision: Revision) -> str:
+        """Agree on `revision` and return the date of what was agreed on.
+
+        Raises `RefusedError`, and then the former dialect stays.
+        """
+        wanted = replace(self.dialect, revision=revision)
+        if revision.handshake:
+            offer: dict[str, Json] = {
+                "protocolVersion": revision.date,
+                "capabilities": {},
+                "clientInfo": CLIENT_INFO,
+            }
+            result = (await self.peer.request("initialize", offer)).result
+            await self.peer.notify("notifications/initialized")
+            date = str(_member(result, "protocolVersion", revision.date))
+            # A newer revision than we know is spoken as the nearest: there is no other way.
+            wanted = replace(wanted, revision=revisions.find(date) or revision)
+        else:
+            params = wanted.params({}, CLIENT_INFO)
+            result = (await self.peer.request("server/discover", params)).result
+            date = revision.date
+        self.dialect = wanted
+        capabilities = _member(result, "capabilities", {})
+        self.capabilities = capabilities if isinstance(capabilities, dict) else {}
+        return date
+
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Reply:
+        """Return the result of a method of MCP; raises `RefusedError`, `PeerError`."""
+        return await self.peer.request(method, self.dialect.params(params or {}, CLIENT_INFO))
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Json], dialect: Dialect | None = None
+    ) -> Reply:
+        """Return the result of a tool, in `dialect` or the current; raises as `request` does."""
+        method, params = (dialect or self.dialect).call(tool, arguments, CLIENT_INFO)
+        return await self.peer.request(method, params)
+
+    async def structured(self, tool: str, arguments: Mapping[str, Json]) -> dict[str, Any] | None:
+        """Return the object that a tool gives, in whatever dialect; None where it failed."""
+        try:
+            result = (await self.call(tool, arguments, replace(self.dialect, bare=False))).result
+        except RefusedError:
+            return None
+        structured = _member(result, "structuredContent", None)
+        return structured if isinstance(structured, dict) else None
+
+    async def listing(self, kind: str) -> Reply:
+        """Return all pages of `kind` (`tools`, `resources`, `prompts`) as one result."""
+        reply = await self.request(f"{kind}/list")
+        result, seconds = _as_object(reply.result), reply.seconds
+        everything = _items(result, kind)
+        for _ in range(MAX_PAGES):
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                break
+            reply = await self.request(f"{kind}/list", {"cursor": cursor})
+            result, seconds = _as_object(reply.result), seconds + reply.seconds
+            everything += _items(result, kind)
+        return Reply({**result, kind: everything}, seconds)
 
 
-async def run_client(command: Sequence[str], *, waits_for_room: bool) -> int:
-    """Talk to the MCP server that `command` starts; return the exit code.
-
-    From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
-    code is 1 if any call failed.
-    """
-    if sys.stdout is None:
-        complain("[Client] stdout is closed, so no answer could be read")
-        return 1
-    try:
-        peer = await Peer.start(command)
-    except PeerError as error:
-        complain(f"[Client] {error}")
-        return 1
-    try:
-        await _shake_hands(peer)
-        if waits_for_room:
-            await _await_verdict(peer)
-        return await _converse(peer)
-    except PeerError as error:
-        complain(f"[Client] {error}")
-        return 1
-    except BrokenPipeError:
-        # Python flushes stdout once more at the end, and would complain about that too.
-        sys.stdout = None
-        complain("[Client] nobody reads the answers any more")
-        return 1
-    finally:
-        await peer.stop()
+def _member(result: Json, name: str, otherwise: Json) -> Json:
+    return result.get(name, otherwise) if isinstance(result, dict) else otherwise
 
 
-async def _shake_hands(peer: Peer) -> None:
-    await peer.initialize(
-        {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "xmpp-bridge client", "version": __version__},
-        }
-    )
-    await peer.notify("notifications/initialized")
+def _as_object(result: Json) -> dict[str, Json]:
+    return result if isinstance(result, dict) else {}
 
 
-async def _await_verdict(peer: Peer) -> None:
-    deadline = asyncio.get_running_loop().time() + VERDICT_SECONDS
-    while True:
-        status = await _structured(peer, "xmppStatus", {})
-        if status["phase"] in VERDICTS or asyncio.get_running_loop().time() > deadline:
-            break
-        await asyncio.sleep(POLL_SECONDS)
-    if status["phase"] == "joined":
-        complain(f"[Client] in the room {status['room']} as {status['nickname']}")
-    elif status["lastError"] is not None:
-        complain(f"[Client] not in the room: {status['lastError']['message']}")
-    else:
-        complain(f"[Client] not in the room: {status['phase']}")
-
-
-async def _converse(peer: Peer) -> int:
-    interactive = sys.stdin is not None and sys.stdin.isatty()
-    failed = False
-    if interactive:
-        _say(GREETING)
-    else:
-        complain(GREETING)
-    if interactive:
-        _prompt()
-    async for line in _lines():
-        if line in {"exit", "quit"}:
-            break
-        if line:
-            try:
-                _say(await _obey(peer, line, pretty=interactive))
-            except ToolFailedError as error:
-                failed = True
-                if interactive:
-                    _say(visible(str(error)))
-                else:
-                    _say(_shown({"error": str(error)}, pretty=False))
-        if interactive:
-            _prompt()
-    if interactive:
-        _say("")
-    return 1 if failed else 0
-
-
-async def _obey(peer: Peer, line: str, *, pretty: bool) -> str:
-    """Carry out one line and return what to show for it."""
-    command, _, rest = line.partition(" ")
-    if line == "help":
-        return HELP
-    if line == "status":
-        return _shown(await _structured(peer, "xmppStatus", {}), pretty=pretty)
-    if command == "send" and rest.strip():
-        return _shown(await _structured(peer, "xmppSend", {"message": rest.strip()}), pretty=pretty)
-    result = await _call(peer, "echo", {"message": line})
-    return visible(str(result["content"][0]["text"]))
-
-
-def _shown(value: object, *, pretty: bool) -> str:
-    # Within the strings, since JSON has another escape for the same characters.
-    return json.dumps(_visible(value), ensure_ascii=False, indent=2 if pretty else None)
-
-
-def _visible(value: object) -> object:
-    match value:
-        case str():
-            return visible(value)
-        case list():
-            return [_visible(one) for one in value]
-        case dict():
-            return {visible(name): _visible(one) for name, one in value.items()}
-        case _:
-            return value
-
-
-async def _structured(peer: Peer, tool: str, arguments: dict[str, object]) -> Any:
-    return (await _call(peer, tool, arguments))["structuredContent"]
-
-
-async def _call(peer: Peer, tool: str, arguments: dict[str, object]) -> Any:
-    result = await peer.request("tools/call", {"name": tool, "arguments": arguments})
-    if result.get("isError"):
-        raise ToolFailedError(result["content"][0]["text"])
-    return result
-
-
-async def _lines() -> AsyncIterator[str]:
-    """Yield the lines of stdin, trimmed; a closed stdin has none."""
-    if sys.stdin is None:
-        return
-    rest = b""
-    async for chunk in read_chunks(sys.stdin.fileno()):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace").strip()
-    if rest:
-        yield rest.decode("utf-8", "replace").strip()
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def _prompt() -> None:
-    sys.stdout.write(PROMPT)
-    sys.stdout.flush()
+def _items(result: Mapping[str, Json], kind: str) -> list[Json]:
+    items = result.get(kind)
+    return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []

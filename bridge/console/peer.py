@@ -1,18 +1,23 @@
-"""An MCP server as a child process, and requests to it."""
+"""An MCP server as a child process, and JSON-RPC with it."""
 
 import asyncio
 import json
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
-from bridge.mcp import jsonrpc
-from bridge.mcp.framing import Frame, Framer
-from bridge.mcp.jsonrpc import Notification, Request, Response
+from bridge.escaping import one_line
+from bridge.mcp import framing, jsonrpc
+from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.jsonrpc import Batch, Id, Json, Malformed, Message, Notification, Request, Response
 from bridge.mcp.stdio import READ_BYTES
+from bridge.mcp.wirelog import LOGGED_CHARACTERS, shown
 
 HANDSHAKE_SECONDS = 10.0
 """How long a server may take to its first answer; a program that is none never gives one."""
@@ -20,27 +25,71 @@ HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 12.0
 """How long the server may take to end after its input did: its drain is at most 10 s."""
 
+FATE_SECONDS = 1.0
+"""How long a server whose output has ended may take to end itself before we say so."""
+
+MAX_LOG_LINE_BYTES = 16 * 1024
+"""Of a line on the server's stderr, where we read it; a longer one is told in pieces."""
+
+Heard: TypeAlias = Notification | Response | Malformed | FrameError
+"""What came without having been asked for."""
+
+log = logging.getLogger(__name__)
+
 
 class PeerError(Exception):
-    """The server did not start, ended, or answered with an error; says which in plain words."""
+    """The server did not start, ended, or does not speak MCP; says which in plain words."""
+
+
+class RefusedError(Exception):
+    """The server answered a request with an error object."""
+
+    def __init__(self, error: Json) -> None:
+        self.error: dict[str, Json] = error if isinstance(error, dict) else {"message": error}
+        data = self.error.get("data")
+        detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""
+        super().__init__(f"{self.error.get('message')}{detail}")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A result, and how long it took to come."""
+
+    result: Any
+    seconds: float
 
 
 class Peer:
     """One server, started by us and spoken to over its stdin and stdout.
 
-    Its stderr is ours, so that a person sees its log, unless `start` is given a file for it.
+    `heard` is told what comes unasked. With `log_line` we read its stderr and hand it over line by
+    line; without, its stderr is ours, unless `start` is given a
+    file for it.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        log_line: Callable[[str], None] | None = None,
+    ) -> None:
+        self.framing = Framing.LINES
+        """How the next message goes out; what comes in may be framed either way."""
+        self.heard: Callable[[Heard], None] = lambda heard: None
         self._process = process
         self._ids = count(1)
-        self._waiting: dict[object, asyncio.Future[Response]] = {}
-        self._reader = asyncio.create_task(self._read())
+        self._waiting: dict[tuple[type, object], asyncio.Future[Response]] = {}
+        self._lost: asyncio.Future[Response] | None = None
+        self.ended = asyncio.create_task(self._read())
+        """Done once the server's output has ended, and with it the conversation."""
+        self._log_reader = (
+            None if log_line is None else asyncio.create_task(self._read_log(log_line))
+        )
 
     @classmethod
     async def start(
         cls,
         command: Sequence[str],
+        log_line: Callable[[str], None] | None = None,
         *,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
@@ -53,49 +102,77 @@ class Peer:
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=stderr if log_line is None else PIPE,
                 cwd=cwd,
                 env=os.environ if environment is None else environment,
                 start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
             )
         except OSError as error:
             raise PeerError(f"{command[0]} does not start: {error.strerror}") from error
-        return cls(process)
+        return cls(process, log_line)
 
-    async def request(self, method: str, params: dict[str, object] | None = None) -> Any:
-        """Return the result; raises `PeerError` with the server's own words for an error."""
-        id_ = next(self._ids)
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._waiting[id_] = answer
-        try:
-            await self._send(Request(id_, method, params or {}))
-            await asyncio.wait((answer, self._reader), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise PeerError("the server ended without an answer")
-            response = answer.result()
-        finally:
-            del self._waiting[id_]
+    async def request(self, method: str, params: Json = None) -> Reply:
+        """Return the result of a request.
+
+        Raises `RefusedError` for an error object and `PeerError` when the server ends first. A
+        request that is cancelled here is cancelled there too.
+        """
+        id_ = f"client-{next(self._ids)}"
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        response = await self._exchange(
+            id_, jsonrpc.encode(Request(id_, method, _params(params))), f"{method} id {id_}"
+        )
+        took = clock() - began
+        log.debug("<- %s id %s, %.1f ms", one_line(method), id_, took * 1000)
         if response.error is not None:
-            data = response.error.get("data")
-            detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""
-            raise PeerError(f"{response.error.get('message')}{detail}")
-        return response.result
+            raise RefusedError(response.error)
+        return Reply(response.result, took)
 
-    async def initialize(
-        self, params: dict[str, object], *, seconds: float = HANDSHAKE_SECONDS
-    ) -> Any:
-        """Shake hands; raises `PeerError` when nothing comes back in time."""
+    async def raw(self, body: bytes, ids: Sequence[Id], *, lost: bool) -> list[Response]:
+        """Send these bytes as they are, and return the responses to `ids`.
+
+        A response without an id ends the waiting, as comes to what is no message; with `lost` it
+        is waited for. Raises `PeerError`.
+        """
+        loop = asyncio.get_running_loop()
+        self._lost = without_id = loop.create_future()
+        waiting: dict[tuple[type, object], asyncio.Future[Response]] = {
+            (type(id_), id_): loop.create_future() for id_ in ids
+        }
+        self._waiting |= waiting
+        answers = list(waiting.values())
         try:
-            async with asyncio.timeout(seconds):
-                return await self.request("initialize", params)
-        except TimeoutError as error:
-            raise PeerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
+            await self._send(body, "raw")
+            pending: set[asyncio.Future[Any]] = {*answers, *([without_id] if lost else ())}
+            while pending and not without_id.done():
+                await asyncio.wait(
+                    {*pending, without_id, self.ended}, return_when=asyncio.FIRST_COMPLETED
+                )
+                pending = {one for one in pending if not one.done()}
+                if pending and self.ended.done():
+                    raise PeerError("the server ended without an answer")
+            came = [one.result() for one in answers if one.done()]
+            return [*came, without_id.result()] if without_id.done() else came
+        finally:
+            for key in waiting:
+                del self._waiting[key]
+            self._lost = None
 
-    async def notify(self, method: str) -> None:
+    async def notify(self, method: str, params: Json = None) -> None:
         """Send a notification."""
-        await self._send(Notification(method))
+        await self._send(jsonrpc.encode(Notification(method, _params(params))), method)
+
+    async def fate(self) -> str:
+        """Return in words how the server ended, once its output has."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FATE_SECONDS):
+                code = await self._process.wait()
+                how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+                return f"the server ended: {how}"
+        return "the server closed its output"
 
     async def stop(self) -> None:
         """End the server's input and see it off."""
@@ -107,23 +184,93 @@ class Peer:
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
-        await self._reader
+        await self.ended
+        if self._log_reader is not None:
+            await self._log_reader
 
-    async def _send(self, message: Request | Notification) -> None:
+    async def _exchange(self, id_: str, body: bytes, what: str) -> Response:
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting[type(id_), id_] = answer
+        try:
+            await self._send(body, what)
+            return await self._answered(answer)
+        except asyncio.CancelledError:
+            cancelled = {"requestId": id_, "reason": "given up by the person at the prompt"}
+            self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
+            log.debug("-> notifications/cancelled id %s", id_)
+            raise
+        finally:
+            del self._waiting[type(id_), id_]
+
+    async def _answered(self, answer: "asyncio.Future[Response]") -> Response:
+        await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise PeerError("the server ended without an answer")
+        return answer.result()
+
+    async def _send(self, body: bytes, what: str) -> None:
+        log.debug("-> %s, %d bytes: %s", what, len(body), shown(body.decode("utf-8", "replace")))
+        self._write(body)
         assert self._process.stdin is not None
         with suppress(ConnectionError):  # the reader sees the end too, and says so
-            self._process.stdin.write(jsonrpc.encode(message) + b"\n")
             await self._process.stdin.drain()
+
+    def _write(self, body: bytes) -> None:
+        assert self._process.stdin is not None
+        if not self._process.stdin.is_closing():
+            self._process.stdin.write(framing.encode(Frame(body, self.framing)))
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
         framer = Framer()
         while chunk := await self._process.stdout.read(READ_BYTES):
             for frame in framer.feed(chunk):
-                if not isinstance(frame, Frame):
-                    continue
-                message = jsonrpc.decode(frame.body)
-                if isinstance(message, Response) and message.id in self._waiting:
-                    answer = self._waiting[message.id]
-                    if not answer.done():
-                        answer.set_result(message)
+                self._take(frame)
+        for frame in framer.end():
+            self._take(frame)
+
+    def _take(self, frame: Frame | FrameError) -> None:
+        if isinstance(frame, FrameError):
+            self.heard(frame)
+            return
+        message = jsonrpc.decode(frame.body)
+        if isinstance(message, Malformed):
+            log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
+        for one in message.messages if isinstance(message, Batch) else (message,):
+            self._receive(one)
+
+    def _receive(self, message: Message) -> None:
+        match message:
+            case Response(id=None) if self._lost is not None and not self._lost.done():
+                self._lost.set_result(message)
+            case Response(id=id_) if (answer := self._waiting.get((type(id_), id_))) is not None:
+                if not answer.done():
+                    answer.set_result(message)
+            case Request(id=id_, method="ping"):
+                self._write(jsonrpc.encode(Response(id_, {})))
+            case Request(id=id_, method=method):
+                log.info("the server asked for %s, which this client lacks", one_line(method, 100))
+                error = {"code": jsonrpc.METHOD_NOT_FOUND, "message": "Method not found"}
+                self._write(jsonrpc.encode(Response(id_, error=error)))
+            case Notification(method=method):
+                log.debug("<- %s", one_line(method))
+                self.heard(message)
+            case _:
+                self.heard(message)
+
+    async def _read_log(self, log_line: Callable[[str], None]) -> None:
+        assert self._process.stderr is not None
+        rest = b""
+        while chunk := await self._process.stderr.read(READ_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_LOG_LINE_BYTES:
+                lines.append(rest)
+                rest = b""
+            for line in lines:
+                log_line(line.decode("utf-8", "replace"))
+        if rest:
+            log_line(rest.decode("utf-8", "replace"))
+
+
+def _params(params: Json) -> dict[str, Json]:
+    return params if isinstance(params, dict) else {}

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bridge import __version__
-from bridge.console.peer import Peer, PeerError
+from bridge.console.client import Client
+from bridge.console.peer import Peer, PeerError, RefusedError
 from bridge.escaping import one_line
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -49,20 +49,13 @@ async def _listed_tools(command: Sequence[str], env: Mapping[str, str]) -> list[
 
 
 async def _ask(peer: Peer) -> list[str]:
-    await peer.initialize(
-        {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "xmpp-bridge register", "version": __version__},
-        }
-    )
-    await peer.notify("notifications/initialized")
+    client = Client(peer)
+    await client.open()
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            result = await peer.request("tools/list")
+            result = (await client.listing("tools")).result
     except TimeoutError as error:
         raise PeerError(f"no list of tools within {LIST_SECONDS:g} s") from error
-    tools = result.get("tools") if isinstance(result, dict) else None
-    if not isinstance(tools, list):
-        raise PeerError("it lists no tools")
-    return [one_line(str(tool.get("name"))) for tool in tools if isinstance(tool, dict)]
+    except RefusedError as error:
+        raise PeerError(f"it lists no tools: {error}") from error
+    return [one_line(str(tool.get("name"))) for tool in result["tools"]]

@@ -165,7 +165,7 @@ def _of_settings(setup: Setup, seconds: float) -> CheckPhase:
         hint = (
             f"{hint} Changed, but in effect only once the bridge is restarted: {', '.join(later)}."
         )
-    detail = one_line("; ".join(found))
+    detail = one_line("; ".join(found) or "from the environment alone")
     return CheckPhase(SETTINGS, ok, round(seconds * 1000, 3), detail, one_line(hint.strip()))
 
 

@@ -1,26 +1,17 @@
 import json
 import os
-import pty
 import re
-import signal
 import subprocess
 import sys
 from asyncio import to_thread
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from select import select
-from time import monotonic
 
 import pytest
 
+from tests.console.terminal import COMMAND, GREETING, SECONDS, Terminal
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
-
-COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
-GREETING = 'Connected! Type a message or "help" for commands.'
-SECONDS = 30.0
-"""Limit for one whole run; the greeting waits 10 s for the room at most."""
-ENOUGH = 1 << 16
 
 
 def _environment(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -234,73 +225,18 @@ def test_another_server_may_stand_behind_it(tmp_path: Path) -> None:
     assert "[Client]" not in ran.stderr
 
 
-class Terminal:
-    """The client in a pseudo-terminal, and what a person sees there."""
-
-    def __init__(self, home: Path, arguments: Sequence[str]) -> None:
-        self.seen = ""
-        self._controller, terminal = pty.openpty()
-        self._process = subprocess.Popen(
-            [COMMAND, "client", *arguments],
-            stdin=terminal,
-            stdout=terminal,
-            stderr=subprocess.DEVNULL,
-            cwd=home,
-            env=_environment(home, {"TERM": "dumb"}),
-            start_new_session=True,
-        )
-        os.close(terminal)
-
-    def type(self, keys: str) -> None:
-        """Press these keys."""
-        os.write(self._controller, keys.encode())
-
-    def until(self, text: str) -> str:
-        """Return all that came up to and with this text."""
-        deadline = monotonic() + SECONDS
-        while text not in self.seen:
-            if not self._read(deadline - monotonic()):
-                raise AssertionError(f"{text!r} did not come: {self.seen!r}")
-        before, _, self.seen = self.seen.partition(text)
-        return before + text
-
-    def end(self) -> int:
-        """Return the exit code, once it has ended by itself."""
-        deadline = monotonic() + SECONDS
-        while self._read(deadline - monotonic()):
-            pass
-        return self._process.wait(SECONDS)
-
-    def close(self) -> None:
-        """End it, if it has not ended."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._controller)
-
-    def _read(self, seconds: float) -> bool:
-        if seconds <= 0 or not select([self._controller], [], [], seconds)[0]:
-            return False
-        try:
-            data = os.read(self._controller, ENOUGH)
-        except OSError:  # the terminal's other end is closed
-            return False
-        self.seen += data.decode().replace("\r\n", "\n")
-        return bool(data)
-
-
 @pytest.fixture
 def terminal(tmp_path: Path, nothing: str) -> Iterator[Terminal]:
-    """The client at a terminal, without settings."""
-    terminal = Terminal(tmp_path, ["--env-file", nothing])
-    yield terminal
-    terminal.close()
+    """The client at a terminal that cannot move its cursor, without settings."""
+    arguments = ["--env-file", nothing]
+    with Terminal(tmp_path, arguments, term="dumb", stderr=subprocess.DEVNULL) as terminal:
+        yield terminal
 
 
 def test_at_a_terminal_it_greets_and_prompts_and_echoes(terminal: Terminal) -> None:
     assert terminal.until("echo> ") == f"{GREETING}\necho> "
     terminal.type("hello\n")
-    assert terminal.until("echo> ").endswith("Echo: hello\necho> ")
+    assert re.search(r"\nEcho: hello\n\(\d+\.\d ms\)\necho> $", terminal.until("echo> "))
     terminal.type("help\n")
     assert "status" in terminal.until("echo> ")
     terminal.type("exit\n")
@@ -317,6 +253,38 @@ def test_at_a_terminal_a_status_is_laid_out_and_a_failure_is_told_in_words(
     assert "Condition: unconfigured" in terminal.until("echo> ")
     terminal.type("exit\n")
     assert terminal.end() == 1
+
+
+def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
+        terminal.until("\necho> ")
+        terminal.type("half a line\x03")
+        terminal.until("Ctrl-D leaves, and so does exit.\necho> ")
+        terminal.type("/wait timeoutSeconds=50\n")
+        terminal.until("'name': 'xmppWait'")
+        terminal.type("\x03")
+        terminal.until("(cancelled)\n")
+        terminal.until("cancelled after")
+        terminal.type("hello\n")
+        terminal.until("Echo: hello")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_at_a_plain_terminal_news_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox"], term="dumb") as terminal:
+        terminal.until("echo> ")
+        terminal.type("send hi\n")
+        terminal.until("<Echo> You said: hi\necho> ")
+        assert "\x1b" not in terminal.written
+
+
+def test_at_a_plain_terminal_arguments_are_asked_for(terminal: Terminal) -> None:
+    terminal.until("echo> ")
+    terminal.type("/call echo\n")
+    terminal.until("  what to send back\n  message (string) *: ")
+    terminal.type("hello\n")
+    assert "\nEcho: hello\n" in terminal.until("echo> ")
 
 
 def test_at_a_terminal_the_end_of_input_leaves(terminal: Terminal) -> None:

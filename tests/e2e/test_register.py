@@ -190,7 +190,7 @@ def test_what_cannot_be_meant_exits_2(arguments: list[str], run: Run) -> None:
 def test_help_has_an_example(command: str, run: Run) -> None:
     ran = run(command, "--help")
     assert ran.returncode == 0
-    assert f"Example: xmpp-bridge {command} codex" in ran.stdout
+    assert f"example:\n  xmpp-bridge {command} codex" in ran.stdout
 
 
 @pytest.mark.parametrize("client", FILES)

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from bridge.console.history import MAX_LINE_CHARACTERS, MAX_LINES, Memory, path
+
+
+@pytest.mark.parametrize(
+    ("environ", "where"),
+    [
+        ({"XDG_STATE_HOME": "/s", "HOME": "/h"}, "/s/xmpp-bridge/history"),
+        ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/xmpp-bridge/history"),
+        ({"HOME": "/h"}, "/h/.local/state/xmpp-bridge/history"),
+        ({}, None),
+    ],
+)
+def test_it_lies_where_the_xdg_specification_says(
+    environ: dict[str, str], where: str | None
+) -> None:
+    assert path(environ) == (None if where is None else Path(where))
+
+
+def test_what_is_kept_is_recalled_and_is_for_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "history"
+    Memory(file).keep("one")
+    Memory(file).keep("zwei €")
+    assert Memory(file).recall() == ["one", "zwei €"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.touch(mode=0o644)
+    Memory(file).keep("one")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", " private", "send hi", "/send hi", "a\nb", "a\x85b", "x" * (MAX_LINE_CHARACTERS + 1)],
+)
+def test_some_lines_are_not_kept(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    Memory(file).keep(line)
+    assert not file.exists()
+
+
+def test_the_longest_line_is_kept(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "history")
+    memory.keep("x" * MAX_LINE_CHARACTERS)
+    assert memory.recall() == ["x" * MAX_LINE_CHARACTERS]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_newest_lines_stay(more: int, tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_text("".join(f"{n}\n" for n in range(MAX_LINES + more)), "utf-8")
+    recalled = Memory(file).recall()
+    assert (len(recalled), recalled[0]) == (MAX_LINES, str(more))
+    assert Memory(file).recall() == recalled
+    assert [one.name for one in tmp_path.iterdir()] == ["history"]
+
+
+def test_a_place_that_cannot_be_used_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    memory = Memory(tmp_path / "file" / "history")
+    memory.keep("one")
+    assert memory.recall() == []
+    Memory(None).keep("one")
+    assert Memory(None).recall() == []
+
+
+def test_rubbish_in_the_file_breaks_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_bytes(b"\xff\x00\nfine\n")
+    assert Memory(file).recall()[-1] == "fine"

@@ -1,0 +1,118 @@
+import json
+from typing import Any
+
+import pytest
+
+from bridge.console import shapes
+from bridge.console.shapes import Answer, entry_line, for_person, for_pipe, for_program
+
+HOSTILE = "\x1b[31m\u202e\x9b"
+
+
+def _result(*texts: str, **more: object) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": one} for one in texts], **more}
+
+
+def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:
+    answer = shapes.called(_result("two\nlines"), 0.0123)
+    assert for_pipe(answer) == "two\\u{A}lines"
+    assert for_person(answer) == "two\nlines\n(12.3 ms)"
+
+
+def test_an_object_is_json_in_one_line_or_laid_out() -> None:
+    answer = shapes.called(_result('{"a":[1]}', structuredContent={"a": [1]}), 0.001)
+    assert for_pipe(answer) == '{"a": [1]}'
+    assert for_person(answer) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
+
+
+def test_a_text_made_for_reading_goes_before_the_object() -> None:
+    answer = shapes.called(_result("sunny", structuredContent={"result": "sunny"}), 0)
+    assert for_pipe(answer) == "sunny"
+
+
+def test_a_bare_result_is_the_object_itself() -> None:
+    assert for_pipe(shapes.called({"phase": "joined"}, 0)) == '{"phase": "joined"}'
+    assert for_pipe(shapes.called(None, 0)) == "null"
+
+
+def test_a_failure_is_an_error_in_both_dialects() -> None:
+    told = "No.\nCondition: c\nHint: h"
+    mcp = shapes.called(_result(told, isError=True), 0)
+    error = {"code": -32603, "message": "No.", "data": {"condition": "c", "hint": "h"}}
+    bare = shapes.refused(error, "unused")
+    assert (mcp.failed, bare.failed) == (True, True)
+    assert json.loads(for_pipe(mcp)) == json.loads(for_pipe(bare)) == {"error": told}
+    assert json.loads(for_program(bare)) == {"error": error}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        shapes.called(_result(HOSTILE), 0),
+        shapes.called(_result(json.dumps({HOSTILE: HOSTILE})), 0),
+        shapes.called({HOSTILE: [HOSTILE]}, 0),
+        shapes.called({"content": [{"type": HOSTILE, "mimeType": HOSTILE, "data": ""}]}, 0),
+        shapes.called({"content": [{"type": "resource_link", "name": HOSTILE}]}, 0),
+        shapes.called({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}, 0),
+        shapes.called({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}, 0),
+        shapes.refused({"message": HOSTILE, "data": HOSTILE}, HOSTILE),
+        shapes.listed("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}, 0),
+        shapes.described(
+            {
+                "name": HOSTILE,
+                "description": HOSTILE,
+                "inputSchema": {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}},
+                "annotations": {HOSTILE: True},
+            }
+        ),
+        shapes.contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}, 0),
+        shapes.contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}, 0),
+        shapes.prompt({"messages": [{"role": HOSTILE, "content": HOSTILE}]}, 0),
+    ],
+)
+def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) -> None:
+    for shown in (for_person(answer), for_pipe(answer), for_program(answer)):
+        assert not set(shown) & set(HOSTILE) - set("[31m")
+    assert "\n" not in for_pipe(answer)
+    assert for_program(answer).isascii()
+
+
+def test_a_program_gets_exactly_what_came() -> None:
+    result = _result(f"{HOSTILE}\x7f é")
+    shown = for_program(shapes.called(result, 0))
+    assert json.loads(shown) == result
+    assert "\x7f" not in shown
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ({"kind": "message", "sender": "A", "body": "hi"}, "<A> hi"),
+        (
+            {"kind": "message", "sender": "A", "body": "hi", "type": "chat", "reflection": True},
+            "<A> (private, our own) hi",
+        ),
+        ({"kind": "message", "sender": "A", "body": "a\nb"}, "<A> a\\u{A}b"),
+        ({"kind": "join", "sender": "A", "role": "r", "affiliation": "a"}, "* A is here (r, a)"),
+        ({"kind": "leave", "sender": "A", "reason": "bye"}, "* A left; reason: bye"),
+        ({"kind": "nick", "sender": "A", "newNickname": "B"}, "* A is now B"),
+        ({"kind": "subject", "sender": "A", "subject": "s"}, "* subject by A: s"),
+        ({"kind": "role", "sender": "A", "role": "visitor"}, "* A is now (visitor)"),
+        ({"kind": "connection", "phase": "waiting", "hint": "h"}, "* waiting; hint: h"),
+        ({"kind": "unheard-of"}, "* unheard-of"),
+    ],
+)
+def test_an_event_is_one_line(entry: dict[str, object], line: str) -> None:
+    assert entry_line({"at": "T", **entry}) == f"T {line}"
+
+
+@pytest.mark.parametrize("result", [None, 3, [], {}, {"contents": 3}, {"contents": [3]}])
+def test_what_makes_no_sense_breaks_nothing(result: object) -> None:
+    for answer in (
+        shapes.called(result, 0),
+        shapes.contents(result, 0),
+        shapes.prompt(result, 0),
+        shapes.called({"content": [result]}, 0),
+    ):
+        assert "\n" not in for_pipe(answer)
+        for_person(answer)
