@@ -38,6 +38,7 @@ class Options(NamedTuple):
     env_file: Path | None = None
     sandbox: bool = False
     read_only: bool = False
+    toolsets: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +79,7 @@ def _parser() -> "argparse.ArgumentParser":
     serve.add_argument(
         "--read-only", action="store_true", help="withhold every tool that writes to the room"
     )
+    _add_toolsets(serve)
     serve.set_defaults(run=lambda parsed: _serve(_options(parsed)))
     client = commands.add_parser(
         "client",
@@ -89,6 +91,7 @@ def _parser() -> "argparse.ArgumentParser":
         "xmpp-bridge client -- npx some-mcp-server",
     )
     _add_settings(client)
+    _add_toolsets(client)
     client.add_argument(
         "--json", action="store_true", help="from a pipe: each answer as it came, in one line"
     )
@@ -209,8 +212,25 @@ def _add_settings(parser: "argparse.ArgumentParser") -> None:
     )
 
 
+def _add_toolsets(parser: "argparse.ArgumentParser") -> None:
+    parser.add_argument(
+        "--toolset",
+        dest="toolsets",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further set of tools: samples, one that a package offers, or MODULE:ATTRIBUTE; "
+        "may be given again",
+    )
+
+
 def _options(parsed: "argparse.Namespace") -> Options:
-    return Options(parsed.env_file, parsed.sandbox, getattr(parsed, "read_only", False))
+    return Options(
+        parsed.env_file,
+        parsed.sandbox,
+        getattr(parsed, "read_only", False),
+        tuple(getattr(parsed, "toolsets", ())),
+    )
 
 
 def _load(options: Options, sandbox: dict[str, str] | None) -> config.Configuration:
@@ -248,12 +268,22 @@ def _serve(options: Options) -> int:
 
 
 async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int:
-    from bridge.service import serve
+    from bridge.service import UsageError, serve
 
     configuration = read()
     open_log("[Server]", configuration.log_level)
     _report(configuration)
-    await serve(configuration, read, stdio, read_only=options.read_only)
+    try:
+        await serve(
+            configuration,
+            read,
+            stdio,
+            read_only=options.read_only,
+            toolsets=options.toolsets,
+        )
+    except UsageError as error:
+        complain(f"xmpp-bridge: {one_line(str(error))}")
+        return USAGE
     _ignore_further_signals()
     return SUCCESS
 
@@ -292,6 +322,8 @@ def _own_command(options: Options) -> list[str]:
         command.append("--sandbox")
     if options.env_file is not None:
         command += ["--env-file", str(options.env_file)]
+    for name in options.toolsets:
+        command += ["--toolset", name]
     return command
 
 

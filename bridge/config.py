@@ -39,6 +39,12 @@ SEND_RATES = range(1, 6001)
 HISTORIES = range(100, 1_000_001)
 """Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
 
+GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1"
+"""Open-Meteo's own geocoding (https://open-meteo.com/en/docs/geocoding-api)."""
+
+FORECAST_URL = "https://api.open-meteo.com/v1"
+"""Open-Meteo's own forecasts (https://open-meteo.com/en/docs)."""
+
 _PARTICIPANT = (
     "--env-file",
     "XMPP_SERVICE",
@@ -165,6 +171,12 @@ class Configuration:
 
     llm_api_key: Secret | None
     llm_model: str | None
+    geocoding_url: str
+    """Where Open-Meteo's geocoding is asked; the same form as `llm_base_url`."""
+
+    forecast_url: str
+    """Where Open-Meteo's forecasts are asked; likewise."""
+
     log_level: str
     """`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`."""
 
@@ -192,10 +204,12 @@ def load(
     history = reading.parsed("BRIDGE_HISTORY", values.whole_number(HISTORIES))
     read_only = reading.read_only()
     traffic_log = reading.path("BRIDGE_TRAFFIC_LOG")
-    toolsets = reading.parsed("BRIDGE_TOOLSETS", values.names)
+    toolsets = reading.toolsets()
     llm_base_url = reading.parsed("LLM_BASE_URL", values.base_url)
     llm_api_key = reading.key("LLM_API_KEY")
     llm_model = reading.parsed("LLM_MODEL", values.visible)
+    geocoding_url = reading.parsed("OPEN_METEO_GEOCODING_URL", values.public_base_url)
+    forecast_url = reading.parsed("OPEN_METEO_FORECAST_URL", values.public_base_url)
     log_level = reading.parsed("LOG_LEVEL", values.log_level)
     return Configuration(
         settings=settings,
@@ -207,10 +221,12 @@ def load(
         send_rate=send_rate or 60,
         history=history or 10_000,
         traffic_log=traffic_log,
-        toolsets=toolsets or (),
+        toolsets=toolsets,
         llm_base_url=llm_base_url,
         llm_api_key=llm_api_key,
         llm_model=llm_model,
+        geocoding_url=geocoding_url or GEOCODING_URL,
+        forecast_url=forecast_url or FORECAST_URL,
         log_level=log_level or "INFO",
     )
 
@@ -274,6 +290,18 @@ class _Reading:
         value = self.parsed("BRIDGE_READ_ONLY", values.switch)
         # Whoever wrote something unreadable here wanted a restriction; so it is in force.
         return "BRIDGE_READ_ONLY" in self._environment if value is None else value
+
+    def toolsets(self) -> tuple[str, ...]:
+        """The names of further sets; they are shown later on, so that none may hold a secret."""
+        named = self.parsed("BRIDGE_TOOLSETS", values.names) or ()
+        kept = tuple(one for one in named if not self._environment.holds_a_secret(one))
+        if kept != named:
+            self._environment.reject(
+                "BRIDGE_TOOLSETS",
+                "holds a secret of yours among its names (it is not shown here, and left out); "
+                "names of toolsets alone would be right",
+            )
+        return kept
 
     def settings(self) -> Settings | None:
         """What the participant needs, or None if one of the problems concerns it."""

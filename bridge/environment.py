@@ -26,6 +26,8 @@ IGNORED_FROM_STRANGERS = (
     "LLM_BASE_URL",
     "LLM_API_KEY",
     "LLM_MODEL",
+    "OPEN_METEO_GEOCODING_URL",
+    "OPEN_METEO_FORECAST_URL",
 )
 REFUSED_FROM_STRANGERS = (
     "XMPP_SERVICE",
@@ -163,6 +165,10 @@ class Environment:
     def reject(self, name: str, message: str) -> None:
         """Add a problem."""
         self.problems.append(Problem(name, self._without_secrets(message)))
+
+    def holds_a_secret(self, text: str) -> bool:
+        """Whether `text` has one of our secrets in it, and so is fit for nobody to see."""
+        return self._without_secrets(text) != text
 
     def shown(self, name: str, value: str) -> str:
         """`value` as a problem may show it: quoted, on one line, without a secret.

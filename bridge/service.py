@@ -4,20 +4,21 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge import __version__
-from bridge.config import Configuration
+from bridge.config import Configuration, Problem
+from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.replies import Implementation
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Toolset, merge
+from bridge.mcp.toolset import Toolset, ToolsetError
 from bridge.tools import (
     basics,
     check,
@@ -72,22 +73,33 @@ IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __vers
 log = logging.getLogger(__name__)
 
 
+class UsageError(Exception):
+    """What the command line asks for cannot be had."""
+
+
 async def serve(
     configuration: Configuration,
     read: Callable[[], Configuration],
     stdio: Stdio,
     *,
     read_only: bool = False,
+    toolsets: Sequence[str] = (),
 ) -> None:
-    """Be the bridge, until the client or a signal ends it; `read` reads the settings anew."""
+    """Be the bridge, until the client or a signal ends it; `read` reads the settings anew.
+
+    `toolsets` are further ones that the command line names; raises `UsageError`, before anything
+    else, for one that cannot be served.
+    """
     room = _RoomWing(configuration)
-    tools = merge([Toolset.of_modules("bridge", *MODULES)])
-    if read_only or configuration.read_only:
-        tools = tools.that_only_read()
     link = RoomLink(lambda: room.participant, room.warnings)
     pace = Pace(configuration.send_rate)
     setup = Setup(configuration, read)
-    server = Server(IMPLEMENTATION, Catalogue(tools, [link, setup, pace]))
+    collaborators = (link, pace, setup, configuration)
+    tools, problems = _tools(configuration, toolsets, collaborators)
+    setup.problems = problems
+    if read_only or configuration.read_only:
+        tools = tools.that_only_read()
+    server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
     room.listeners.append(partial(_pass_on, session))
     stopped = asyncio.Event()
@@ -117,6 +129,26 @@ async def serve(
         async with asyncio.timeout(FLUSH_SECONDS):
             await stdio.flush()
     stdio.close()
+
+
+def _tools(
+    configuration: Configuration, named: Sequence[str], collaborators: Sequence[object]
+) -> tuple[Toolset, tuple[Problem, ...]]:
+    """Return all tools, and what is wrong with the sets that the settings wish for."""
+    base = Toolset.of_modules("bridge", *MODULES)
+    if not (named or configuration.toolsets):
+        return base, ()
+    from bridge.toolsets import gathered
+
+    try:
+        tools, problems = gathered(
+            base, named=named, wished=configuration.toolsets, collaborators=collaborators
+        )
+    except ToolsetError as error:
+        raise UsageError(str(error)) from error
+    for problem in problems:
+        log.error("%s", one_line(str(problem)))
+    return tools, problems
 
 
 class _RoomWing:

@@ -251,6 +251,16 @@ def base_url(value: str) -> str:
     return value
 
 
+def public_base_url(value: str) -> str:
+    """Such an address of a service that wants no key."""
+    if not _BASE_URL.fullmatch(value) or not value.isprintable():
+        raise FlawError(
+            "which is not a plain base URL; one such as https://api.example.org/v1, without "
+            "credentials or query,"
+        )
+    return value
+
+
 def visible(value: str) -> str:
     """Text without invisible characters."""
     if not value.isprintable():

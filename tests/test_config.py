@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.config import (
+    FORECAST_URL,
+    GEOCODING_URL,
     HISTORIES,
     SEND_RATES,
     VARIABLES,
@@ -126,6 +128,8 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         llm_base_url=None,
         llm_api_key=None,
         llm_model=None,
+        geocoding_url="https://geocoding-api.open-meteo.com/v1",
+        forecast_url="https://api.open-meteo.com/v1",
         log_level="INFO",
     )
 
@@ -152,6 +156,8 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
             "LLM_BASE_URL": "https://llm.example.org/v1",
             "LLM_API_KEY": " sk-key\n",
             "LLM_MODEL": "small",
+            "OPEN_METEO_GEOCODING_URL": "http://127.0.0.1:8080/geo",
+            "OPEN_METEO_FORECAST_URL": "https://met.example.org",
             "LOG_LEVEL": "debug",
         }
     )
@@ -175,6 +181,8 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
     assert configuration.llm_base_url == "https://llm.example.org/v1"
     assert configuration.llm_api_key == Secret("sk-key")
     assert configuration.llm_model == "small"
+    assert configuration.geocoding_url == "http://127.0.0.1:8080/geo"
+    assert configuration.forecast_url == "https://met.example.org"
     assert configuration.log_level == "DEBUG"
 
 
@@ -332,10 +340,12 @@ WRONG = [
     ("LLM_BASE_URL", "https://llm.example.org/v1?key=k", "without credentials or query"),
     ("LLM_API_KEY", "two words", "the key alone"),
     ("LLM_MODEL", "mo\u200bdel", "invisible"),
+    ("OPEN_METEO_GEOCODING_URL", "geo.example.org", "https://api.example.org/v1"),
+    ("OPEN_METEO_FORECAST_URL", "https://met.example.org/?q=1", "without credentials or query"),
     ("LOG_LEVEL", "verbose", "DEBUG, INFO, WARNING, ERROR, CRITICAL"),
 ]
 SECRET_VARIABLES = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
-NO_MATTER_OF_THE_PARTICIPANT = re.compile("BRIDGE_|LLM_|LOG_LEVEL")
+NO_MATTER_OF_THE_PARTICIPANT = re.compile("BRIDGE_|LLM_|OPEN_METEO_|LOG_LEVEL")
 
 
 @pytest.mark.parametrize(("variable", "value", "advice"), WRONG)
@@ -373,6 +383,15 @@ def test_every_problem_is_named_at_once(folders: Folders) -> None:
     # BOT_NICKNAME is not read where MCP_BOT_NICKNAME is set; the other two are judged elsewhere.
     unjudged = {"BOT_NICKNAME", "BRIDGE_TOOLSETS", "TIA_ENV_PATH"}
     assert sorted(named) == sorted(set(VARIABLES) - unjudged)
+
+
+def test_a_secret_among_the_names_of_toolsets_is_left_out_and_not_shown(folders: Folders) -> None:
+    environ = {**ACCOUNT, "BRIDGE_TOOLSETS": f"samples,{PASSWORD},a:{PASSWORD}"}
+    configuration = folders.load(environ)
+    assert configuration.toolsets == ("samples",)
+    (problem,) = configuration.problems
+    assert problem.variable == "BRIDGE_TOOLSETS"
+    assert PASSWORD not in repr(configuration)
 
 
 def test_nothing_set_at_all_names_what_is_needed(folders: Folders) -> None:
@@ -760,6 +779,8 @@ IGNORED = {
     "LLM_BASE_URL": "https://evil.example",
     "LLM_API_KEY": "k",
     "LLM_MODEL": "m",
+    "OPEN_METEO_GEOCODING_URL": "https://geo.evil.example",
+    "OPEN_METEO_FORECAST_URL": "https://met.evil.example",
 }
 REFUSED = {
     "XMPP_SERVICE": "xmpp://evil.example",
@@ -794,6 +815,8 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     assert configuration.llm_base_url is None
     assert configuration.llm_api_key is None
     assert configuration.llm_model is None
+    assert configuration.geocoding_url == GEOCODING_URL
+    assert configuration.forecast_url == FORECAST_URL
     assert [warning.split()[0] for warning in configuration.warnings] == list(IGNORED)
     assert all(str(path) in warning for warning in configuration.warnings)
 
@@ -915,6 +938,7 @@ def test_load_never_raises_and_settings_are_missing_only_with_a_reason(
             "XMPP_SERVICE": st.sampled_from(["{}:", "xmpp://u:{}@h", "h?{}", "u:{}@h", "{0}/{0}"]),
             "XMPP_USERNAME": st.sampled_from(["u:{}", "u:{}@h", "u:{}@h/r"]),
             "MUC_ROOM": st.sampled_from(["{}", "xmpp:r@h?join;password={}"]),
+            "BRIDGE_TOOLSETS": st.sampled_from(["{}", "llm,{}", "a:{}"]),
             "LLM_BASE_URL": st.sampled_from(["{}", "https://u:{}@h", "https://h/?key={}"]),
             "LOG_LEVEL": st.just("{}"),
         },

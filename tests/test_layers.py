@@ -36,6 +36,8 @@ LOADS_THEM = frozenset(
 
 TALKS = ("bridge.console.client", "bridge.console.peer")
 """With what a registered command is tried: as a client of it."""
+SETS = ("bridge.samples",)
+"""Sets of tools that are loaded when they are asked for, by name."""
 
 PURE = frozenset(
     {
@@ -44,7 +46,15 @@ PURE = frozenset(
         *(f"bridge.console.{name}" for name in ("columns", "paint", "roomview")),
         *(
             f"bridge.mcp.{name}"
-            for name in ("framing", "jsonrpc", "revisions", "schema", "toolset", "server")
+            for name in (
+                "framing",
+                "interpret",
+                "jsonrpc",
+                "revisions",
+                "schema",
+                "toolset",
+                "server",
+            )
         ),
         *(
             f"bridge.xmpp.{name}"
@@ -188,8 +198,19 @@ def test_only_the_composition_root_imports_the_tools() -> None:
         *(
             one
             for one in IMPORTS
-            if one.of("bridge.tools") and not one.by("bridge.tools", "bridge.service")
+            if one.of("bridge.tools")
+            and not one.by("bridge.tools", "bridge.service", "bridge.toolkit")
         )
+    )
+
+
+def test_a_set_of_tools_is_written_against_the_toolkit_alone_and_imported_by_nobody() -> None:
+    inside = [one for one in IMPORTS if one.by(*SETS)]
+    assert [one for one in inside if one.of("bridge.toolkit")]
+    assert not _breaches(
+        *(one for one in inside if one.of("bridge") and not one.of("bridge.toolkit", *SETS)),
+        *(one for one in IMPORTS if one.of("bridge.toolkit") and not one.by(*SETS)),
+        *(one for one in IMPORTS if one.of(*SETS) and not one.by(*SETS)),
     )
 
 
@@ -276,6 +297,18 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
     )
     loaded = set(child.stdout.split())
     assert "bridge.mcp.stdio" in loaded
-    heavy = {"slixmpp", "aiodns", "dotenv", "prompt_toolkit", "re2", "bridge.sandbox", *SPEAKS_XMPP}
+    heavy = {
+        "bridge.toolsets",
+        "importlib.metadata",
+        "httpx",
+        "slixmpp",
+        "aiodns",
+        "dotenv",
+        "prompt_toolkit",
+        "re2",
+        "bridge.sandbox",
+        *SPEAKS_XMPP,
+    }
     assert not loaded & heavy
-    assert not [one for one in loaded if one.startswith(("bridge.registration", "bridge.console"))]
+    later = ("bridge.registration", "bridge.console", *SETS)
+    assert not [one for one in loaded if one.startswith(later)]

@@ -9,10 +9,12 @@ A transcript is a file of JSON lines. These say what happens:
     {"changed": URI}                 this resource has changed
     {"announce": [LEVEL, DATA]}      something is logged that belongs to no call
     {"end": true}                    the input ends
+    {"exact": true}                  from here on every byte counts
 
 Each is followed by what comes out because of it, in order:
 
     {"expect": MESSAGE}              with `framing` where that is not `lines`
+    {"hear": "..."}                  instead, once every byte counts; each character one byte
 
 It is replayed through framing, JSON-RPC and server, with no I/O. Every reply and notification
 is judged by the official types of the revision that it is in, and every request that was not
@@ -45,6 +47,7 @@ TOOLSET = Toolset(
     (
         sample_tools.say,
         sample_tools.count,
+        sample_tools.read_out,
         sample_tools.fail,
         sample_tools.break_down,
         sample_tools.wait,
@@ -82,11 +85,12 @@ class Replay:
         self._waiting: dict[object, tuple[Call, Framing]] = {}
         self._asked: dict[tuple[type, object], tuple[str, str]] = {}
         self._heard: list[Line] = []
+        self._exact = False
 
     def lines(self, transcript: list[Line]) -> Iterator[Line]:
         """Yield the transcript with what really comes out in place of what it expects."""
         for line in transcript:
-            if "expect" in line:
+            if "expect" in line or "hear" in line:
                 continue
             yield line
             self._happen(line)
@@ -97,6 +101,8 @@ class Replay:
         match line:
             case {"about": str()}:
                 pass
+            case {"exact": True}:
+                self._exact = True
             case {"send": message, **rest}:
                 kind = FRAMINGS[rest.get("framing", "lines")]
                 self._feed(framing.encode(Frame(json.dumps(message).encode(), kind)))
@@ -206,7 +212,11 @@ class Replay:
 
     def _hear(self, body: bytes, kind: Framing) -> None:
         """Keep what goes out, as a client reads it back from the wire."""
-        (frame,) = Framer().feed(framing.encode(Frame(body, kind)))
+        data = framing.encode(Frame(body, kind))
+        if self._exact:
+            self._heard.append({"hear": data.decode("latin-1")})
+            return
+        (frame,) = Framer().feed(data)
         assert isinstance(frame, Frame)
         named = {} if frame.framing is Framing.LINES else {"framing": "headers"}
         self._heard.append({"expect": json.loads(frame.body), **named})
@@ -222,12 +232,51 @@ class Replay:
         dialect, method = owed
         if dialect == "bare":
             tool = next(one for one in TOOLSET.tools if one.name == method)
-            Draft202012Validator(tool.output_schema or TEXT).validate(response.result)
+            schema = PARTS if tool is sample_tools.read_out else tool.output_schema or TEXT
+            Draft202012Validator(schema).validate(response.result)
+        elif self._server.revision.typed_parts and _has_parts(response.result):
+            assert isinstance(response.result, dict)
+            assert response.result["isError"] is False
+            Draft202012Validator(PARTS).validate({"content": response.result["content"]})
         else:
             assert isinstance(response.result, dict)
             known = methods.serialize_server_result(method, dialect, response.result)
             assert known == response.result, "there is more in it than the revision knows"
 
+
+def _has_parts(result: object) -> bool:
+    content = result.get("content") if isinstance(result, dict) else None
+    return isinstance(content, list) and content[-1]["type"] == "interpret"
+
+
+PARTS = {
+    "type": "object",
+    "properties": {
+        "content": {
+            "type": "array",
+            "prefixItems": [
+                {
+                    "properties": {
+                        "type": {"const": "json"},
+                        "json": sample_tools.read_out.output_schema,
+                    },
+                    "required": ["type", "json"],
+                    "additionalProperties": False,
+                },
+                {
+                    "properties": {"type": {"const": "interpret"}, "prompt": {"type": "string"}},
+                    "required": ["type", "prompt"],
+                    "additionalProperties": False,
+                },
+            ],
+            "items": False,
+            "minItems": 2,
+        }
+    },
+    "required": ["content"],
+    "additionalProperties": False,
+}
+"""The older dialect's result of a tool that returns data and what to make of it; bare, too."""
 
 TEXT = {
     "type": "object",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bridge.mcp import jsonrpc
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
 from bridge.mcp.envelope import SERVER_INFO
+from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import Json, Response, RpcError
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import SchemaError, render
@@ -107,10 +108,20 @@ def text(content: str) -> dict[str, Json]:
     return {"type": "text", "text": content}
 
 
+def _parts(value: Interpret[object]) -> list[Json]:
+    """Return data and prompt in the older dialect, which has a type of part for each."""
+    return [
+        {"type": "json", "json": render(value.data)},
+        {"type": "interpret", "prompt": value.prompt},
+    ]
+
+
 def _bare(id_: jsonrpc.Id | None, outcome: Outcome) -> Response:
     match outcome:
         case Succeeded(value=str() as content):
             return Response(id_, {"content": [text(content)]})
+        case Succeeded(value=Interpret() as value):
+            return Response(id_, {"content": _parts(value)})
         case Succeeded(value=value):
             return Response(id_, render(value))
         case Failed(error=error):
@@ -129,6 +140,14 @@ def _mcp(
     match outcome:
         case Succeeded(value=str() as content):
             result: dict[str, Json] = {"content": [text(content)], "isError": False}
+        case Succeeded(value=Interpret() as value) if revision.typed_parts:
+            result = {"content": _parts(value), "isError": False}
+        case Succeeded(value=Interpret(data=data, prompt=prompt)):
+            wire = render(data)
+            told = {**text(prompt), "annotations": {"audience": ["assistant"]}}
+            result = {"content": [text(compact(wire)), told], "isError": False}
+            if revision.structured:
+                result["structuredContent"] = wire
         case Succeeded(value=value):
             wire = render(value)
             result = {"content": [text(compact(wire))], "isError": False}

@@ -3,7 +3,7 @@
 Pure. Source: the changelogs of https://modelcontextprotocol.io/specification.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Revision:
     """Things have a `title` for people beside the `name` for programs."""
     structured: bool = True
     """Tools have an `outputSchema`, results a `structuredContent`."""
+    typed_parts: bool = False
+    """Data and what to make of it come as parts of the types `json` and `interpret`."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
@@ -64,8 +66,9 @@ HANDSHAKE = tuple(one for one in ALL if one.handshake)
 UNNEGOTIATED = V2025_11_25
 """What an MCP request before any handshake, and without an envelope, is answered as."""
 
-UNNAMED = V2024_11_05
-"""What an `initialize` without a `protocolVersion` is answered as; only old clients do that."""
+UNNAMED = replace(V2024_11_05, typed_parts=True)
+"""What an `initialize` without a `protocolVersion` is answered as: the dialect of clients that are
+older than any revision."""
 
 
 def find(date: str) -> Revision | None:

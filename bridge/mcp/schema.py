@@ -290,6 +290,7 @@ _SCALARS: dict[Any, tuple[Schema, Reader]] = {
     type(None): ({"type": "null"}, _read_null),
     None: ({"type": "null"}, _read_null),
     object: ({}, _read_any),
+    Any: ({}, _read_any),
 }
 
 

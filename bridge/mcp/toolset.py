@@ -8,9 +8,9 @@ Adding a tool is writing one function::
         return str(len(text.split()))
 
 Parameters before a `/` are collaborators, handed in by type when the set is bound; the others
-are the caller's arguments. The function returns a dataclass or text and raises `ToolError` for
-what its caller can act on. A plain `def` is answered in the turn of the loop that read the
-call; an `async def` gets a task, a deadline and cancellation.
+are the caller's arguments. The function returns a dataclass or text, or an `Interpret` of a
+dataclass, and raises `ToolError` for what its caller can act on. A plain `def` is answered in the
+turn of the loop that read the call; an `async def` gets a task, a deadline and cancellation.
 """
 
 import inspect
@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from bridge.mcp.context import Context
+from bridge.mcp.interpret import Interpret
 from bridge.mcp.resource import Prompt, Resource
 from bridge.mcp.schema import Schema, SchemaError, Signature, describe
 
@@ -30,6 +31,9 @@ DEFAULT_DEADLINE_SECONDS = 60.0
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+RESERVED = frozenset({"initialize", "ping"})
+"""Methods of MCP that could be names of tools; a bare call of such a tool would hide them."""
 
 
 class ToolError(Exception):
@@ -109,28 +113,20 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        if not _NAME.fullmatch(name or function.__name__):
-            raise ToolsetError(f"{name or function.__name__!r} is no name for a tool")
+        named = name or function.__name__
+        if not _NAME.fullmatch(named) or named in RESERVED:
+            raise ToolsetError(f"{named!r} is no name for a tool")
         description = inspect.getdoc(function)
         if not description:
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
-        signature = Signature.of(function)
-        if Context in signature.collaborators[:-1]:
-            raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
-        text = signature.result is str
-        try:
-            output = None if text else describe(signature.result)[0]
-        except SchemaError as error:
-            raise ToolsetError(f"{function.__name__}: its result: {error}") from error
-        if output is not None and output.get("type") != "object":
-            raise ToolsetError(f"{function.__name__} returns neither text nor a dataclass")
+        signature = _signature(function)
         return Tool(
-            name=name or function.__name__,
+            name=named,
             title=title,
             description=description,
             function=function,
             signature=signature,
-            output_schema=output,
+            output_schema=_output(function, signature),
             read_only=read_only,
             destructive=destructive and not read_only,
             idempotent=idempotent or read_only,
@@ -142,6 +138,34 @@ def tool(
     return make
 
 
+def _signature(function: Callable[..., Any]) -> Signature:
+    try:
+        signature = Signature.of(function)
+    except RecursionError as error:
+        raise ToolsetError(f"{function.__name__}: a type in it contains itself") from error
+    if Context in signature.collaborators[:-1]:
+        raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
+    return signature
+
+
+def _output(function: Callable[..., Any], signature: Signature) -> Schema | None:
+    """Return the schema of what `function` returns; None for text."""
+    result = signature.result
+    if result is str:
+        return None
+    if get_origin(result) is Interpret:
+        (result,) = get_args(result)
+    try:
+        output, _ = describe(result)
+    except SchemaError as error:
+        raise ToolsetError(f"{function.__name__}: its result: {error}") from error
+    except RecursionError as error:
+        raise ToolsetError(f"{function.__name__}: its result contains itself") from error
+    if output.get("type") != "object":
+        raise ToolsetError(f"{function.__name__} returns neither text nor a dataclass")
+    return output
+
+
 @dataclass(frozen=True)
 class Toolset:
     """Tools that are switched on together, under a name; and what goes with them."""
@@ -150,6 +174,21 @@ class Toolset:
     tools: tuple[Tool, ...]
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, given in (
+            (Tool, self.tools),
+            (Resource, self.resources),
+            (Prompt, self.prompts),
+        ):
+            for one in given:
+                if not isinstance(one, kind):
+                    shown = getattr(one, "__name__", type(one).__name__)
+                    wanted = kind.__name__.lower()
+                    raise ToolsetError(
+                        f"the toolset {self.name}: {shown} is no {wanted}; is there an @{wanted} "
+                        "above it?"
+                    )
 
     @classmethod
     def of_modules(cls, name: str, *modules: ModuleType) -> "Toolset":
@@ -179,6 +218,8 @@ def merge(sets: Iterable[Toolset]) -> Toolset:
             *(("resource", each.uri) for each in one.resources),
             *(("prompt", each.name) for each in one.prompts),
         ):
+            if owners.get((kind, name)) == one.name:
+                raise ToolsetError(f"the toolset {one.name} has two of the {kind} {name}")
             if (kind, name) in owners:
                 raise ToolsetError(
                     f"the toolsets {owners[kind, name]} and {one.name} both have a {kind} {name}"

@@ -156,7 +156,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         room_created=status.room_created,
         env_file=configuration.env_file,
         env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
-        problems=[str(problem) for problem in configuration.problems],
+        problems=[str(problem) for problem in (*configuration.problems, *setup.problems)],
         warnings=[*configuration.warnings, *link.warnings()],
         cursor=participant.journal.cursor,
     )

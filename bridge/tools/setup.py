@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bridge.escaping import one_line
 
 if TYPE_CHECKING:
-    from bridge.config import Configuration
+    from bridge.config import Configuration, Problem
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +18,8 @@ AT_START = (
     ("history", "BRIDGE_HISTORY"),
     ("traffic_log", "BRIDGE_TRAFFIC_LOG"),
     ("toolsets", "BRIDGE_TOOLSETS"),
+    ("geocoding_url", "OPEN_METEO_GEOCODING_URL"),
+    ("forecast_url", "OPEN_METEO_FORECAST_URL"),
     ("llm_base_url", "LLM_BASE_URL"),
     ("llm_api_key", "LLM_API_KEY"),
     ("llm_model", "LLM_MODEL"),
@@ -33,6 +35,8 @@ class Setup:
     def __init__(self, configuration: "Configuration", read: "Callable[[], Configuration]") -> None:
         self.configuration = configuration
         """As it was last read."""
+        self.problems: tuple[Problem, ...] = ()
+        """What is wrong beside the settings themselves: with sets of tools that they name."""
         self._at_start = configuration
         self._read = read
         self.trial = asyncio.Lock()

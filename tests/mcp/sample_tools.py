@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
+from bridge.mcp.interpret import Interpret
 from bridge.mcp.replies import Implementation
 from bridge.mcp.resource import Completes, prompt, resource
 from bridge.mcp.schema import Bounds
@@ -66,6 +67,12 @@ def break_down() -> str:
 def overflow() -> dict[str, object]:
     """Return what JSON has no words for."""
     return {"much": float("inf")}
+
+
+@tool(title="Read out", read_only=True, open_world=False)
+def read_out(text: str) -> Interpret[Count]:
+    """Count the words of a text, to be told in a sentence."""
+    return Interpret(count(text=text), "Say it in a sentence.")
 
 
 @tool(title="Wait", read_only=True)
@@ -198,6 +205,7 @@ TOOLS = Toolset(
     (
         say,
         count,
+        read_out,
         fail,
         break_down,
         overflow,

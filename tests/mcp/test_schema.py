@@ -54,6 +54,7 @@ HINTS: tuple[Any, ...] = (
     float,
     None,
     object,
+    Any,
     str | None,
     int | str,
     int | float | None,

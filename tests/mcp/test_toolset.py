@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from bridge.mcp.context import Context
+from bridge.mcp.interpret import Interpret
 from bridge.mcp.resource import prompt, resource
+from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
+    RESERVED,
     ArgumentError,
     Tool,
     ToolError,
@@ -146,6 +149,80 @@ def test_a_name_of_the_allowed_characters_is_a_name(name: str, good: bool) -> No
 def test_any_other_name_is_its_authors_error(name: str) -> None:
     with pytest.raises(ToolsetError, match="no name for a tool"):
         tool(name, title="Named")(word_count.function)
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_a_method_of_mcp_is_no_name_for_a_tool(name: str) -> None:
+    with pytest.raises(ToolsetError, match="no name for a tool"):
+        tool(name, title="Named")(word_count.function)
+
+
+def test_every_method_of_mcp_that_could_be_a_tools_name_is_reserved() -> None:
+    methods = HANDSHAKE_METHODS | STATELESS_METHODS | {"initialize", "ping", "tools/list"}
+    assert {one for one in methods if "/" not in one} == RESERVED
+
+
+def test_an_interpretation_is_described_by_its_data() -> None:
+    @tool(title="Told")
+    def told() -> Interpret[Count]:
+        """Count, to be told."""
+        return Interpret(Count(1), "Tell it.")
+
+    assert told.output_schema == word_count.output_schema
+
+
+def bare_interpretation() -> Interpret:  # type: ignore[type-arg]
+    """Return data of no type."""
+    return Interpret(Count(1), "Tell it.")
+
+
+def interpreted_text() -> Interpret[str]:
+    """Return data that is no object."""
+    return Interpret("text", "Tell it.")
+
+
+@dataclass(frozen=True)
+class Endless:
+    more: "list[Endless]"
+
+
+def endless_result() -> Endless:
+    """Return a type that contains itself."""
+    return Endless([])
+
+
+def endless_argument(one: Endless) -> str:
+    """Take a type that contains itself."""
+    return str(one)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [bare_interpretation, interpreted_text, endless_result, endless_argument],
+)
+def test_a_type_that_has_no_schema_is_its_authors_error(function: Any) -> None:
+    with pytest.raises(ToolsetError, match=function.__name__):
+        tool(title="Wrong")(function)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (((len,),), "the toolset new: len is no tool; is there an @tool"),
+        (((status,),), "Resource is no tool"),
+        (((), (say,)), "Tool is no resource; is there an @resource"),
+        (((), (), (say,)), "Tool is no prompt"),
+    ],
+    ids=["function", "resource", "tool", "tool as prompt"],
+)
+def test_a_set_of_anything_else_is_its_authors_error(content: Any, complaint: str) -> None:
+    with pytest.raises(ToolsetError, match=complaint):
+        Toolset("new", *content)
+
+
+def test_one_set_with_a_name_twice_is_named_alone() -> None:
+    with pytest.raises(ToolsetError, match="the toolset new has two of the tool word_count"):
+        merge([Toolset("new", (word_count, word_count))])
 
 
 def run(one: Tool, given: Iterable[object]) -> Any:

@@ -1,0 +1,21 @@
+"""Data, with the server's word on how to tell it to a person. Pure."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Data = TypeVar("Data", covariant=True)
+
+
+@dataclass(frozen=True)
+class Interpret(Generic[Data]):
+    """What a tool returns whose data wants some telling.
+
+    Under MCP the data is the structured content, and as text the first part of the content; the
+    prompt is a second part for the assistant. In the older dialect and under bare JSON-RPC they
+    are two parts, of the types `json` and `interpret`. The output schema is that of the data.
+    """
+
+    data: Data
+    """A dataclass."""
+    prompt: str
+    """Ours: nothing goes into it that came from outside."""

@@ -1,0 +1,63 @@
+"""What time it is here."""
+
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from bridge.toolkit import Interpret, tool
+
+LOCALTIME = Path("/etc/localtime")
+"""A link to the description of the system's time zone (tzset(3))."""
+
+PROMPT = (
+    "Tell the person the local time in a short sentence, as they would say it, with the name of "
+    "the zone; give the date only if they asked for it. It is the time of the computer that this "
+    "server runs on, which need not be where the person is: say so if that may matter."
+)
+
+
+@dataclass(frozen=True)
+class LocalTime:
+    """One moment, told in several ways."""
+
+    local: Annotated[str, "ISO 8601 with the offset from UTC"]
+    zone: Annotated[str, "name of the time zone where it is known, else its abbreviation"]
+    abbreviation: Annotated[str, "of the zone, as of now"]
+    weekday: str
+    utc: Annotated[str, "the same moment, in UTC"]
+
+
+@tool(title="Current time", read_only=True, open_world=False)
+def current_time() -> Interpret[LocalTime]:
+    """Tell the local time and time zone of the computer that this server runs on."""
+    return Interpret(told(time.time(), zone_name()), PROMPT)
+
+
+def told(at: float, zone: str | None) -> LocalTime:
+    """Return the moment `at`, seconds since the epoch, in the local time of this process."""
+    local = datetime.fromtimestamp(at).astimezone()
+    utc = local.astimezone(UTC)
+    abbreviation = local.tzname() or ""
+    return LocalTime(
+        local=local.isoformat(timespec="seconds"),
+        zone=zone or abbreviation,
+        abbreviation=abbreviation,
+        weekday=local.strftime("%A"),
+        utc=f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z",
+    )
+
+
+def zone_name() -> str | None:
+    """Return the name of the local time zone in the tz database; None if nothing says it."""
+    named = os.environ.get("TZ")
+    if named is not None:
+        return named.removeprefix(":") if "/" in named and not named.startswith(":/") else None
+    try:
+        path = str(LOCALTIME.readlink())
+    except OSError:
+        return None
+    _, _, name = path.partition("zoneinfo/")
+    return name or None

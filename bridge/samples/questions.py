@@ -1,0 +1,12 @@
+"""A question that goes back to whoever asked it."""
+
+from bridge.toolkit import tool
+
+
+@tool(title="Answer a general question", read_only=True, open_world=False)
+def answer_general_question(question: str) -> str:
+    """Hand a question of general knowledge back, for you to answer yourself.
+
+    Use it only if the user asks for this tool. Returns a request to answer; nothing is looked up.
+    """
+    return f"Answer this question from what you know, and say so if you do not know: {question}"

@@ -1,0 +1,50 @@
+"""All that a package of tools needs, in one place: the public way to write a tool.
+
+    @tool(title="Mirror a text", read_only=True, open_world=False)
+    def mirror(text: Annotated[str, Bounds(max_length=1000), "what to mirror"]) -> str:
+        '''Write a text backwards. Returns the mirrored text.'''
+        return text[::-1]
+
+    TOOLS = Toolset("mirror", (mirror,))
+
+Parameters before a `/` are not the caller's: they are handed in by type. There are `RoomLink` (the
+room, its journal and its connection), `Configuration` (the settings as they were read at the
+start), and, last of them, `Context` (this call's way back to its caller: progress, log). A
+cancelled call of an `async def` is an `asyncio.CancelledError` within it. Results that carry what
+strangers wrote pass it through `visible`; `render` and `compact` give the JSON that a result
+becomes, for those that must stay within a size.
+"""
+
+from bridge.config import Configuration
+from bridge.escaping import visible
+from bridge.mcp.context import Context
+from bridge.mcp.interpret import Interpret
+from bridge.mcp.replies import compact
+from bridge.mcp.resource import Completes, Prompt, Resource, prompt, resource
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, render, wire_name
+from bridge.mcp.toolset import ArgumentError, Tool, ToolError, Toolset, ToolsetError, tool
+from bridge.tools.link import RoomLink
+
+__all__ = [
+    "ABSENT_IF_NONE",
+    "ArgumentError",
+    "Bounds",
+    "Completes",
+    "Configuration",
+    "Context",
+    "Interpret",
+    "Prompt",
+    "Resource",
+    "RoomLink",
+    "Tool",
+    "ToolError",
+    "Toolset",
+    "ToolsetError",
+    "compact",
+    "prompt",
+    "render",
+    "resource",
+    "tool",
+    "visible",
+    "wire_name",
+]

@@ -1,0 +1,71 @@
+import json
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bridge.samples import clock
+
+PROGRAM = """
+import json
+from bridge.mcp.schema import render
+from bridge.samples.clock import told, zone_name
+print(json.dumps(render(told(1795314600.5, zone_name()))))
+"""
+
+
+def told_in(zone: str) -> dict[str, str]:
+    """What a process in this zone says of one moment."""
+    child = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"TZ": zone, "PYTHONPATH": str(Path(clock.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told: dict[str, str] = json.loads(child.stdout)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("zone", "local", "name", "abbreviation"),
+    [
+        ("UTC", "2026-11-22T02:30:00+00:00", "UTC", "UTC"),
+        ("Asia/Kolkata", "2026-11-22T08:00:00+05:30", "Asia/Kolkata", "IST"),
+        (":America/New_York", "2026-11-21T21:30:00-05:00", "America/New_York", "EST"),
+        ("XYZ-3", "2026-11-22T05:30:00+03:00", "XYZ", "XYZ"),
+    ],
+)
+def test_a_moment_is_told_in_the_zone_of_the_process(
+    zone: str, local: str, name: str, abbreviation: str
+) -> None:
+    told = told_in(zone)
+    assert (told["local"], told["zone"], told["abbreviation"]) == (local, name, abbreviation)
+    assert told["utc"] == "2026-11-22T02:30:00.500Z"
+    assert told["weekday"] == datetime.fromisoformat(local).strftime("%A")
+
+
+def test_the_zone_of_the_system_is_where_its_link_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "localtime"
+    monkeypatch.setattr(clock, "LOCALTIME", link)
+    monkeypatch.delenv("TZ", raising=False)
+    assert clock.zone_name() is None
+    link.symlink_to("/usr/share/zoneinfo/Europe/Rome")
+    assert clock.zone_name() == "Europe/Rome"
+    link.unlink()
+    link.write_text("no link", "utf-8")
+    assert clock.zone_name() is None
+
+
+def test_the_time_told_is_now() -> None:
+    before = time.time()
+    result = clock.current_time()
+    utc = datetime.fromisoformat(result.data.utc).timestamp()
+    assert before - 0.001 <= utc <= time.time()
+    assert datetime.fromisoformat(result.data.local).timestamp() == int(utc)
+    assert "person" in result.prompt

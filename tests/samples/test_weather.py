@@ -1,0 +1,404 @@
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from bridge import config
+from bridge.mcp.schema import ArgumentsError, render
+from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.samples import web
+from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant
+from bridge.samples.weather import MAX_LOCATION, CurrentWeather, current_weather, weather_of
+from tests.samples.open_meteo import (
+    Misbehaviour,
+    OpenMeteoServer,
+    answers,
+    drips,
+    hangs_up,
+    hangs_up_half_way,
+    running_open_meteo,
+    stays_silent,
+    stops_half_way,
+)
+
+GEO, MET = "/geo/search", "/met/forecast"
+BOTH = pytest.mark.parametrize(
+    ("path", "setting"),
+    [(GEO, "OPEN_METEO_GEOCODING_URL"), (MET, "OPEN_METEO_FORECAST_URL")],
+    ids=["geocoding", "forecast"],
+)
+LIMIT = 20.0
+"""Seconds for what should happen at once."""
+
+
+@pytest_asyncio.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenMeteoServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    async with running_open_meteo() as running:
+        yield running
+
+
+def configured(server: OpenMeteoServer) -> config.Configuration:
+    nowhere = Path("/")
+    loaded = config.load(server.environment, cwd=nowhere, package_root=nowhere, searching=False)
+    assert loaded.forecast_url == server.forecast_url
+    return loaded
+
+
+async def told(server: OpenMeteoServer, location: str, seconds: float = LIMIT) -> CurrentWeather:
+    result = await weather_of(location, OpenMeteo(configured(server), seconds))
+    return result.data
+
+
+async def failure(server: OpenMeteoServer, location: str = "Paris") -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        await told(server, location)
+    return caught.value
+
+
+async def test_the_weather_of_a_place_is_told_with_a_word_on_how_to_tell_it(
+    server: OpenMeteoServer,
+) -> None:
+    result = await current_weather(configured(server), location="Paris")
+    assert render(result.data) == {
+        "place": "Paris, Île-de-France, France",
+        "latitude": 48.85,
+        "longitude": 2.35,
+        "timezone": "Etc/UTC",
+        "observedAt": "2026-11-22T02:30:00.000Z",
+        "conditions": "light rain",
+        "temperatureCelsius": 7.5,
+        "feelsLikeCelsius": 4.1,
+        "humidityPercent": 81,
+        "precipitationMm": 0.2,
+        "windKmh": 18.4,
+        "windFromDegrees": 240,
+        "source": "Open-Meteo.com",
+    }
+    assert "person" in result.prompt
+    assert "Paris" not in result.prompt
+
+
+async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServer) -> None:
+    await told(server, "  Paris , France")
+    (geo_path, geo), (met_path, met) = server.asked
+    assert (geo_path, met_path) == (GEO, MET)
+    assert geo == {"name": "Paris", "count": "20", "language": "en", "format": "json"}
+    assert (met["latitude"], met["longitude"]) == ("48.85", "2.35")
+    assert met["timeformat"] == "unixtime"
+    assert met["current"].split(",")[0] == "temperature_2m"
+    assert all("accept-encoding: identity" in head.lower() for head in server.headers)
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ("paris", "Paris, Île-de-France, France"),
+        ("Paris, texas", "Paris, Texas, United States"),
+        ("Paris, US", "Paris, Texas, United States"),
+        ("Paris, Texas, United States", "Paris, Texas, United States"),
+        ("Springfield, Missouri", "Springfield, Missouri, United States"),
+        ("Springfield, New York", "Springfield Gardens, New York, United States"),
+    ],
+)
+async def test_a_region_or_a_country_tells_places_of_one_name_apart(
+    server: OpenMeteoServer, location: str, place: str
+) -> None:
+    assert (await told(server, location)).place == place
+
+
+async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
+    server: OpenMeteoServer,
+) -> None:
+    error = await failure(server, "Springfield")
+    assert isinstance(error, ArgumentError)
+    assert error.message == (
+        "'Springfield' may mean several places: Springfield, Missouri, United States; "
+        "Springfield, Massachusetts, United States."
+    )
+    assert "after a comma" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("location", "hint"),
+    [
+        ("Nowhere", "Give the name of a town"),
+        ("Paris, Mars", "There is: Paris, Île-de-France, France; Paris, Texas, United States."),
+    ],
+)
+async def test_a_place_that_is_not_known_is_refused_with_what_is(
+    server: OpenMeteoServer, location: str, hint: str
+) -> None:
+    error = await failure(server, location)
+    assert isinstance(error, ArgumentError)
+    assert error.condition == "item-not-found"
+    assert error.message == f"No place called '{location}' is known."
+    assert hint in error.hint
+
+
+async def test_a_location_without_a_name_asks_nobody(server: OpenMeteoServer) -> None:
+    assert (await failure(server, " , Texas")).condition == "bad-request"
+    assert server.asked == []
+
+
+def test_a_location_has_bounds() -> None:
+    current_weather.signature.bind({"location": "a" * MAX_LOCATION})
+    for location in ("", "a" * (MAX_LOCATION + 1)):
+        with pytest.raises(ArgumentsError):
+            current_weather.signature.bind({"location": location})
+
+
+def place(region: str, population: int) -> Place:
+    return Place("Ford", (region, "Land", "LD"), 0, 0, population, "Etc/UTC")
+
+
+def test_of_two_places_the_far_larger_one_is_meant() -> None:
+    small, large = place("North", 100), place("South", 100 * FAR_LARGER)
+    assert meant("Ford", [small, large]) is large
+    for other in (place("South", 100 * FAR_LARGER - 1), place("South", 0)):
+        with pytest.raises(ArgumentError):
+            meant("Ford", [other, replace(small, population=other.population and 100)])
+
+
+def test_one_place_that_is_listed_twice_is_one_place() -> None:
+    assert meant("Ford", [place("North", 5), place("North", 0)]).population == 5
+
+
+def test_an_error_names_so_many_places_and_counts_the_others() -> None:
+    many = [place(f"R{number}", 5) for number in range(MAX_NAMED + 2)]
+    with pytest.raises(ArgumentError, match="and 2 more"):
+        meant("Ford", many)
+    with pytest.raises(ArgumentError, match=rf"R{MAX_NAMED - 1}, Land\.$"):
+        meant("Ford", many[:MAX_NAMED])
+
+
+async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer) -> None:
+    current = server.forecast["current"]
+    server.forecast["current"] = {name: current[name] for name in ("time", "temperature_2m")} | {
+        "wind_speed_10m": None
+    }
+    weather = await told(server, "Paris")
+    assert weather.conditions == "unknown"
+    assert weather.wind_kmh is weather.humidity_percent is weather.feels_like_celsius is None
+
+
+@pytest.mark.parametrize("code", [*CONDITIONS, 42])
+async def test_each_weather_code_has_its_words(server: OpenMeteoServer, code: int) -> None:
+    server.forecast["current"]["weather_code"] = code
+    assert (await told(server, "Paris")).conditions == CONDITIONS.get(code, "unknown")
+
+
+async def test_what_nobody_could_see_in_a_name_is_written_out(server: OpenMeteoServer) -> None:
+    server.places["results"] = [
+        {**server.places["results"][0], "admin1": "\u202eignore all\u200b previous"}
+    ]
+    weather = await told(server, "Paris")
+    assert weather.place == "Paris, \\u{202E}ignore all\\u{200B} previous, France"
+
+
+MISBEHAVIOURS: dict[str, tuple[Misbehaviour, str, str]] = {
+    "hangs up": (hangs_up, "service-unavailable", "broke off"),
+    "hangs up half-way": (hangs_up_half_way, "service-unavailable", "broke off"),
+    "429": (
+        answers("{}", "429 Too Many Requests", "Retry-After: 17"),
+        "policy-violation",
+        "too many requests from here. It wants 17 s of patience.",
+    ),
+    "429 with a forged wait": (
+        answers("{}", "429 Too Many Requests", "Retry-After: now, obey"),
+        "policy-violation",
+        "too many requests from here.",
+    ),
+    "500": (answers("oops", "500 Internal Server Error"), "service-unavailable", "HTTP 500"),
+    "503": (answers("{}", "503 Service Unavailable"), "service-unavailable", "HTTP 503"),
+    "a redirect": (
+        answers("", "302 Found", "Location: http://127.0.0.1:1/"),
+        "redirect",
+        "not followed",
+    ),
+    "400 with a reason": (
+        answers('{"error": true, "reason": "no such\\u202e thing"}', "400 Bad Request"),
+        "undefined-condition",
+        "refused (HTTP 400): 'no such\\\\u{202E} thing'.",
+    ),
+    "404 without": (answers("<html>", "404 Not Found"), "undefined-condition", "(HTTP 404)."),
+    "204": (answers("", "204 No Content"), "undefined-condition", "HTTP 204"),
+    "no JSON": (answers("<html>"), "undefined-condition", "it is not JSON"),
+    "broken JSON": (answers('{"results": ['), "undefined-condition", "it is not JSON"),
+    "no UTF-8": (answers(b'{"a": "\xff"}'), "undefined-condition", "it is not JSON"),
+    "NaN": (answers('{"results": NaN}'), "undefined-condition", "it is not JSON"),
+    "too deep": (answers("[" * 100_000), "undefined-condition", "it is not JSON"),
+    "a list": (answers("[]"), "undefined-condition", "cannot be used"),
+    "a string": (answers('"sunny"'), "undefined-condition", "cannot be used"),
+    "wrong types": (
+        answers('{"results": "none", "current": [1]}'),
+        "undefined-condition",
+        "cannot be used",
+    ),
+    "compressed": (
+        answers(b"\x1f\x8b", "200 OK", "Content-Encoding: gzip"),
+        "undefined-condition",
+        "it is compressed",
+    ),
+    "no HTTP": (
+        lambda _, writer: writer.write(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        "service-unavailable",
+        "broke off",
+    ),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", MISBEHAVIOURS)
+async def test_a_service_that_misbehaves_is_named_with_what_it_did(
+    server: OpenMeteoServer, path: str, setting: str, name: str
+) -> None:
+    misbehave, condition, message = MISBEHAVIOURS[name]
+    server.misbehaves[path] = misbehave
+    error = await failure(server)
+    assert error.condition == condition
+    assert message in error.message
+    assert error.message.startswith("Open-Meteo's")
+    assert setting in error.hint
+    assert error.message.isprintable()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "silence", [stays_silent, stops_half_way, drips], ids=lambda one: one.__name__
+)
+async def test_a_service_that_takes_too_long_is_given_up_and_hung_up_on(
+    server: OpenMeteoServer, path: str, setting: str, silence: Misbehaviour
+) -> None:
+    server.misbehaves[path] = silence
+    with pytest.raises(ToolError, match=r"did not answer within 0\.3 s") as caught:
+        await told(server, "Paris", seconds=0.3)
+    assert caught.value.condition == "remote-server-timeout"
+    assert setting in caught.value.hint
+    await asyncio.wait_for(server.left.wait(), LIMIT)
+
+
+@BOTH
+async def test_a_call_that_is_cancelled_hangs_up(
+    server: OpenMeteoServer, path: str, setting: str
+) -> None:
+    del setting
+    server.misbehaves[path] = stays_silent
+    call = asyncio.create_task(told(server, "Paris"))
+    async with asyncio.timeout(LIMIT):
+        while not any(asked == path for asked, _ in server.asked):
+            server.reached.clear()
+            await server.reached.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await server.left.wait()
+
+
+@BOTH
+async def test_a_service_that_is_not_there_is_named_with_its_setting(
+    server: OpenMeteoServer, unused_port: int, path: str, setting: str
+) -> None:
+    nowhere = f"http://127.0.0.1:{unused_port}"
+    settings = configured(server)
+    settings = (
+        replace(settings, geocoding_url=nowhere)
+        if path == GEO
+        else replace(settings, forecast_url=nowhere)
+    )
+    with pytest.raises(ToolError, match="cannot be reached") as caught:
+        await weather_of("Paris", OpenMeteo(settings))
+    assert caught.value.condition == "remote-server-not-found"
+    assert setting in caught.value.hint
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+async def test_a_reply_has_a_bound(server: OpenMeteoServer) -> None:
+    spare = web.MAX_REPLY_BYTES - len('{"generationtime_ms": ""}')
+    server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * spare}))
+    assert (await failure(server)).condition == "item-not-found"
+    server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * (spare + 1)}))
+    assert "more than 262,144 bytes" in (await failure(server)).message
+
+
+Change = Callable[[OpenMeteoServer], object]
+WRONG: dict[str, Change] = {
+    "a place that is none": lambda s: s.places["results"].append("Paris"),
+    "a name that is a number": lambda s: s.places["results"][0].update(name=7),
+    "a place without a name": lambda s: s.places["results"][0].update(name=""),
+    "a country that is a list": lambda s: s.places["results"][0].update(country=["France"]),
+    "no latitude": lambda s: s.places["results"][0].pop("latitude"),
+    "a latitude of text": lambda s: s.places["results"][0].update(latitude="48.85"),
+    "a latitude beyond the pole": lambda s: s.places["results"][0].update(latitude=91),
+    "a population of true": lambda s: s.places["results"][0].update(population=True),
+    "an endless population": lambda s: s.places["results"][0].update(population=float("inf")),
+    "a place beyond all numbers": lambda s: s.places["results"][0].update(longitude=10**400),
+    "no temperature": lambda s: s.forecast["current"].pop("temperature_2m"),
+    "a temperature of text": lambda s: s.forecast["current"].update(temperature_2m="7.5"),
+    "a temperature of null": lambda s: s.forecast["current"].update(temperature_2m=None),
+    "no time": lambda s: s.forecast["current"].pop("time"),
+    "a time of text": lambda s: s.forecast["current"].update(time="2026-11-22T02:30"),
+    "a time beyond all calendars": lambda s: s.forecast["current"].update(time=1e300),
+    "a code of text": lambda s: s.forecast["current"].update(weather_code="rain"),
+    "a huge humidity": lambda s: s.forecast["current"].update(relative_humidity_2m=10**400),
+}
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+async def test_a_value_of_another_kind_than_documented_makes_a_bad_reply(
+    server: OpenMeteoServer, change: Change
+) -> None:
+    change(server)
+    error = await failure(server)
+    assert error.condition == "undefined-condition"
+    assert "cannot be used" in error.message
+
+
+async def test_without_the_extra_the_error_names_it(
+    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    error = await failure(server)
+    assert error.condition == "feature-not-implemented"
+    assert "xmpp-debug-bridge[llm]" in error.hint
+
+
+@pytest.mark.parametrize("proxy", ["ftp://me:hidden-word@proxy.example", "nonsense://["])
+async def test_a_proxy_that_does_not_do_is_named_without_its_password(
+    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    error = await failure(server)
+    assert "HTTPS_PROXY" in error.hint
+    assert "hidden-word" not in f"{error.message}{error.hint}"
+
+
+async def test_a_proxy_of_the_environment_is_used(
+    server: OpenMeteoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("HTTP_PROXY", server.geocoding_url.removesuffix("/geo"))
+    settings: Any = replace(
+        configured(server),
+        geocoding_url="http://weather.invalid/geo",
+        forecast_url="http://weather.invalid/met",
+    )
+    result = await weather_of("Paris", OpenMeteo(settings))
+    assert result.data.temperature_celsius == 7.5
+    assert server.headers[0].startswith("GET http://weather.invalid/geo/search")

@@ -1,0 +1,60 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.mcp.schema import ArgumentsError
+from bridge.samples.words import BAD, GOOD, MAX_CHARACTERS, sentiment, word_count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", "0"),
+        (" \n\t ", "0"),
+        ("one", "1"),
+        ("the quick brown fox jumps", "5"),
+        ("one,two three\nfour", "3"),
+        ("наша  сила", "2"),
+    ],
+)
+def test_words_are_what_stands_between_blanks(text: str, count: str) -> None:
+    assert word_count(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("great good nice fun love happy joy, but sad", "positive (score=0.75)"),
+        ("I LOVE it", "positive (score=1.00)"),
+        ("a horrible mess, though nice", "negative (score=-0.33)"),
+        ("it is a table", "neutral (score=0.00)"),
+        ("good and bad", "neutral (score=0.00)"),
+        ("", "neutral (score=0.00)"),
+    ],
+)
+def test_a_sentiment_is_what_most_of_the_listed_words_say(text: str, verdict: str) -> None:
+    assert sentiment(text) == verdict
+
+
+@given(st.lists(st.sampled_from(sorted(GOOD | BAD | {"table"}))))
+def test_a_score_lies_between_minus_one_and_one_on_the_side_of_its_label(words: list[str]) -> None:
+    label, _, rest = sentiment(" ".join(words)).partition(" ")
+    score = float(rest.removeprefix("(score=").removesuffix(")"))
+    assert -1 <= score <= 1
+    assert label == ("positive" if score > 0 else "negative" if score < 0 else "neutral")
+
+
+def test_no_word_is_both_good_and_bad() -> None:
+    assert not GOOD & BAD
+
+
+def test_the_description_admits_what_it_is() -> None:
+    assert "word-list toy" in sentiment.description
+
+
+@pytest.mark.parametrize("one", [word_count, sentiment], ids=lambda one: one.name)
+def test_a_text_has_a_bound(one: object) -> None:
+    signature = (word_count if one is word_count else sentiment).signature
+    signature.bind({"text": "a" * MAX_CHARACTERS})
+    with pytest.raises(ArgumentsError, match="the most is 1000000"):
+        signature.bind({"text": "a" * (MAX_CHARACTERS + 1)})
