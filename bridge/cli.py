@@ -219,8 +219,8 @@ def _add_toolsets(parser: "argparse.ArgumentParser") -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a further set of tools: samples, one that a package offers, or MODULE:ATTRIBUTE; "
-        "may be given again",
+        help="a further set of tools: llm, samples, one that a package offers, or "
+        "MODULE:ATTRIBUTE; may be given again",
     )
 
 

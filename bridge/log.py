@@ -12,7 +12,7 @@ import sys
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe found writable takes without blocking (POSIX `write`)."""
 
-QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns")
+QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 """Libraries whose own words do not belong here: slixmpp's DEBUG lines hold passwords."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GROUP = "xmpp_debug_bridge.toolsets"
 """The entry points by which packages offer their sets."""
 
-OURS = {"samples": "bridge.samples:TOOLSET"}
+OURS = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSET"}
 """Sets that come with the bridge. No entry points: those take 10 ms, and an installation."""
 
 MAX_CAUSE = 300

@@ -56,6 +56,7 @@ PURE = frozenset(
                 "server",
             )
         ),
+        *(f"bridge.llm.{name}" for name in ("answer", "chat", "prompt")),
         *(
             f"bridge.xmpp.{name}"
             for name in (
@@ -199,7 +200,7 @@ def test_only_the_composition_root_imports_the_tools() -> None:
             one
             for one in IMPORTS
             if one.of("bridge.tools")
-            and not one.by("bridge.tools", "bridge.service", "bridge.toolkit")
+            and not one.by("bridge.tools", "bridge.service", "bridge.toolkit", "bridge.llm.tools")
         )
     )
 
@@ -212,6 +213,30 @@ def test_a_set_of_tools_is_written_against_the_toolkit_alone_and_imported_by_nob
         *(one for one in IMPORTS if one.of("bridge.toolkit") and not one.by(*SETS)),
         *(one for one in IMPORTS if one.of(*SETS) and not one.by(*SETS)),
     )
+
+
+def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room() -> None:
+    inside = [one for one in IMPORTS if one.by("bridge.llm") and one.of("bridge")]
+    below = ("bridge.llm", "bridge.mcp", "bridge.config", "bridge.escaping")
+    assert not _breaches(
+        *(
+            one
+            for one in inside
+            if not one.of(*below)
+            and (one.importer != "bridge.llm.tools" or not one.of("bridge.tools", "bridge.xmpp"))
+        ),
+        *(one for one in inside if one.of("bridge.xmpp") and one.on_loading),
+    )
+
+
+def test_nothing_imports_the_nodes_unless_they_are_asked_for() -> None:
+    assert not _breaches(
+        *(one for one in IMPORTS if one.of("bridge.llm") and not one.by("bridge.llm"))
+    )
+
+
+def test_the_http_client_is_imported_inside_calls_only() -> None:
+    assert not _breaches(*(one for one in IMPORTS if one.of("httpx") and one.on_loading))
 
 
 def test_nothing_below_imports_what_is_above() -> None:
@@ -301,6 +326,8 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
         "bridge.toolsets",
         "importlib.metadata",
         "httpx",
+        "bridge.llm",
+        "bridge.samples",
         "slixmpp",
         "aiodns",
         "dotenv",

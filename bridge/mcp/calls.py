@@ -75,4 +75,11 @@ class Cancel:
     """The reply to the batch it came in, if that was waiting for nothing else."""
 
 
-Action: TypeAlias = Reply | Tell | Call | Cancel
+@dataclass(frozen=True)
+class Answered:
+    """The client has answered what we asked it (`Server.ask`)."""
+
+    response: Response
+
+
+Action: TypeAlias = Reply | Tell | Call | Cancel | Answered

@@ -6,10 +6,18 @@ A tool that wants it names it last before the `/`::
         context.progress(1, 3, "asked the server")
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from bridge.mcp.jsonrpc import Json
+from bridge.mcp.questions import CannotAskError
+
+Result: TypeAlias = Mapping[str, Json]
+
+
+async def _unheard(method: str, params: Result, timeout_seconds: float) -> Result:
+    raise CannotAskError("nobody is there to be asked")
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,8 @@ class Context:
     write: Callable[[str, Json], None] = field(repr=False)
     capabilities: Mapping[str, Json] = field(default_factory=dict)
     """What the caller can do for us, as it declared."""
+    takes: Callable[[str], bool] = field(default=lambda method: False, repr=False)
+    put: Callable[[str, Result, float], Awaitable[Result]] = field(default=_unheard, repr=False)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell how far the work is; what does not grow is not told (MCP, "Progress")."""
@@ -28,3 +38,19 @@ class Context:
     def log(self, level: str, data: Json) -> None:
         """Write a log message to the caller, if it wants those of `level` (RFC 5424's names)."""
         self.write(level, data)
+
+    def can_ask(self, method: str) -> bool:
+        """Whether the caller can be sent a request `method`, such as `sampling/createMessage`.
+
+        Only a client that shook hands and declared the capability can; none since 2026-07-28.
+        """
+        return self.takes(method)
+
+    async def ask(self, method: str, params: Result, timeout_seconds: float) -> Result:
+        """Send the caller a request and return its result.
+
+        Raises an `AskError` of `bridge.mcp.questions`: `CannotAskError`, `NotAnsweredError` after
+        `timeout_seconds` or when the client is gone, `RefusedError` when it answers with an
+        error. A call that ends meanwhile, by its deadline or cancelled, withdraws its question.
+        """
+        return await self.put(method, params, timeout_seconds)

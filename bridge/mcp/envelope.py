@@ -39,6 +39,14 @@ class Envelope:
     log_level: str | None = None
     """The least severe level that the request wants to see log messages of; None for none."""
 
+    def takes(self, method: str) -> bool:
+        """Whether the client may be sent a request `method`, such as `sampling/createMessage`.
+
+        The capability that it is part of is called like the first half of its name.
+        """
+        declared = self.capabilities.get(method.partition("/")[0])
+        return self.revision.server_requests and isinstance(declared, dict)
+
 
 def open_envelope(
     params: Mapping[str, Json],

@@ -28,6 +28,8 @@ class Revision:
     """Tools have an `outputSchema`, results a `structuredContent`."""
     typed_parts: bool = False
     """Data and what to make of it come as parts of the types `json` and `interpret`."""
+    server_requests: bool = True
+    """The server may send requests of its own, as far as the client declared them."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
@@ -55,7 +57,9 @@ V2024_11_05 = Revision(
 V2025_03_26 = Revision("2025-03-26", batches=True, titles=False, structured=False)
 V2025_06_18 = Revision("2025-06-18")
 V2025_11_25 = Revision("2025-11-25")
-V2026_07_28 = Revision("2026-07-28", handshake=False, unknown_resource=-32602)
+V2026_07_28 = Revision(
+    "2026-07-28", handshake=False, server_requests=False, unknown_resource=-32602
+)
 
 ALL = (V2026_07_28, V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05)
 """Every revision that is spoken here, newest first."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.batches import Batches
-from bridge.mcp.calls import Action, Call, Cancel, Failed, Outcome, Reply, Tell
+from bridge.mcp.calls import Action, Answered, Call, Cancel, Failed, Outcome, Reply, Tell
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.envelope import (
     LEVELS,
@@ -35,6 +35,7 @@ from bridge.mcp.jsonrpc import (
     Response,
     RpcError,
 )
+from bridge.mcp.questions import CannotAskError, Questions
 from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import ArgumentsError
@@ -58,6 +59,7 @@ class Server:
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
         self._batches = Batches()
+        self._questions = Questions()
         self._subscriptions = Subscriptions(frozenset(catalogue.resources))
         self._methods: dict[str, tuple[Answer, Caching | None]] = {
             "initialize": (self._initialize, None),
@@ -133,6 +135,23 @@ class Server:
             return None
         return _log_message(level, logger, data)
 
+    def ask(self, call: Call, method: str, params: Params) -> Request:
+        """Return the request to send for `call`; raises `CannotAskError`.
+
+        Its answer is an `Answered` of `receive`; without one it has to be withdrawn.
+        """
+        if call.serial not in self._running:
+            raise CannotAskError(f"the call of {call.tool.name} is over")
+        return self._questions.ask(call.envelope, method, params)
+
+    def asked(self, response: Response) -> str | None:
+        """Return the method that `response` answers; None if nothing was asked under its id."""
+        return self._questions.method(response.id)
+
+    def withdraw(self, id_: Id) -> Notification | None:
+        """Give up the question `id_`; return what to send, unless it was answered."""
+        return self._questions.withdraw(id_)
+
     def watched(self, uri: str) -> bool:
         """Whether anybody wants to hear of changes at `uri`."""
         return self._subscriptions.watched(uri)
@@ -183,7 +202,8 @@ class Server:
             case Malformed(error=error, id=id_):
                 return [_refusal(id_, error)]
             case Response():
-                return []
+                # What answers nothing that is open is a late answer, or none of ours.
+                return [Answered(message)] if self._questions.answered(message) else []
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancel(params)
             case Notification(method=method, params=params):

@@ -7,17 +7,29 @@ deadline, and cancellation. At end of input what is in flight is finished, withi
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc, wirelog
-from bridge.mcp.calls import Action, Call, Cancel, Crashed, Failed, Outcome, Reply, Succeeded, Tell
+from bridge.mcp.calls import (
+    Action,
+    Answered,
+    Call,
+    Cancel,
+    Crashed,
+    Failed,
+    Outcome,
+    Reply,
+    Succeeded,
+    Tell,
+)
 from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
     Batch,
+    Id,
     Json,
     Malformed,
     Message,
@@ -26,6 +38,7 @@ from bridge.mcp.jsonrpc import (
     Response,
     RpcError,
 )
+from bridge.mcp.questions import NotAnsweredError, answer_in
 from bridge.mcp.server import Server
 from bridge.mcp.toolset import ToolError
 from bridge.mcp.wirelog import Asked
@@ -54,6 +67,9 @@ ENDED = ToolError(
     hint="Whether it took effect is not known; look before calling it again.",
 )
 """For calls that are still in flight when we must go."""
+
+GONE = "the client has closed its side and answers no more"
+"""Why a question to it stays open."""
 
 log = logging.getLogger(__name__)
 
@@ -92,12 +108,14 @@ class Session:
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._asked: dict[int, Asked] = {}
+        self._questions: dict[Id, asyncio.Future[Response | None]] = {}
         self._pending_bytes = 0
         self._noise = _NoiseLimit()
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
         self._telling: asyncio.Task[None] | None = None
         self._over = False
+        self._unheard = False
         self.answered = asyncio.Event()
         """Set once the first reply is on its way."""
 
@@ -114,6 +132,7 @@ class Session:
                 while self._is_full():
                     await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
             self._take(self._framer.end())
+            self._leave_unanswered()
             if self._tasks:
                 await asyncio.wait(self._tasks.values(), timeout=self._drain_seconds)
         finally:
@@ -160,6 +179,8 @@ class Session:
                 return replace(asked, dialect=self._server.dialect(message), method=method, id=id_)
             case Notification(method=method):
                 return replace(asked, dialect=self._server.dialect(message), method=method)
+            case Response():
+                return replace(asked, answers=self._server.asked(message))
             case Malformed(id=id_) if id_ is not None:
                 return replace(asked, id=id_)
             case _:
@@ -179,6 +200,9 @@ class Session:
                 self._reply(action, asked)
             case Tell(notification=notification):
                 self._tell(notification)
+            case Answered(response=response):
+                if response.id is not None:
+                    _settle(self._questions.get(response.id), response)
             case Cancel(call=call, reply=reply):
                 theirs = self._asked.get(call.serial, asked)
                 if task := self._tasks.get(call.serial):
@@ -191,7 +215,7 @@ class Session:
 
     def _start(self, call: Call, asked: Asked) -> None:
         if not call.tool.waits:
-            outcome = _run_plain(call, self._context(call))
+            outcome = _run_plain(call, self._context(call, asked.framing))
             self._complete(call, outcome, asked)
             return
         task = asyncio.create_task(self._wait_for(call, asked))
@@ -207,7 +231,7 @@ class Session:
 
     async def _wait_for(self, call: Call, asked: Asked) -> None:
         async with self._slots:
-            outcome = await _run_waiting(call, self._context(call))
+            outcome = await _run_waiting(call, self._context(call, asked.framing))
         self._complete(call, outcome, asked)
         self._flush()
 
@@ -221,7 +245,7 @@ class Session:
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
 
-    def _context(self, call: Call) -> Context | None:
+    def _context(self, call: Call, framing: Framing) -> Context | None:
         """Return the way back to the caller, for the tools that want it."""
         if not call.tool.wants_context:
             return None
@@ -236,7 +260,51 @@ class Session:
                 self._tell(notification)
                 self._flush()
 
-        return Context(report, write, {} if call.envelope is None else call.envelope.capabilities)
+        if call.envelope is None:
+            return Context(report, write)
+        put = partial(self._ask, call, framing)
+        return Context(report, write, call.envelope.capabilities, call.envelope.takes, put)
+
+    async def _ask(
+        self,
+        call: Call,
+        spoken: Framing,
+        method: str,
+        params: Mapping[str, Json],
+        timeout_seconds: float,
+    ) -> Mapping[str, Json]:
+        """Send the client a request for `call`, and return its result; raises `AskError`."""
+        request = self._server.ask(call, method, params)
+        if self._unheard:
+            self._server.withdraw(request.id)
+            raise NotAnsweredError(GONE)
+        waiting = self._questions[request.id] = asyncio.get_running_loop().create_future()
+        try:
+            body = jsonrpc.encode(request)
+            if wirelog.log.isEnabledFor(logging.DEBUG):
+                wirelog.inquired(request, len(body))
+            self._outgoing.append(framing.encode(Frame(body, spoken)))
+            self._flush()
+            async with asyncio.timeout(timeout_seconds):
+                response = await waiting
+        except TimeoutError as error:
+            raise NotAnsweredError(
+                f"the client gave no answer within {timeout_seconds:g} s"
+            ) from error
+        finally:
+            del self._questions[request.id]
+            if notification := self._server.withdraw(request.id):
+                self._tell(notification, spoken)
+                self._flush()
+        if response is None:
+            raise NotAnsweredError(GONE)
+        return answer_in(response)
+
+    def _leave_unanswered(self) -> None:
+        """Whoever asked the client need wait no longer: its input has ended."""
+        self._unheard = True
+        for waiting in self._questions.values():
+            _settle(waiting, None)
 
     def _complete(self, call: Call, outcome: Outcome, asked: Asked) -> None:
         if reply := self._server.complete(call, outcome):
@@ -258,11 +326,11 @@ class Session:
     def _is_wanted(self, response: Response) -> bool:
         return response.id is not None or self._noise.allows(self._clock())
 
-    def _tell(self, notification: Notification) -> None:
+    def _tell(self, notification: Notification, spoken: Framing | None = None) -> None:
         body = jsonrpc.encode(notification)
         if wirelog.log.isEnabledFor(logging.DEBUG):
             wirelog.told(notification, len(body))
-        self._outgoing.append(framing.encode(Frame(body, self._framing)))
+        self._outgoing.append(framing.encode(Frame(body, spoken or self._framing)))
 
     async def _tell_changes(self) -> None:
         while self._changed:
@@ -297,6 +365,12 @@ class Session:
                 reply, Asked(self._framing, 0, self._clock(), method="subscriptions/listen")
             )
         self._flush()
+
+
+def _settle(waiting: asyncio.Future[Response | None] | None, response: Response | None) -> None:
+    # A call that was cancelled in this turn of the loop waits no more.
+    if waiting is not None and not waiting.done():
+        waiting.set_result(response)
 
 
 def _in_batch(call: Call, asked: Asked) -> Asked:

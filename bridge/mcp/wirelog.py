@@ -26,6 +26,8 @@ class Asked:
     """`bare`, or a revision's date."""
     method: str = "?"
     id: object = None
+    answers: str | None = None
+    """Of a response, the method that we asked."""
 
     def __str__(self) -> str:
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {shown(self.id)}"
@@ -44,6 +46,8 @@ def received(message: Message | Batch, asked: Asked) -> None:
             log.debug(
                 "<- no message, %d bytes: %s", asked.size, one_line(str(error), LOGGED_CHARACTERS)
             )
+        case Response(id=id_) if asked.answers is not None:
+            log.debug("<- the answer to %s, id %s, %d bytes", asked.answers, id_, asked.size)
         case Response(id=id_):
             log.debug("<- a response to nothing we asked, id %s, %d bytes", shown(id_), asked.size)
 
@@ -56,6 +60,11 @@ def replied(response: Response | tuple[Response, ...], asked: Asked, size: int, 
     else:
         kind = "result" if response.error is None else f"error {response.error['code']}"
         log.debug("-> %s, %s, %d bytes, %.1f ms", asked, kind, size, took)
+
+
+def inquired(request: Request, size: int) -> None:
+    """Log a question of ours: what is in it is the tool's affair."""
+    log.debug("-> %s, our request, id %s, %d bytes", request.method, request.id, size)
 
 
 def told(notification: Notification, size: int) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -323,7 +324,7 @@ def test_a_set_that_does_not_exist_stops_the_start_with_those_that_do(
     tmp_path: Path, installed: str
 ) -> None:
     said = refused(tmp_path, "samples", "sampels", path=installed)
-    assert said.startswith("there is no toolset 'sampels'; there are samples, ")
+    assert said.startswith("there is no toolset 'sampels'; there are llm, samples, ")
     assert "dice, loaded-dice, sunken, unwritten" in said
 
 
@@ -438,3 +439,23 @@ def test_the_client_starts_the_bridge_with_the_sets_it_is_told(
     )
     assert child.stdout == b"Echo: hello\n"
     assert LOADED.encode() in child.stderr
+
+
+def test_a_pipe_is_told_every_tool_of_every_set(tmp_path: Path) -> None:
+    asked = b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n'
+    ran = subprocess.run(
+        [COMMAND, "serve", "--toolset", "llm", "--toolset", "samples"],
+        input=asked,
+        capture_output=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        timeout=20,
+        check=True,
+    )
+    names = [one["name"] for one in json.loads(ran.stdout)["result"]["tools"]]
+    assert names[: len(TOOLS)] == TOOLS
+    assert {*names[len(TOOLS) :]} == {
+        *("scout", "xmppDigest"),
+        *("word_count", "sentiment", "current_time", "answer_general_question"),
+        "current_weather",
+    }

@@ -23,6 +23,9 @@ from bridge.mcp.toolset import ToolError, Toolset, tool
 STEP_SECONDS = 0.05
 """Between two notifications of one call, as the suite asks."""
 
+ASKING_SECONDS = 10.0
+"""For an answer of the suite."""
+
 IMPLEMENTATION = Implementation("everything", "Everything", "1.0", "For tests only.")
 
 
@@ -95,6 +98,41 @@ async def test_logging_tool(context: Context, /) -> str:
 def test_missing_capability() -> str:
     """Need something of the caller that few have."""
     return "You have it."
+
+
+@tool(title="Sampling", read_only=True)
+async def test_sampling(context: Context, /, prompt: str) -> str:
+    """Have the caller's model answer."""
+    result = await context.ask(
+        "sampling/createMessage",
+        {
+            "messages": [{"role": "user", "content": {"type": "text", "text": prompt}}],
+            "maxTokens": 100,
+        },
+        ASKING_SECONDS,
+    )
+    content = result["content"]
+    assert isinstance(content, dict)
+    return f"LLM response: {content['text']}"
+
+
+@tool(title="Elicitation", read_only=True)
+async def test_elicitation(context: Context, /, message: str) -> str:
+    """Have the caller's user fill in a form."""
+    answer = {"type": "string", "description": "User's response"}
+    result = await context.ask(
+        "elicitation/create",
+        {
+            "message": message,
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"response": answer},
+                "required": ["response"],
+            },
+        },
+        ASKING_SECONDS,
+    )
+    return f"User response: {result['action']}, {result.get('content')}"
 
 
 @tool(title="Streaming", read_only=True, open_world=False, requires=("elicitation",))

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from bridge.mcp.framing import Frame, Framer, Framing, encode
-from bridge.mcp.session import (
-    Session,
-)
+from bridge.mcp.session import Session
+from bridge.mcp.toolset import Toolset
 from tests.mcp.sample_tools import (
     Workbench,
     request,
@@ -34,7 +33,7 @@ class Clock:
 class Client:
     """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
 
-    def __init__(self, drain_seconds: float = 10.0) -> None:
+    def __init__(self, drain_seconds: float = 10.0, tools: Toolset | None = None) -> None:
         self.bench = Workbench()
         self.clock = Clock()
         self.frames: list[Frame] = []
@@ -42,9 +41,8 @@ class Client:
         self._framer = Framer()
         self._came = asyncio.Event()
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.session = Session(
-            serving(self.bench), self._receive, clock=self.clock, drain_seconds=drain_seconds
-        )
+        server = serving(self.bench) if tools is None else serving(self.bench, tools)
+        self.session = Session(server, self._receive, clock=self.clock, drain_seconds=drain_seconds)
         self.running = asyncio.create_task(self.session.run(self._feed()))
 
     def send(self, *messages: object, framing: Framing = Framing.LINES) -> None:

@@ -226,9 +226,9 @@ STATELESS = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
 
 
-def serving(bench: Workbench) -> Server:
-    """Return a server of all tools above."""
-    return Server(IMPLEMENTATION, Catalogue(TOOLS, [bench]))
+def serving(bench: Workbench, tools: Toolset = TOOLS) -> Server:
+    """Return a server of all tools above, or of these."""
+    return Server(IMPLEMENTATION, Catalogue(tools, [bench]))
 
 
 def request(id_: Any, method: str, /, **params: object) -> dict[str, object]:

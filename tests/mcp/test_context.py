@@ -1,6 +1,10 @@
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from bridge.mcp.context import Context
+from bridge.mcp.questions import CannotAskError
 from tests.mcp.sample_tools import climb
 
 
@@ -36,3 +40,22 @@ def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
         ("debug", "looked down"),
         ("warning", {"top": 2}),
     ]
+
+
+async def test_a_caller_is_asked_nothing_unless_there_is_a_way() -> None:
+    context, _ = listening()
+    assert not context.can_ask("sampling/createMessage")
+    with pytest.raises(CannotAskError):
+        await context.ask("sampling/createMessage", {}, 1.0)
+
+
+async def test_where_there_is_one_the_question_takes_it() -> None:
+    async def put(method: str, params: Mapping[str, object], seconds: float) -> dict[str, object]:
+        return {"asked": [method, params, seconds]}
+
+    context, _ = listening(takes=lambda method: method == "roots/list", put=put)
+    assert context.can_ask("roots/list")
+    assert not context.can_ask("sampling/createMessage")
+    assert await context.ask("roots/list", {"a": 1}, 2.5) == {
+        "asked": ["roots/list", {"a": 1}, 2.5]
+    }

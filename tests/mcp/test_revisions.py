@@ -46,6 +46,7 @@ def test_the_table_holds_every_revision_there_is_newest_first() -> None:
         ("progress_message", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]),
         ("titles", ["2025-06-18", "2025-11-25", "2026-07-28"]),
         ("structured", ["2025-06-18", "2025-11-25", "2026-07-28"]),
+        ("server_requests", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]),
     ],
 )
 def test_each_revision_has_what_its_changelog_says(name: str, dates: list[str]) -> None:

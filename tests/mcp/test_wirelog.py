@@ -1,5 +1,6 @@
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -51,12 +52,16 @@ def test_what_goes_out_is_one_line_with_the_time_it_took() -> None:
         wirelog.replied(Response(7, error={"code": -32602}), ASKED, 60, 100.0004)
         wirelog.replied((Response(1), Response(2)), ASKED, 90, 101.0)
         wirelog.told(Notification("notifications/progress", {"a": "secret"}), 40)
+        wirelog.inquired(Request("ask-1", "sampling/createMessage", {"a": "secret"}), 45)
+        wirelog.received(Response("ask-1", "secret"), replace(ASKED, answers="sampling/x"))
         wirelog.cancelled(ASKED, 100.5)
     assert lines == [
         "-> 2025-11-25 tools/call id 7, result, 50 bytes, 250.0 ms",
         "-> 2025-11-25 tools/call id 7, error -32602, 60 bytes, 0.4 ms",
         "-> batch of 2, 90 bytes, 1000.0 ms",
         "-> notifications/progress, notification, 40 bytes",
+        "-> sampling/createMessage, our request, id ask-1, 45 bytes",
+        "<- the answer to sampling/x, id ask-1, 70 bytes",
         "-- 2025-11-25 tools/call id 7, cancelled after 500.0 ms",
     ]
 

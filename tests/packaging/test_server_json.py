@@ -20,10 +20,12 @@ OFFERED: dict[str, dict[str, Any]] = {one["name"]: one for one in PACKAGE["envir
 
 NOT_OFFERED = {
     "BOT_NICKNAME",  # an older spelling
-    "BRIDGE_TOOLSETS",  # not in effect yet, nor are the three below
+    # These want the extra `llm`, which a start by the package's name alone does not bring.
     "LLM_BASE_URL",
     "LLM_API_KEY",
     "LLM_MODEL",
+    "OPEN_METEO_GEOCODING_URL",
+    "OPEN_METEO_FORECAST_URL",
 }
 
 

@@ -1,0 +1,92 @@
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.llm.answer import MAX_ANSWER_BYTES, MAX_TEXT_CHARACTERS, read_answer
+from bridge.mcp.schema import Bounds, MismatchError, describe, render
+
+
+@dataclass(frozen=True)
+class Verdict:
+    good: bool
+    because_of: Annotated[str, Bounds(min_length=1)]
+
+
+_, READ = describe(Verdict)
+FITTING = '{"good": true, "becauseOf": "it } is { so"}'
+VERDICT = Verdict(True, "it } is { so")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FITTING,
+        f"\n {FITTING} \n",
+        f"```json\n{FITTING}\n```",
+        f"Here you are:\n```\n{FITTING}\n```\nAnything else?",
+        f"Sure! {FITTING} I hope that helps.",
+        f'<think>{{"good": maybe}}, hm</think>\n{FITTING}',
+    ],
+)
+def test_the_json_is_found_in_what_models_wrap_it_in(text: str) -> None:
+    assert read_answer(text, READ) == VERDICT
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not JSON: it is empty"),
+        ("I cannot do that.", "not JSON: Expecting value at character 0"),
+        ('{"good": true', "not JSON"),
+        ("{good: true}", "not JSON"),
+        ('{"good": NaN, "becauseOf": "x"}', "NaN is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("9" * 5_000, "Exceeds the limit"),
+        ("null", "answer is null; an object is wanted"),
+        ('{"good": "yes", "becauseOf": "x"}', "answer.good is a string; true or false is wanted"),
+        ('{"good": true}', "answer.becauseOf is missing"),
+        ('{"good": true, "becauseOf": ""}', "the least is 1"),
+        ('{"good": true, "becauseOf": "x", "also": 1}', "answer.also is not known"),
+    ],
+)
+def test_what_does_not_fit_is_told(text: str, problem: str) -> None:
+    with pytest.raises(MismatchError, match=problem):
+        read_answer(text, READ)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_the_json_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> None:
+    frame = len(json.dumps({"good": True, "becauseOf": ""}))
+    text = json.dumps({"good": True, "becauseOf": "x" * (MAX_ANSWER_BYTES - frame + extra)})
+    if not extra:
+        assert isinstance(read_answer(f"Well. {text}", READ), Verdict)
+        return
+    with pytest.raises(MismatchError, match=f"the most is {MAX_ANSWER_BYTES:,}"):
+        read_answer(text, READ)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_so_may_all_that_is_said(extra: int) -> None:
+    text = FITTING.rjust(MAX_TEXT_CHARACTERS + extra, "x")
+    if not extra:
+        assert read_answer(text, READ) == VERDICT
+        return
+    with pytest.raises(MismatchError, match=f"the most is {MAX_TEXT_CHARACTERS:,}"):
+        read_answer(text, READ)
+
+
+@given(st.builds(Verdict, st.booleans(), st.text(min_size=1)))
+def test_what_fits_comes_back_as_it_is(verdict: Verdict) -> None:
+    text = json.dumps(render(verdict))
+    assert read_answer(text, READ) == verdict
+    assert read_answer(f"```json\n{text}\n```", READ) == verdict
+
+
+@given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
+def test_anything_else_is_a_mismatch_and_nothing_worse(text: str) -> None:
+    with pytest.raises(MismatchError):
+        read_answer(text, READ)

@@ -1,0 +1,430 @@
+"""One question to a service that answers, misbehaves, or is not there."""
+
+import asyncio
+import gzip
+import importlib
+import json
+import logging
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bridge.config import Secret
+from bridge.llm import chat
+from bridge.llm.endpoint import MAX_REPLY_BYTES, SECRET_CHARACTERS, Endpoint
+from bridge.llm.prompt import Prompt
+from bridge.mcp.toolset import ToolError
+from tests.llm.model_service import (
+    KEY,
+    Asked,
+    ModelService,
+    Turn,
+    completion,
+    model_service,
+    raw,
+    replying,
+    saying,
+    silent,
+)
+from tests.servers.certificates import Authority
+
+PROMPT = Prompt("Be brief.", "Say hello.")
+PATIENCE = 10.0
+"""Seconds after which a test that waits has failed."""
+BUSY = replying(429, {"error": {"message": "slow down"}}, retry_after="0")
+
+
+def _endpoint(service: ModelService, **more: Any) -> Endpoint:
+    return Endpoint(service.base_url, "small", Secret(KEY), **more)
+
+
+async def _failure(*turns: Turn, **more: Any) -> tuple[ToolError, ModelService]:
+    async with model_service(*turns) as service:
+        with pytest.raises(ToolError) as caught:
+            await _endpoint(service, **more).complete(PROMPT)
+    return caught.value, service
+
+
+async def test_a_question_is_one_post_to_the_base_url_with_the_key() -> None:
+    async with model_service(saying("hello")) as service:
+        assert await _endpoint(service).complete(PROMPT) == "hello"
+    (asked,) = service.asked
+    assert asked.path == "/v1/chat/completions"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.body["model"] == "small"
+    assert (asked.system, asked.user) == ("Be brief.", "Say hello.")
+
+
+async def test_a_base_url_may_end_in_a_slash_and_there_may_be_no_key() -> None:
+    async with model_service(saying("hello")) as service:
+        assert await Endpoint(service.base_url + "/", "small").complete(PROMPT) == "hello"
+    (asked,) = service.asked
+    assert asked.path == "/v1/chat/completions"
+    assert "authorization" not in asked.headers
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 529])
+async def test_a_busy_or_broken_service_is_asked_again(status: int) -> None:
+    again = replying(status, b"oops", retry_after="0")
+    async with model_service(again, again, saying("at last")) as service:
+        assert await _endpoint(service).complete(PROMPT) == "at last"
+    assert len(service.asked) == chat.ATTEMPTS
+    assert service.asked[0].body == service.asked[2].body
+
+
+async def test_but_not_for_ever() -> None:
+    error, service = await _failure(BUSY)
+    assert len(service.asked) == chat.ATTEMPTS
+    assert error.message == "The model's service answered 429: slow down"
+    assert error.condition == "resource-constraint"
+    error, service = await _failure(replying(503, retry_after="0"))
+    assert len(service.asked) == chat.ATTEMPTS
+    assert error.condition == "service-unavailable"
+
+
+async def test_a_pause_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "FIRST_PAUSE_SECONDS", 0.2)
+    times: list[float] = []
+
+    async def busy(
+        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        times.append(asyncio.get_running_loop().time())
+        await replying(500)(asked, reader, writer)
+
+    await _failure(busy)
+    first, second, third = times
+    assert second - first >= 0.2
+    assert third - second >= 0.4
+
+
+async def test_a_service_that_wants_a_longer_pause_than_we_have_is_not_waited_for() -> None:
+    error, service = await _failure(replying(429, retry_after="21"))
+    assert len(service.asked) == 1
+    assert error.hint == "It asks to wait: 21."
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "named"),
+    [
+        (301, "redirect", "LLM_BASE_URL"),
+        (307, "redirect", "LLM_BASE_URL"),
+        (400, "bad-request", "LLM_MODEL"),
+        (401, "not-authorized", "LLM_API_KEY"),
+        (403, "forbidden", "LLM_API_KEY"),
+        (404, "item-not-found", "LLM_BASE_URL"),
+    ],
+)
+async def test_any_other_refusal_is_final_and_names_the_setting(
+    status: int, condition: str, named: str
+) -> None:
+    said = {"error": {"message": "not like\nthis \u202e"}}
+    error, service = await _failure(replying(status, said))
+    assert len(service.asked) == 1
+    assert error.condition == condition
+    assert named in error.hint
+    assert error.message == (
+        f"The model's service answered {status}: not like\\u{{A}}this \\u{{202E}}"
+    )
+
+
+async def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else() -> None:
+    async with model_service(saying("stolen")) as elsewhere:
+        location = elsewhere.base_url + "/chat/completions"
+        for status in (301, 302, 303, 307, 308):
+            error, service = await _failure(replying(status, location=location))
+            assert len(service.asked) == 1
+            assert error.condition == "redirect"
+    assert elsewhere.asked == []
+
+
+@pytest.mark.parametrize("scheme", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_a_proxy_does_not_see_the_key_in_clear(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with model_service(saying("stolen")) as proxy, model_service(saying("hi")) as service:
+        monkeypatch.setenv(scheme, proxy.base_url.removesuffix("/v1"))
+        assert await _endpoint(service).complete(PROMPT) == "hi"
+    assert proxy.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://llm.example.org/v1",
+        "http://10.0.0.1/v1",
+        "http://127.0.0.1.example.org/v1",
+        "HTTP://localhost.example.org/v1",
+    ],
+)
+async def test_the_key_never_goes_in_clear_to_another_machine(address: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await Endpoint(address, "small", Secret(KEY)).complete(PROMPT)
+    assert caught.value.condition == "encryption-required"
+    assert "LLM_BASE_URL" in caught.value.message
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://[x]/v1", "http://h:port/v1"])
+async def test_an_address_that_is_none_is_told(address: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await Endpoint(address, "small").complete(PROMPT)
+    assert caught.value.condition == "jid-malformed"
+    assert "LLM_BASE_URL" in caught.value.hint
+
+
+async def test_nobody_listening_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(ToolError) as caught:
+        await Endpoint(f"http://127.0.0.1:{port}/v1", "small", Secret(KEY)).complete(PROMPT)
+    assert caught.value.condition == "connection-refused"
+
+
+async def test_a_plain_service_behind_https_is_told() -> None:
+    heard: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(65536))
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    with pytest.raises(ToolError) as caught:
+        await Endpoint(address, "small", Secret(KEY)).complete(PROMPT)
+    server.close()
+    assert caught.value.condition == "connection-refused"
+    assert KEY.encode() not in b"".join(heard)
+
+
+HALF = json.dumps(completion("hello")).encode()
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        raw(b""),
+        raw(b"HTTP/1.1 200 OK\r\nContent-"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + HALF[:20]),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1f4\r\n" + HALF[:20]),
+        raw(b"SSH-2.0-OpenSSH_9.2\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n"),
+    ],
+)
+async def test_a_service_that_hangs_up_half_way_or_speaks_no_http_is_told(turn: Turn) -> None:
+    error, service = await _failure(turn)
+    assert error.condition == "connection-reset"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>hello</html>",
+        HALF[:-5],
+        b"[]",
+        b'{"choices": "none"}',
+        json.dumps(completion(7)).encode(),
+        json.dumps(completion(None)).encode(),
+    ],
+)
+async def test_a_reply_that_is_no_completion_is_told(body: bytes) -> None:
+    error, service = await _failure(replying(200, body))
+    assert error.condition == "undefined-condition"
+    assert "no chat completion" in error.message
+    assert "LLM_BASE_URL" in error.hint
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+async def test_a_reply_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> None:
+    body = HALF.ljust(MAX_REPLY_BYTES + extra)
+    async with model_service(replying(200, body)) as service:
+        if not extra:
+            assert await _endpoint(service).complete(PROMPT) == "hello"
+            return
+        with pytest.raises(ToolError, match=f"more than {MAX_REPLY_BYTES:,} bytes"):
+            await _endpoint(service).complete(PROMPT)
+
+
+async def test_a_reply_without_end_is_given_up_too() -> None:
+    async def flood(
+        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        del asked, reader
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b" " * 65536)
+            await writer.drain()
+
+    async with asyncio.timeout(PATIENCE):
+        error, _ = await _failure(flood)
+    assert error.condition == "policy-violation"
+
+
+async def test_nothing_is_unpacked_that_was_not_to_be_packed() -> None:
+    error, service = await _failure(replying(200, gzip.compress(HALF), content_encoding="gzip"))
+    assert service.asked[0].headers["accept-encoding"] == "identity"
+    assert error.condition == "undefined-condition"
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1"]
+)
+async def test_a_service_that_says_no_more_is_given_up_and_hung_up_on(start: bytes) -> None:
+    async def stall(
+        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(start)
+        await silent(asked, reader, writer)
+
+    async with model_service(stall) as service, asyncio.timeout(PATIENCE):
+        with pytest.raises(ToolError, match=r"no answer within 0\.3 s") as caught:
+            await _endpoint(service, answer_seconds=0.3).complete(PROMPT)
+        await service.left.wait()
+    assert caught.value.condition == "remote-server-timeout"
+
+
+async def test_repetitions_count_towards_the_same_time() -> None:
+    error, _ = await _failure(replying(500, retry_after="20"), answer_seconds=0.3)
+    assert error.condition == "remote-server-timeout"
+
+
+async def test_cancelling_closes_the_connection() -> None:
+    async with model_service(silent) as service, asyncio.timeout(PATIENCE):
+        asking = asyncio.create_task(_endpoint(service).complete(PROMPT))
+        await service.came.wait()
+        assert not service.left.is_set()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await service.left.wait()
+
+
+async def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    async with model_service(saying("hi")) as service:
+        with pytest.raises(ToolError) as caught:
+            await _endpoint(service).complete(PROMPT)
+    assert caught.value.hint == "pip install 'xmpp-debug-bridge[llm]'"
+    assert service.asked == []
+
+
+async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:1")
+    with pytest.raises(ToolError) as caught:
+        await Endpoint("https://127.0.0.1:1/v1", "small", Secret(KEY)).complete(PROMPT)
+    assert "HTTPS_PROXY" in caught.value.hint
+
+
+# TLS
+
+
+def _secured(authority: Authority, *names: str) -> ssl.SSLContext:
+    certificate = authority.issue(*names)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.combined)
+    return context
+
+
+async def test_a_certificate_of_a_known_authority_is_trusted(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
+    async with model_service(saying("hi"), secured=_secured(authority, "127.0.0.1")) as service:
+        assert await _endpoint(service).complete(PROMPT) == "hi"
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_one_of_somebody_else_or_for_another_name_is_not(
+    known: bool, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if known:
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
+    name = "other.example" if known else "127.0.0.1"
+    async with model_service(saying("hi"), secured=_secured(authority, name)) as service:
+        with pytest.raises(ToolError) as caught:
+            await _endpoint(service).complete(PROMPT)
+    assert caught.value.condition == "certificate-verify-failed"
+    assert service.asked == []
+
+
+# The key
+
+
+def _echo(make: Callable[[str], Turn]) -> Turn:
+    async def turn(
+        asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        key = asked.headers["authorization"].removeprefix("Bearer ")
+        await make(key)(asked, reader, writer)
+
+    return turn
+
+
+ECHOES: dict[str, Callable[[str], Turn]] = {
+    "an error": lambda key: replying(401, {"error": {"message": f"bad key {key}"}}),
+    "an error that is cut": lambda key: replying(400, {"error": {"message": "x" * 190 + key}}),
+    "a refusal": lambda key: replying(
+        200, {"choices": [{"message": {"content": None, "refusal": key}}]}
+    ),
+    "a pause": lambda key: replying(429, {"error": key}, retry_after="0"),
+    "no http": lambda key: raw(f"HTTP/1.1 {key}\r\n\r\n".encode()),
+    "a bad header": lambda key: raw(f"HTTP/1.1 200 OK\r\n{key}\r\n\r\n".encode()),
+    "a redirect": lambda key: replying(302, {"error": key}, location=f"http://{key}/"),
+}
+
+
+@pytest.mark.parametrize("kind", ECHOES)
+async def test_a_service_that_repeats_the_key_does_not_get_it_shown(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    error, _ = await _failure(_echo(ECHOES[kind]))
+    # What the libraries log goes nowhere: tests/test_log.py.
+    ours = [one.getMessage() for one in caplog.records if one.name.startswith("bridge")]
+    told = f"{error.message} {error.hint} {error!r} {ours}"
+    assert KEY not in told
+    assert KEY[:16] not in told
+
+
+async def test_not_even_in_an_answer() -> None:
+    async with model_service(_echo(lambda key: saying(f"your key is {key}"))) as service:
+        assert await _endpoint(service).complete(PROMPT) == "your key is ***"
+
+
+@pytest.mark.parametrize("short", [0, 1])
+async def test_a_placeholder_for_a_key_is_left_in_answers_as_the_word_it_is(short: int) -> None:
+    key = "o" * (SECRET_CHARACTERS - short)
+    async with model_service(saying(f"look: {key}")) as service:
+        found = await Endpoint(service.base_url, "small", Secret(key)).complete(PROMPT)
+    assert found == (f"look: {key}" if short else "look: ***")
+
+
+def test_the_endpoint_shows_no_key() -> None:
+    assert KEY not in repr(Endpoint("http://x", "small", Secret(KEY)))
+
+
+async def test_loading_the_client_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside: list[bool] = []
+    load = importlib.import_module
+
+    def import_module(name: str) -> Any:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            inside.append(False)
+        else:
+            inside.append(True)
+        return load(name)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    async with model_service(saying("hi")) as service:
+        await _endpoint(service).complete(PROMPT)
+    assert inside == [False]

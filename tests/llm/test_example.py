@@ -1,0 +1,58 @@
+"""The example in the package's own words does what they say."""
+
+import inspect
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import bridge.llm
+from bridge.config import Configuration
+from bridge.llm.model import model_for
+from bridge.llm.node import DEADLINE_SECONDS, QUESTION_SECONDS, TRIES, LlmNode
+from bridge.llm.prompt import Material
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.context import Context
+from bridge.mcp.schema import Bounds
+from bridge.mcp.toolset import Tool, Toolset, tool
+from tests.llm.model_service import model_service, saying
+from tests.llm.standing import configured
+from tests.llm.test_models import context
+
+NAMES = (
+    dataclass,
+    Annotated,
+    Literal,
+    Configuration,
+    model_for,
+    LlmNode,
+    Material,
+    Context,
+    Bounds,
+    tool,
+)
+
+
+def _example() -> dict[str, Any]:
+    text = inspect.cleandoc(bridge.llm.__doc__ or "")
+    lines = text.partition("::\n")[2].split("\n")
+    code = [one for one in lines if one.startswith("    ") or not one]
+    names: dict[str, Any] = {"DEADLINE_SECONDS": DEADLINE_SECONDS, "__name__": __name__}
+    names |= {getattr(one, "__name__", None) or str(one).rpartition(".")[2]: one for one in NAMES}
+    exec(compile(textwrap.dedent("\n".join(code)), "example", "exec"), names)  # noqa: S102
+    return names
+
+
+async def test_the_example_judges_a_report(tmp_path: Path) -> None:
+    triage = _example()["triage"]
+    assert isinstance(triage, Tool)
+    async with model_service(saying({"severity": "high", "reason": "it burns"})) as service:
+        catalogue = Catalogue(Toolset("own", (triage,)), [configured(tmp_path, service)])
+        _, run = catalogue.tools["triage"]
+        verdict = await run(context(), text="fire")
+    assert (verdict.severity, verdict.reason) == ("high", "it burns")
+    assert '{"text":"fire"}' in service.asked[0].user
+
+
+def test_a_tool_has_time_for_every_question_of_its_node() -> None:
+    assert TRIES * QUESTION_SECONDS < DEADLINE_SECONDS

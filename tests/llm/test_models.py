@@ -1,0 +1,136 @@
+"""Which model is asked, and what becomes of a client's answer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Configuration, Secret, load
+from bridge.llm.endpoint import Endpoint
+from bridge.llm.model import model_for
+from bridge.llm.prompt import Prompt
+from bridge.llm.sampling import METHOD, Sampling
+from bridge.mcp.context import Context
+from bridge.mcp.questions import AskError, CannotAskError, NotAnsweredError, RefusedError
+from bridge.mcp.toolset import ToolError
+from tests.llm.model_service import KEY
+
+PROMPT = Prompt("Be brief.", "Say hello.")
+ENDPOINT = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "small", "LLM_API_KEY": KEY}
+
+
+def settings(home: Path, **environ: str) -> Configuration:
+    return load(environ, cwd=home, package_root=home / "package")
+
+
+def context(*answers: Mapping[str, object] | Exception, asked: list[Any] | None = None) -> Context:
+    """A client that can be asked exactly if it has answers."""
+    left = list(answers)
+
+    async def put(method: str, params: Mapping[str, object], seconds: float) -> Any:
+        if asked is not None:
+            asked.append((method, params, seconds))
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    able = bool(answers)
+    return Context(
+        lambda *_: None, lambda *_: None, takes=lambda method: able and method == METHOD, put=put
+    )
+
+
+def test_a_clients_own_model_comes_first(tmp_path: Path) -> None:
+    asked = context({})
+    assert model_for(settings(tmp_path, **ENDPOINT), asked) == Sampling(asked)
+    assert model_for(settings(tmp_path), asked) == Sampling(asked)
+
+
+def test_else_it_is_the_endpoint(tmp_path: Path) -> None:
+    found = model_for(settings(tmp_path, **ENDPOINT), context())
+    assert found == Endpoint("http://127.0.0.1:1/v1", "small", Secret(KEY))
+    keyless = {name: value for name, value in ENDPOINT.items() if name != "LLM_API_KEY"}
+    assert model_for(settings(tmp_path, **keyless), context()) == Endpoint(
+        "http://127.0.0.1:1/v1", "small"
+    )
+
+
+@pytest.mark.parametrize(
+    ("left_out", "missing"),
+    [
+        (("LLM_BASE_URL", "LLM_MODEL"), "LLM_BASE_URL and LLM_MODEL are not set"),
+        (("LLM_BASE_URL",), "LLM_BASE_URL is not set"),
+        (("LLM_MODEL",), "LLM_MODEL is not set"),
+    ],
+)
+def test_without_either_it_says_what_to_do(
+    left_out: tuple[str, ...], missing: str, tmp_path: Path
+) -> None:
+    environ = {name: value for name, value in ENDPOINT.items() if name not in left_out}
+    with pytest.raises(ToolError) as caught:
+        model_for(settings(tmp_path, **environ), context())
+    assert missing in caught.value.message
+    assert "sampling" in caught.value.message
+    for name in ("LLM_BASE_URL", "LLM_MODEL", "sampling"):
+        assert name in caught.value.hint
+    assert caught.value.condition == "unconfigured"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LLM_BASE_URL", "example"), ("LLM_API_KEY", f"{KEY} and more")]
+)
+def test_a_setting_that_does_not_do_is_told_and_nothing_asked(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        model_for(settings(tmp_path, **(ENDPOINT | {name: value})), context())
+    assert name in caught.value.message
+    assert KEY not in caught.value.message
+
+
+TEXT = {"type": "text", "text": "hello"}
+
+
+@pytest.mark.parametrize("content", [TEXT, [TEXT], [{"type": "image", "data": "x"}, TEXT]])
+async def test_a_client_is_asked_for_a_message_and_its_text_is_the_answer(content: object) -> None:
+    asked: list[Any] = []
+    model = Sampling(context({"role": "assistant", "content": content}, asked=asked), 7.0)
+    assert await model.complete(PROMPT) == "hello"
+    ((method, params, seconds),) = asked
+    assert (method, seconds) == (METHOD, 7.0)
+    assert params["systemPrompt"] == "Be brief."
+    assert params["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "Say hello."}}
+    ]
+    assert params["includeContext"] == "none"
+    assert params["maxTokens"] > 0
+
+
+@pytest.mark.parametrize(
+    "content", [None, "hello", [], {"type": "image"}, {"type": "text"}, {"type": "text", "text": 7}]
+)
+async def test_an_answer_without_text_is_told(content: object) -> None:
+    with pytest.raises(ToolError, match="no text"):
+        await Sampling(context({"content": content})).complete(PROMPT)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "condition"),
+    [
+        (RefusedError(-1, "User\nrejected"), "User\\u{A}rejected (code -1)", "not-allowed"),
+        (RefusedError(None, ""), "without a reason (code None)", "not-allowed"),
+        (RefusedError(-1, "x" * 300), "... (300 characters)", "not-allowed"),
+        (NotAnsweredError("no answer within 7 s"), "no answer within 7 s", "remote-server-timeout"),
+        (CannotAskError("over"), "over", "undefined-condition"),
+        (AskError("odd"), "odd", "undefined-condition"),
+    ],
+)
+async def test_what_a_client_does_instead_is_told(
+    error: Exception, told: str, condition: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        await Sampling(context(error)).complete(PROMPT)
+    assert told in caught.value.message
+    assert caught.value.condition == condition

@@ -1,0 +1,127 @@
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.llm.node import LlmNode
+from bridge.llm.prompt import DATA_RULE, Material, Prompt
+from bridge.mcp.schema import Bounds, MismatchError, SchemaError
+from bridge.mcp.toolset import ToolError
+
+
+@dataclass(frozen=True)
+class Report:
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    severity: Annotated[int, Bounds(minimum=1, maximum=5), "from mild to grave"]
+
+
+def _check(report: Report, verdict: Verdict) -> None:
+    if verdict.severity > len(report.text):
+        raise MismatchError("answer.severity is graver than the report is long")
+
+
+TRIAGE = LlmNode[Report, Verdict](
+    instruction="You judge reports.",
+    output=Verdict,
+    write=lambda report: Material("Judge this report.", [report]),
+    check=_check,
+)
+FITTING = '{"severity": 3}'
+
+
+@dataclass
+class Played:
+    """A model that says one thing after the other."""
+
+    answers: list[str | Exception]
+    prompts: list[Prompt] = field(default_factory=list)
+
+    async def complete(self, prompt: Prompt) -> str:
+        self.prompts.append(prompt)
+        answer = self.answers[len(self.prompts) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_what_fits_is_the_result() -> None:
+    model = Played([FITTING])
+    assert await TRIAGE.run(model, Report("it burns")) == Verdict(3)
+    (prompt,) = model.prompts
+    assert prompt.instructions.startswith("You judge reports.")
+    assert '{"text":"it burns"}' in prompt.message
+    assert "from mild to grave" in prompt.message
+
+
+@pytest.mark.parametrize(
+    ("misfit", "problem"),
+    [
+        ("no idea", "the answer is not JSON: Expecting value at character 0"),
+        ('{"severity": "high"}', "answer.severity is a string; a whole number is wanted"),
+        ('{"severity": 9}', "answer.severity is 9; the most is 5"),
+        ('{"severity": 5}', "answer.severity is graver than the report is long"),
+    ],
+)
+async def test_what_does_not_fit_is_asked_once_more_with_what_is_wrong(
+    misfit: str, problem: str
+) -> None:
+    model = Played([misfit, FITTING])
+    assert await TRIAGE.run(model, Report("fire")) == Verdict(3)
+    first, second = model.prompts
+    assert first.instructions == second.instructions
+    assert '{"text":"fire"}' in second.message
+    assert json.dumps({"answer": misfit, "problem": problem}, separators=(",", ":")) in (
+        second.message
+    )
+    assert problem not in first.message
+
+
+async def test_twice_is_enough() -> None:
+    model = Played(["no", '{"severity": 0}', FITTING])
+    with pytest.raises(ToolError) as caught:
+        await TRIAGE.run(model, Report("fire"))
+    assert len(model.prompts) == 2
+    assert caught.value.condition == "not-acceptable"
+    assert "2 times" in caught.value.message
+
+
+async def test_a_model_that_fails_is_not_asked_again() -> None:
+    failure = ToolError("gone", condition="gone", hint="")
+    model = Played([failure, FITTING])
+    with pytest.raises(ToolError) as caught:
+        await TRIAGE.run(model, Report("fire"))
+    assert caught.value is failure
+    assert len(model.prompts) == 1
+
+
+async def test_each_request_has_a_code_of_its_own() -> None:
+    model = Played(["no", FITTING, FITTING])
+    await TRIAGE.run(model, Report("fire"))
+    await TRIAGE.run(model, Report("fire"))
+    codes = {one.message.partition("\n<<<DATA ")[2].partition(">>>")[0] for one in model.prompts}
+    assert len(codes) == 3
+    assert {len(one) for one in codes} == {32}
+
+
+@given(st.text(), st.text())
+def test_the_instructions_are_the_same_whatever_comes_in(text: str, answer: str) -> None:
+    model = Played([answer, answer])
+    with pytest.raises(ToolError):
+        asyncio.run(TRIAGE.run(model, Report(text)))
+    first, second = model.prompts
+    assert first.instructions == second.instructions == f"You judge reports.\n\n{DATA_RULE}"
+
+
+def test_an_output_that_json_has_no_words_for_shows_when_the_node_is_written() -> None:
+    with pytest.raises(SchemaError):
+        LlmNode[Report, complex](
+            instruction="", output=complex, write=lambda report: Material(report.text)
+        )

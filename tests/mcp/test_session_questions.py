@@ -1,0 +1,249 @@
+"""Asking the client from within a call, over a session."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from bridge.mcp.context import Context
+from bridge.mcp.framing import Framing
+from bridge.mcp.questions import (
+    AskError,
+    CannotAskError,
+    NotAnsweredError,
+    RefusedError,
+)
+from bridge.mcp.toolset import Toolset, tool
+from tests.mcp.client import Client, logged
+from tests.mcp.sample_tools import TOOLS, Workbench, notification, request, tool_call
+
+METHOD = "sampling/createMessage"
+
+
+@tool(title="Consult", read_only=True)
+async def consult(bench: Workbench, context: Context, /, limit: float = 60.0) -> str:
+    """Ask the caller something, and say what came of it."""
+    try:
+        result = await context.ask(METHOD, {"about": "everything"}, limit)
+    except RefusedError as error:
+        return f"refused: {error.code} {error.message}"
+    except NotAnsweredError as error:
+        return f"unanswered: {error}"
+    except CannotAskError as error:
+        return f"not askable: {error}, {context.can_ask(METHOD)}"
+    except AskError as error:
+        return f"odd: {error}"
+    finally:
+        bench.cleaned_up.append("consult")
+    return f"heard: {result}"
+
+
+@tool(title="Consult in a hurry", read_only=True, deadline=0.05)
+async def consult_in_a_hurry(context: Context, /) -> str:
+    """Ask the caller something, with no time."""
+    return str(await context.ask(METHOD, {}, 60.0))
+
+
+@tool(title="Consult later", read_only=True)
+async def consult_later(bench: Workbench, context: Context, /) -> str:
+    """Wait until released, then ask."""
+    await bench.release.wait()
+    try:
+        return str(await context.ask(METHOD, {}, 60.0))
+    except NotAnsweredError as error:
+        return str(error)
+
+
+@tool(title="Ask nonsense", read_only=True)
+async def ask_nonsense(context: Context, /) -> str:
+    """Ask what JSON has no words for."""
+    return str(await context.ask(METHOD, {"much": float("inf")}, 60.0))
+
+
+ASKING = Toolset("asking", (*TOOLS.tools, consult, consult_later, consult_in_a_hurry, ask_nonsense))
+
+
+async def _client(revision: str = "2025-11-25", *, able: bool = True, **more: Any) -> Client:
+    client = Client(tools=ASKING, **more)
+    capabilities: dict[str, object] = {"sampling": {}} if able else {}
+    client.send(
+        request("hi", "initialize", protocolVersion=revision, capabilities=capabilities),
+        notification("notifications/initialized"),
+    )
+    await client.replies(1)
+    client.frames.clear()
+    return client
+
+
+async def _question(client: Client, count: int = 1) -> Any:
+    asked = (await client.replies(count))[count - 1]
+    assert asked["method"] == METHOD
+    return asked
+
+
+def _text(reply: Any) -> str:
+    (block,) = reply["result"]["content"]
+    return str(block["text"])
+
+
+def _answer(question: Any, **answer: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": question["id"], **answer}
+
+
+async def test_a_question_goes_out_while_its_call_waits_and_the_answer_reaches_it() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    assert question["jsonrpc"] == "2.0"
+    assert question["params"] == {"about": "everything"}
+    client.send(_answer(question, result={"role": "assistant"}))
+    assert _text((await client.end())[1]) == "heard: {'role': 'assistant'}"
+
+
+@pytest.mark.parametrize("framing", Framing)
+async def test_a_question_is_framed_as_the_call_that_asks_it(framing: Framing) -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"), framing=framing)
+    other = Framing.LINES if framing is Framing.HEADERS else Framing.HEADERS
+    client.send(request(2, "ping"), framing=other)
+    while len(client.frames) < 2:
+        await client.replies(len(client.frames) + 1)
+    assert sorted(one.framing.name for one in client.frames) == ["HEADERS", "LINES"]
+    (mine,) = [one for one in client.frames if METHOD.encode() in one.body]
+    assert mine.framing is framing
+    await client.stop()
+
+
+async def test_others_are_served_while_a_question_is_open() -> None:
+    client = await _client()
+    client.send(*(tool_call(number, "consult") for number in (1, 2)))
+    first, second = await client.replies(2)
+    assert first["id"] != second["id"]
+    client.send(request(3, "ping"), request(4, "say", message="x"))
+    assert [one["id"] for one in (await client.replies(4))[2:]] == [3, 4]
+    client.send(_answer(second, result={"n": 2}), _answer(first, result={"n": 1}))
+    texts = {one["id"]: _text(one) for one in (await client.end())[4:]}
+    assert texts == {1: "heard: {'n': 1}", 2: "heard: {'n': 2}"}
+
+
+async def test_an_error_of_the_client_reaches_the_tool() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    client.send(_answer(question, error={"code": -1, "message": "User rejected"}))
+    assert _text((await client.end())[1]) == "refused: -1 User rejected"
+
+
+async def test_an_answer_without_a_result_is_told_as_such() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    client.send(_answer(await _question(client), result="yes"))
+    assert _text((await client.end())[1]).startswith("odd: the client's answer has no result")
+
+
+async def test_a_client_that_cannot_be_asked_is_not() -> None:
+    client = await _client(able=False)
+    client.send(tool_call(1, "consult"))
+    (reply,) = await client.end()
+    assert _text(reply) == "not askable: this client takes no sampling/createMessage, False"
+
+
+async def test_nor_is_one_that_calls_by_the_bare_name() -> None:
+    client = await _client()
+    client.send(request(1, "consult"))
+    (reply,) = await client.end()
+    assert "not askable: nobody is there to be asked, False" in str(reply["result"])
+
+
+async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignored() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult", limit=0.01))
+    question, withdrawn, reply = await client.replies(3)
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == question["id"]
+    assert _text(reply) == "unanswered: the client gave no answer within 0.01 s"
+    client.send(_answer(question, result={}))
+    assert len(await client.settled()) == 3
+    await client.end()
+
+
+async def test_a_call_that_is_cancelled_withdraws_its_question() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    client.send(notification("notifications/cancelled", requestId=1))
+    _, withdrawn = await client.replies(2)
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == question["id"]
+    assert len(await client.end()) == 2
+    assert client.bench.cleaned_up == ["consult"]
+
+
+async def test_an_answer_that_comes_with_the_cancellation_is_let_pass() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    client.send(notification("notifications/cancelled", requestId=1), _answer(question, result={}))
+    assert len(await client.end()) == 1  # answered, so there is nothing to withdraw
+
+
+async def test_a_deadline_withdraws_it_too() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult_in_a_hurry"))
+    question, withdrawn, reply = await client.replies(3)
+    assert withdrawn["params"]["requestId"] == question["id"]
+    assert "took longer than 0.05 s" in _text(reply)
+    await client.end()
+
+
+async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    await _question(client)
+    async with asyncio.timeout(5):  # the drain alone would take 10 s
+        replies = await client.end()
+    assert [one.get("method") for one in replies] == [METHOD, "notifications/cancelled", None]
+    assert _text(replies[2]).startswith("unanswered: the client has closed its side")
+
+
+async def test_an_answer_in_its_last_words_still_counts() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    client.send_bytes(b'{"jsonrpc":"2.0","id":"%s","result":{}}' % question["id"].encode())
+    assert _text((await client.end())[1]) == "heard: {}"
+
+
+async def test_after_its_end_the_client_is_not_asked_at_all() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult_later"))
+    ending = asyncio.create_task(client.end())
+    await client.idle()
+    client.bench.release.set()
+    (reply,) = await ending
+    assert "the client has closed its side" in str(reply)
+
+
+async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
+    client = await _client()
+    client.send(tool_call(1, "ask_nonsense"), request(2, "ping"))
+    replies = {one["id"]: one for one in await client.settled() if "id" in one}
+    assert "broke (ValueError)" in replies[1]["error"]["data"]
+    await client.end()
+
+
+async def test_the_log_has_one_line_for_each_without_what_is_in_them() -> None:
+    with logged(logging.DEBUG) as lines:
+        client = await _client()
+        client.send(tool_call(1, "consult"))
+        question = await _question(client)
+        client.send(_answer(question, result={"secret": "x" * 10}), _answer(question, result={}))
+        await client.end()
+    ours = [one for one in lines if "ask-1" in one]
+    assert [one.rpartition(",")[0] for one in ours] == [
+        f"-> {METHOD}, our request, id ask-1",
+        f"<- the answer to {METHOD}, id ask-1",
+        "<- a response to nothing we asked, id 'ask-1'",
+    ]
+    assert not [one for one in lines if "everything" in one or "xxxxxxxxxx" in one]
