@@ -6,7 +6,6 @@ for what somebody wrote into a setting. `${...}` is never expanded.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -19,6 +18,7 @@ from bridge.environment import (
     UnusableError,
     check_readable,
 )
+from bridge.frozen import dataclass
 from bridge.values import Service
 
 __all__ = [

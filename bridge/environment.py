@@ -11,8 +11,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from bridge.frozen import dataclass
 
 DECIDING = ("XMPP_SERVICE", "XMPP_DOMAIN", "XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM")
 """A file is used if it gives a non-empty value to at least one of these."""

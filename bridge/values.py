@@ -6,8 +6,9 @@ A parser takes the text, already stripped, and returns the value or raises `Flaw
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from bridge.frozen import dataclass
 
 MAX_JID_PART_BYTES = 1023
 """Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""

@@ -1011,6 +1011,7 @@ print(*sorted(set(sys.modules) - before))
         "bridge",
         "bridge.config",
         "bridge.environment",
+        "bridge.frozen",
         "bridge.values",
     ]
 

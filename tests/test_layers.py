@@ -42,6 +42,7 @@ SETS = ("bridge.samples",)
 PURE = frozenset(
     {
         "bridge.escaping",
+        "bridge.frozen",
         "bridge.times",
         *(f"bridge.console.{name}" for name in ("columns", "paint", "roomview")),
         *(

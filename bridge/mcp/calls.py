@@ -1,9 +1,10 @@
 """What the server wants done, and what came of it. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from bridge.frozen import dataclass
 from bridge.mcp.envelope import Envelope
 from bridge.mcp.jsonrpc import Id, Notification, Response
 from bridge.mcp.toolset import Tool, ToolError

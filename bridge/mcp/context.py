@@ -7,9 +7,10 @@ A tool that wants it names it last before the `/`::
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from bridge.frozen import dataclass
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.questions import CannotAskError
 

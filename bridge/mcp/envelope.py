@@ -5,8 +5,8 @@ taken from earlier requests (2026-07-28, "Per-request protocol fields"). Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from bridge.frozen import dataclass
 from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Json, RpcError
 from bridge.mcp.revisions import Revision

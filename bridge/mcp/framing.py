@@ -5,8 +5,9 @@ no letter and a header with nothing else. After rubbish it finds its way back at
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from bridge.frozen import dataclass
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The longest message read, in bytes: far above any call, far below what hurts."""

@@ -1,7 +1,8 @@
 """Data, with the server's word on how to tell it to a person. Pure."""
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from bridge.frozen import dataclass
 
 Data = TypeVar("Data", covariant=True)
 

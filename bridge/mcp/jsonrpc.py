@@ -6,8 +6,10 @@ integer and never null, and params are an object.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from bridge.frozen import dataclass
 
 PARSE_ERROR = -32700
 """The bytes are not JSON."""

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from bridge.frozen import dataclass
 from bridge.mcp import jsonrpc
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
 from bridge.mcp.envelope import SERVER_INFO

@@ -13,9 +13,9 @@ Parameters before the `/` are collaborators, handed in by type.
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from bridge.frozen import dataclass
 from bridge.mcp.schema import Signature
 
 JSON_TYPE = "application/json"

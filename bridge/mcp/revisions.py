@@ -3,7 +3,9 @@
 Pure. Source: the changelogs of https://modelcontextprotocol.io/specification.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from bridge.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from bridge.frozen import dataclass
 
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]

@@ -16,11 +16,12 @@ turn of the loop that read the call; an `async def` gets a task, a deadline and 
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any, get_args, get_origin
 
+from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.resource import Prompt, Resource

@@ -1,9 +1,9 @@
 """One line of the log at DEBUG for each request, reply and cancellation."""
 
 import logging
-from dataclasses import dataclass
 
 from bridge.escaping import one_line
+from bridge.frozen import dataclass
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Batch, Malformed, Message, Notification, Request, Response
 

@@ -2,10 +2,10 @@
 
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso

@@ -3,11 +3,11 @@
 import asyncio
 import importlib
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.config import Configuration
 from bridge.escaping import one_line
+from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.entries import NOTICE

@@ -1,9 +1,10 @@
 """What people wrote in the room, in the shape that agents get it: marked, escaped, bounded."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.mcp.replies import compact
 from bridge.mcp.schema import ABSENT_IF_NONE, wire_name
 from bridge.times import iso

@@ -1,8 +1,8 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, Span, search

@@ -1,10 +1,10 @@
 """What an address is and can do: the server, the room, an occupant, any address."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.escaping import one_line, visible
+from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.basics import TlsStatus

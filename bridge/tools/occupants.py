@@ -1,9 +1,9 @@
 """Who is in the room."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, OccupantEntry, occupant_entry

@@ -1,9 +1,9 @@
 """A page of entries: as many as were asked for, and no more than an agent can take at once."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from bridge.frozen import dataclass
 from bridge.mcp.replies import compact
 from bridge.mcp.schema import Bounds, render
 from bridge.mcp.toolset import ArgumentError

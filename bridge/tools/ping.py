@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import one_line, visible
+from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.entries import ESCAPED, NOTICE

@@ -1,8 +1,8 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bridge.frozen import dataclass
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, Entry, entry_of

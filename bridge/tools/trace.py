@@ -1,9 +1,9 @@
 """Looking closer: the stanzas themselves, both ways."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso

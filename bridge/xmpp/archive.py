@@ -10,10 +10,11 @@ import asyncio
 import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree.ElementTree import Element
 
+from bridge.frozen import dataclass
 from bridge.xmpp import mam, stanzas
 from bridge.xmpp.connection import StanzaRefusedError, TooMuchError
 from bridge.xmpp.events import Event, MessageReceived, SubjectChanged

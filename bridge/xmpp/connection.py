@@ -8,11 +8,12 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
+from bridge.frozen import dataclass
 from bridge.xmpp import disco, faults, login, mam, refusals, stanzas
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve

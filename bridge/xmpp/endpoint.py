@@ -4,13 +4,13 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeAlias
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
 from bridge.config import Service, Settings
+from bridge.frozen import dataclass
 from bridge.xmpp.findings import Tell, unheard
 
 STARTTLS_PORT = 5222

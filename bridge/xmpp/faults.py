@@ -5,9 +5,10 @@ and log. Below XMPP the conditions are the names that the operating system and O
 (`connection-refused`, `certificate-verify-failed`).
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
     from bridge.config import Settings

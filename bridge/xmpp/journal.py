@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from bridge.frozen import dataclass
 from bridge.xmpp.events import Event
 from bridge.xmpp.ring import Loss, Numbering, Ring
 

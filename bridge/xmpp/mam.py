@@ -4,9 +4,10 @@ Pages are counted and turned as XEP-0059 has it. When to ask for which is `archi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.frozen import dataclass
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MUC_USER

@@ -11,12 +11,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from bridge.config import Settings
 from bridge.escaping import one_line
+from bridge.frozen import dataclass
 from bridge.times import iso
 from bridge.xmpp import faults, refusals
 from bridge.xmpp.backoff import STEADY_SECONDS, pause

@@ -9,11 +9,12 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from bridge.config import Settings
 from bridge.escaping import one_line
+from bridge.frozen import dataclass
 from bridge.xmpp import faults, mam, refusals, stanzas
 from bridge.xmpp.connection import DEADLINES, Connection, StanzaRefusedError
 from bridge.xmpp.events import (

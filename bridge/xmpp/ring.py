@@ -6,8 +6,9 @@ One numbering serves them all, so that one cursor is a place among events and st
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
+
+from bridge.frozen import dataclass
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 

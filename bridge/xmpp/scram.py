@@ -9,7 +9,8 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
+
+from bridge.frozen import dataclass
 
 MAX_ITERATIONS = 1_000_000
 """Beyond this a server burns our processor rather than guarding its passwords."""

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bridge.frozen import dataclass
 from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     NOTHING,

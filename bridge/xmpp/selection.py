@@ -1,9 +1,10 @@
 """Which events somebody wants to see. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.xmpp.events import Event, MessageReceived, MessageSent
 from bridge.xmpp.telling import kind_of
 

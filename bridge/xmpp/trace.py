@@ -4,11 +4,11 @@ Elements are kept as they were parsed or built, since most of them are never loo
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
+from bridge.frozen import dataclass
 from bridge.xmpp.redaction import redacted
 from bridge.xmpp.ring import Loss, Numbering, Ring
 
