@@ -62,6 +62,8 @@ def open_envelope(
     """
     meta = params.get("_meta")
     if meta is None:
+        if not required:
+            return Envelope(session, session_capabilities, None, session_log_level)
         meta = {}
     if not isinstance(meta, dict):
         raise RpcError(INVALID_PARAMS, "_meta: an object is wanted")

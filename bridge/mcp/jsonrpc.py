@@ -113,7 +113,7 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
     """Read one message or one batch. Never raises: what cannot be read is `Malformed`."""
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _load(text)
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -132,9 +132,9 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
     return Malformed(RpcError(PARSE_ERROR, reason))
 
 
-def encode(message: Request | Notification | Response | Sequence[Response]) -> bytes:
+def encode(message: Request | Notification | Response | tuple[Response, ...]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
-    value = [_wire(item) for item in message] if isinstance(message, Sequence) else _wire(message)
+    value = [_wire(item) for item in message] if isinstance(message, tuple) else _wire(message)
     try:
         return _dump(value).encode("utf-8")
     except UnicodeEncodeError:
@@ -142,11 +142,12 @@ def encode(message: Request | Notification | Response | Sequence[Response]) -> b
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
+
+
+_load = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def _wire(message: Request | Notification | Response) -> dict[str, Json]:

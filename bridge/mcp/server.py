@@ -81,7 +81,7 @@ class Server:
         """Return how `request` is spoken, for the log: `bare`, or a revision's date."""
         if request.method in self._catalogue.tools:
             return "bare"
-        meta = request.params.get("_meta") if isinstance(request.params, Mapping) else None
+        meta = request.params.get("_meta") if isinstance(request.params, dict) else None
         named = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
         return named[:10] if isinstance(named, str) else self._revision.date
 
@@ -334,12 +334,14 @@ class Server:
         self, id_: Id | None, name: str, arguments: Params, envelope: Envelope | None
     ) -> Action:
         tool, run = self._catalogue.tools[name]
-        call = Call(next(self._serials), id_, tool, run, {}, envelope)
+        serial = next(self._serials)
         try:
-            call = replace(call, arguments=tool.signature.bind(arguments))
+            bound = tool.signature.bind(arguments)
         except ArgumentsError as error:
             failed = Failed(_argument_error(tool, error))
+            call = Call(serial, id_, tool, run, {}, envelope)
             return Reply(reply_to(call, failed, self._implementation))
+        call = Call(serial, id_, tool, run, bound, envelope)
         self._running[call.serial] = call
         return call
 
@@ -364,7 +366,7 @@ class Server:
 def _by_name(params: object) -> Params:
     if params is None:
         return {}
-    if not isinstance(params, Mapping):
+    if not isinstance(params, dict):
         raise RpcError(jsonrpc.INVALID_PARAMS, "params are given by position; they are named here")
     return params
 

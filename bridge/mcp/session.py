@@ -164,7 +164,7 @@ class Session:
                     asked = Asked(frame.framing, 0, started)
                 case Frame(body=body):
                     message = jsonrpc.decode(body)
-                    asked = self._described(message, Asked(frame.framing, len(body), started))
+                    asked = self._described(message, frame.framing, len(body), started)
             if wirelog.log.isEnabledFor(logging.DEBUG):
                 wirelog.received(message, asked)
             if isinstance(message, Batch):
@@ -173,25 +173,28 @@ class Session:
                 self._act(action, asked)
         self._flush()
 
-    def _described(self, message: Message | Batch, asked: Asked) -> Asked:
+    def _described(
+        self, message: Message | Batch, spoken: Framing, size: int, started: float
+    ) -> Asked:
         match message:
             case Request(id=id_, method=method):
-                return replace(asked, dialect=self._server.dialect(message), method=method, id=id_)
+                return Asked(spoken, size, started, self._server.dialect(message), method, id_)
             case Notification(method=method):
-                return replace(asked, dialect=self._server.dialect(message), method=method)
+                return Asked(spoken, size, started, self._server.dialect(message), method)
             case Response():
-                return replace(asked, answers=self._server.asked(message))
-            case Malformed(id=id_) if id_ is not None:
-                return replace(asked, id=id_)
+                return Asked(spoken, size, started, answers=self._server.asked(message))
+            case Malformed(id=id_):
+                return Asked(spoken, size, started, id=id_)
             case _:
-                return asked
+                return Asked(spoken, size, started)
 
     def _shared_out(self, batch: Batch, asked: Asked) -> Asked:
         """Return what each part of `batch` was asked with: of its bytes, its share."""
         share = replace(asked, size=asked.size // max(1, len(batch.messages)))
         if wirelog.log.isEnabledFor(logging.DEBUG):
             for message in batch.messages:
-                wirelog.received(message, self._described(message, share))
+                part = self._described(message, share.framing, share.size, share.started)
+                wirelog.received(message, part)
         return share
 
     def _act(self, action: Action, asked: Asked) -> None:

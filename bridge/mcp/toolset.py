@@ -66,6 +66,8 @@ class Tool:
     description: str
     function: Callable[..., Any]
     signature: Signature
+    waits: bool
+    """The function is a coroutine."""
     output_schema: Schema | None
     """None for a tool that returns text."""
     read_only: bool
@@ -86,11 +88,6 @@ class Tool:
     def wants_context(self) -> bool:
         """Whether the function takes a `Context` with each call."""
         return Context in self.signature.collaborators
-
-    @property
-    def waits(self) -> bool:
-        """Whether the function is a coroutine."""
-        return inspect.iscoroutinefunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself."""
@@ -127,6 +124,7 @@ def tool(
             description=description,
             function=function,
             signature=signature,
+            waits=inspect.iscoroutinefunction(function),
             output_schema=_output(function, signature),
             read_only=read_only,
             destructive=destructive and not read_only,

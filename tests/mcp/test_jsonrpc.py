@@ -55,7 +55,7 @@ def test_what_is_encoded_is_decoded_as_it_was(
 
 @given(st.lists(st.builds(Response, ids, values), min_size=1))
 def test_the_replies_to_a_batch_are_decoded_as_they_were(responses: list[Response]) -> None:
-    assert decode(encode(responses)) == Batch(tuple(responses))
+    assert decode(encode(tuple(responses))) == Batch(tuple(responses))
 
 
 @given(st.one_of(st.binary(), texts))
