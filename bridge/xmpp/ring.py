@@ -4,8 +4,10 @@ One numbering serves them all, so that one cursor is a place among events and st
 """
 
 import re
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Generic, Literal, Protocol, TypeVar
 
 from bridge.frozen import dataclass
@@ -79,7 +81,8 @@ class Ring(Generic[Kept]):
     """Keeps the newest things, as many as `capacity` and `max_weight` allow."""
 
     def __init__(self, capacity: int, max_weight: int) -> None:
-        self._kept: deque[tuple[Kept, int]] = deque()
+        self._kept: deque[Kept] = deque()
+        self._weights: deque[int] = deque()
         self._capacity = capacity
         self._max_weight = max_weight
         self._weight = 0
@@ -88,27 +91,26 @@ class Ring(Generic[Kept]):
 
     def append(self, thing: Kept, weight: int) -> None:
         """Keep `thing`; the oldest make room for it, and itself if it is too heavy."""
-        self._kept.append((thing, weight))
+        self._kept.append(thing)
+        self._weights.append(weight)
         self._weight += weight
         while len(self._kept) > self._capacity or self._weight > self._max_weight:
-            evicted, its_weight = self._kept.popleft()
-            self._weight -= its_weight
-            self.forgotten = evicted.number
+            self.forgotten = self._kept.popleft().number
+            self._weight -= self._weights.popleft()
 
     def after(self, number: int) -> list[Kept]:
         """Return what is kept and has a higher number, oldest first."""
-        found = []
-        for thing in reversed(self):
-            if thing.number <= number:
-                break
-            found.append(thing)
-        return found[::-1]
+        return list(islice(self._kept, bisect_right(self._kept, number, key=_number), None))
 
     def __iter__(self) -> Iterator[Kept]:
-        return (thing for thing, _ in self._kept)
+        return iter(self._kept)
 
     def __reversed__(self) -> Iterator[Kept]:
-        return (thing for thing, _ in reversed(self._kept))
+        return reversed(self._kept)
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def _number(thing: Numbered) -> int:
+    return thing.number

@@ -5,7 +5,15 @@ from dataclasses import field
 
 from bridge.escaping import visible
 from bridge.frozen import dataclass
-from bridge.xmpp.events import Event, MessageReceived, MessageSent
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    SubjectChanged,
+)
 from bridge.xmpp.telling import kind_of
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
@@ -16,6 +24,17 @@ MAX_INSTRUCTIONS = 10_000
 
 MAX_SEARCHED = 65_536
 """Characters of one text that a pattern looks at; what people say is shorter."""
+
+
+_TEXTS: dict[type, str] = {
+    MessageReceived: "body",
+    MessageSent: "body",
+    SubjectChanged: "subject",
+    OccupantJoined: "status",
+    OccupantChanged: "status",
+    OccupantLeft: "status",
+}
+"""What people wrote, of each event that has such a text."""
 
 
 class PatternError(ValueError):
@@ -72,13 +91,18 @@ class Selection:
     own: bool = True
     """Whether our own messages are taken, both as they went out and as they came back."""
 
+    def __post_init__(self) -> None:
+        if self.contains is not None:
+            object.__setattr__(self, "contains", self.contains.casefold())
+
     def takes(self, event: Event) -> bool:
         """Whether `event` is wanted."""
         if not self._concerns(event):
             return False
         if self.contains is None and self.pattern is None:
             return True
-        return any(self._fits(text) for text in texts_of(event))
+        text = text_of(event)
+        return text is not None and self._fits(text)
 
     def _concerns(self, event: Event) -> bool:
         if self.kinds is not None and kind_of(event) not in self.kinds:
@@ -92,18 +116,18 @@ class Selection:
         if self.pattern is not None and not self._concerns(event):
             return 0
         each = 1 if self.pattern is None else self.pattern.instructions
-        return sum(map(len, texts_of(event))) * each
+        return len(text_of(event) or "") * each
 
     def _fits(self, text: str) -> bool:
-        if self.contains is not None and self.contains.casefold() not in text.casefold():
+        if self.contains is not None and self.contains not in text.casefold():
             return False
         return self.pattern is None or self.pattern.fits(text)
 
 
-def texts_of(event: Event) -> list[str]:
-    """Return the body, subject and status text of `event`, as far as it has them."""
-    found = (getattr(event, name, None) for name in ("body", "subject", "status"))
-    return [text for text in found if text]
+def text_of(event: Event) -> str | None:
+    """Return the body, subject or status text of `event`; None where it has none."""
+    name = _TEXTS.get(type(event))
+    return getattr(event, name) or None if name is not None else None
 
 
 def is_own_message(event: Event) -> bool:

@@ -104,7 +104,7 @@ def test_whatever_an_object_holds_its_usable_id_is_kept(value: dict[str, object]
         (b"1" * 5000, "Exceeds the limit"),
         (b'{"jsonrpc":"2.0","id":%s,"method":"m"}' % (b"1" * 10_000), "Exceeds the limit"),
         (b'"a\nb"', "Invalid control character"),
-        ("\ufeff{}", "BOM"),
+        ("\ufeff{}", "Expecting value"),
     ],
 )
 def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes | str, reason: str) -> None:

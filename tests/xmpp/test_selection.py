@@ -24,7 +24,7 @@ from bridge.xmpp.selection import (
     PatternError,
     Selection,
     is_own_message,
-    texts_of,
+    text_of,
 )
 
 ROOM = "lobby@rooms.example"
@@ -137,8 +137,8 @@ def test_text_that_is_not_there_is_not_found(contains: str, text: str) -> None:
 def test_text_is_looked_for_in_what_people_wrote_and_nowhere_else() -> None:
     assert not Selection(contains="wilma").takes(_said("hello", jid="wilma@example"))
     assert not Selection(contains="").takes(_said(""))
-    assert texts_of(_entered("Wilma")) == []
-    assert texts_of(_entered("Wilma", "out")) == ["out"]
+    assert text_of(_entered("Wilma")) is None
+    assert text_of(_entered("Wilma", "out")) == "out"
 
 
 def test_both_must_be_found_in_the_same_text() -> None:
