@@ -128,8 +128,9 @@ def test_the_version_stands_in_one_place() -> None:
 
 def test_the_sdist_holds_the_source_with_its_tests(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {
-        *("bridge", "packaging", "tests"),
-        *("README.md", "CHANGELOG.md", "LICENSE", ".env.example", ".gitignore"),
+        *(".ci", "bridge", "packaging", "tests"),
+        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+        *(".env.example", ".gitignore"),
         *("pyproject.toml", "PKG-INFO"),
     }
     assert not [*unpacked.rglob("*.pyc"), *unpacked.rglob(".env")]

@@ -1,0 +1,221 @@
+"""README.md says what is so: its commands run, its examples are real, its lists are whole."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.terminal import GREETING, Terminal
+from tests.e2e.bridge_process import TOOLS, BridgeProcess, RpcFailedError
+from tests.e2e.test_why import CAUSES, _scene
+from tests.readme import (
+    ELISION,
+    TEXT,
+    Block,
+    alike,
+    blocks,
+    check,
+    elided,
+    exchanges,
+    pattern,
+    prose,
+    quoted,
+    section,
+    shown_as,
+    tables,
+)
+from tests.servers.server import XmppServer
+
+SECONDS = 60.0
+"""Limit for one command of the README."""
+ENVIRONMENT = Path(sys.prefix)
+COMMAND = str(ENVIRONMENT / "bin" / "xmpp-bridge")
+INSTALLS = re.compile(r"python3 -m venv \.venv|\.venv/bin/pip install .*")
+"""What is not done again here: this environment came about by it."""
+YOU = "/home/you"
+CHECKOUT = f"{YOU}/xmpp-debug-bridge/.venv/bin/xmpp-bridge"
+
+
+# --- Every command runs ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home of somebody who has read the README as far as here."""
+    (tmp_path / ".venv").symlink_to(ENVIRONMENT)
+    settings = tmp_path / ".config" / "xmpp-bridge.env"
+    settings.parent.mkdir()
+    settings.write_text(
+        "XMPP_SERVICE=xmpp://127.0.0.1:1\nXMPP_USERNAME=bot@localhost\n"
+        "XMPP_PASSWORD=secret\nMUC_ROOM=room@conference.localhost\n"
+    )
+    settings.chmod(0o600)
+    (mirror,) = blocks(TEXT, "python")
+    (tmp_path / "mirror.py").write_text(mirror.text)
+    return tmp_path
+
+
+def _run(home: Path, command: str, said: str = "", **environ: str) -> str:
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        input=said,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": f"{home}/.venv/bin:/usr/bin:/bin", "HOME": str(home), **environ},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Traceback" not in ran.stderr
+    return ran.stdout
+
+
+COMMANDS = [one for one in blocks(TEXT, "sh") if one.mark != "test"]
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=str)
+def test_every_command_runs(block: Block, home: Path) -> None:
+    for line in block.lines:
+        if "jq " in line:
+            if shutil.which("jq") is None:
+                pytest.skip("jq is not installed: sudo apt-get install jq")
+            log = {"BRIDGE_TRAFFIC_LOG": "~/xmpp-room.jsonl"}
+            _run(home, "xmpp-bridge client --sandbox", "send hello\n", **log)
+            assert "hello" in _run(home, line)
+            continue
+        parts = [part for part in line.split(" && ") if not INSTALLS.fullmatch(part)]
+        assert parts
+        said = _run(home, " && ".join(parts), "send hello\n" if "client" in line else "")
+        assert said
+
+
+def test_one_block_is_the_way_to_try_it_and_one_the_way_to_test_it() -> None:
+    marked = [one for one in blocks(TEXT, "sh") if one.mark]
+    assert [one.mark for one in marked] == ["run", "test"]
+    assert all(len(one.lines) == 1 for one in marked)
+    # `.ci/run` reads the second and runs it; an install from the wheel runs in tests/packaging.
+    assert marked[1].text.strip().endswith(" && .venv/bin/python -m pytest -n 2")
+    for one in marked:
+        install, *_ = one.text.split(" && ")[1:]
+        assert install.strip() in {".venv/bin/pip install .", ".venv/bin/pip install -e '.[test]'"}
+
+
+def test_a_name_and_a_json_line_are_all_it_takes_to_call_a_tool(home: Path) -> None:
+    (asking,) = (one for one in COMMANDS if '"method":"echo"' in one.text)
+    both = blocks(TEXT, "sh", "json")
+    answer = both[both.index(asking) + 1]
+    assert json.loads(_run(home, asking.text)) == json.loads(answer.text)
+
+
+@pytest.mark.parametrize("block", blocks(TEXT, "console"), ids=str)
+def test_every_screen_is_what_appears(block: Block, home: Path) -> None:
+    prompt, *lines = block.lines
+    output = _run(home, prompt.removeprefix("$ "))
+    output = output.replace(f"{home}/.venv/bin/xmpp-bridge", CHECKOUT).replace(COMMAND, CHECKOUT)
+    shown = shown_as(output.replace(str(home), YOU))
+    assert pattern(lines).fullmatch(shown), shown
+
+
+def test_the_first_page_shows_what_a_person_sees(tmp_path: Path) -> None:
+    block = next(one for one in blocks(TEXT, "text") if one.lines[0] == GREETING)
+    with Terminal(tmp_path, ["--sandbox"]) as terminal:
+        for line in block.lines:
+            if line.startswith("echo> "):
+                terminal.prompts()
+                terminal.type(line.removeprefix("echo> ") + "\r")
+            elif line.strip() != ELISION:
+                # What is known in advance of the line; all of it is looked at below.
+                terminal.shows(max(re.split(r"[0-9.]+", line), key=len))
+        assert terminal.end() == 0
+        seen = [alike(line) for line in terminal.screen.lines]
+    expected = [alike(line) for line in block.lines if line.strip() != ELISION]
+    assert [line for line in expected if line not in seen] == []
+    # The news come when they come; all else in this order.
+    rest = iter(seen)
+    assert all(line in rest for line in expected if not line.startswith("#"))
+
+
+# --- Every example is real ------------------------------------------------------------------------
+
+EXAMPLES = [one for one in blocks(section("## The tools"), "text") if "Robot" not in one.text]
+(CASE,) = (one for one in blocks(section("## The tools"), "text") if "Robot" in one.text)
+
+
+def test_there_is_an_example_of_each_tool() -> None:
+    shown = [one.tool for block in EXAMPLES for one in exchanges(block)]
+    assert sorted(shown) == sorted(TOOLS)
+    assert sorted(quoted(row[0])[0] for row in tables(section("## The tools"))["tool"]) == sorted(
+        TOOLS
+    )
+
+
+def test_every_example_can_be_typed_at_the_prompt(home: Path) -> None:
+    lines = [
+        f"/call {one.tool} {json.dumps(one.arguments)}"
+        for block in EXAMPLES
+        for one in exchanges(block)
+        if "since" not in one.arguments  # a cursor of another run
+    ]
+    assert len(lines) == len(TOOLS) - 1
+    said = _run(home, "xmpp-bridge client --sandbox --json", "".join(f"{it}\n" for it in lines))
+    assert len(said.splitlines()) == len(lines)
+
+
+async def _hold(bridge: BridgeProcess, block: Block, same: dict[str, str]) -> None:
+    """Call as the block does, with the cursors of this run, and hold the answers against it."""
+    for one in exchanges(block):
+        arguments = {
+            name: same.get(value, value) if isinstance(value, str) else value
+            for name, value in one.arguments.items()
+        }
+        try:
+            real: Any = await bridge.bare(one.tool, **arguments)
+        except RpcFailedError as error:
+            told = f"{error.data['condition']}: {error.message}"
+            assert pattern(one.answer.splitlines()).fullmatch(shown_as(told)), told
+        else:
+            check(elided(one.answer), real, one.tool, same)
+
+
+async def test_every_example_is_what_the_tools_answer(tmp_path: Path) -> None:
+    same: dict[str, str] = {}
+    async with BridgeProcess(tmp_path, arguments=["--sandbox"]) as bridge:
+        await bridge.joined()
+        for block in EXAMPLES:
+            await _hold(bridge, block, same)
+
+
+async def test_the_worked_case_is_one_that_happened(prosody: XmppServer, tmp_path: Path) -> None:
+    assert len(CASE.lines) == 6
+    async with AsyncExitStack() as stack:
+        scene = await stack.enter_async_context(_scene(prosody))
+        await CAUSES["the bot was kicked"][0](scene)
+        bridge = await stack.enter_async_context(BridgeProcess(tmp_path, scene.settings))
+        since = (await bridge.joined())["cursor"]
+        for happening in scene.seen:
+            await happening()
+        assert (await bridge.bare("xmppWait", since=since, kinds=["leave"]))["matched"]
+        await _hold(bridge, CASE, {})
+
+
+def test_a_wrong_password_is_told_as_shown(home: Path, sandbox: XmppServer) -> None:
+    environ = {**sandbox.environment(), "XMPP_PASSWORD": "no"}
+    (block,) = blocks(section("## When something is wrong"), "json")
+    command = next(
+        one
+        for one in quoted(prose(section("## When something is wrong")))
+        if one.startswith("echo ")
+    )
+    check(elided(block.text), json.loads(_run(home, command, **environ)))
+
+
+@pytest.mark.parametrize("block", blocks(TEXT, "json"), ids=str)
+def test_what_is_called_json_can_be_read(block: Block) -> None:
+    json.loads(block.text)
