@@ -67,7 +67,7 @@ async def xmpp_history(
     async def show(record: "Record") -> Entry | None:
         return entry_of(record, journal) if await sieve.takes(record.event) else None
 
-    page = await opened(journal, since, limit, show, sieve.budget)
+    page = await opened(journal, since, limit, show, sieve.budget, sieve.narrowed)
     return History(*page, oldest=journal.oldest)
 
 

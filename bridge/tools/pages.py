@@ -1,6 +1,7 @@
 """A page of entries: as many as were asked for, and no more than an agent can take at once."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from bridge.frozen import dataclass
@@ -17,6 +18,9 @@ MAX_PAGE_BYTES = 64 * 1024
 
 ENVELOPE_BYTES = 2 * 1024
 """Of these, for what stands around the entries."""
+
+SLICE = 1_000
+"""Events or stanzas that are looked through in one turn of the loop: less than a millisecond."""
 
 MAX_LIMIT = 500
 """Entries in one page."""
@@ -93,46 +97,70 @@ async def opened(
     limit: int,
     show: Callable[[Leaf], Awaitable[Shown | None]],
     budget: "Budget",
+    narrow: Callable[[list[Leaf]], list[Leaf]] = list,
 ) -> Opened[Shown]:
     """Return the page after `since`, or the newest; `show` gives None for what is not wanted.
 
-    Raises `ArgumentError` where `since` is no cursor.
+    `narrow` leaves out beforehand what cannot be wanted. Raises `ArgumentError` where `since` is
+    no cursor.
     """
     from bridge.xmpp.ring import CursorError
 
+    filling = _Filling(limit, show, budget, narrow)
     if since is None:
         end, lost = book.cursor, book.evicted
-        newest, _, more = await _filled(limit, list(reversed(book)), show, budget)
-        return Opened(newest[::-1], end, None if more else gap_of(lost), more)
+        more = await filling.fill(list(reversed(book)))
+        return Opened(filling.entries[::-1], end, None if more else gap_of(lost), more)
     try:
         leaves, loss = book.since(since)
     except CursorError as error:
         raise no_cursor(error) from error
     end = book.cursor
-    entries, last, more = await _filled(limit, leaves, show, budget)
+    more = await filling.fill(leaves)
     if more:
         start = since if loss is None else book.cursor_of(loss.last)
-        end = start if last is None else book.cursor_of(last.number)
-    return Opened(entries, end, gap_of(loss), more)
+        end = start if filling.last is None else book.cursor_of(filling.last.number)
+    return Opened(filling.entries, end, gap_of(loss), more)
 
 
-async def _filled(
-    limit: int,
-    leaves: "Iterable[Leaf]",
-    show: Callable[[Leaf], Awaitable[Shown | None]],
-    budget: "Budget",
-) -> tuple[list[Shown], Leaf | None, bool]:
-    """Return the entries, the last leaf that was looked at, and whether some were not."""
-    page: Page[Shown] = Page(limit)
-    last = None
-    for leaf in leaves:
-        if budget.exhausted:
-            return page.entries, last, True
-        entry = await show(leaf)
-        if entry is not None and not page.add(entry):
-            return page.entries, last, True
-        last = leaf
-    return page.entries, last, False
+class _Filling(Generic[Leaf, Shown]):
+    """A page being filled."""
+
+    def __init__(
+        self,
+        limit: int,
+        show: Callable[[Leaf], Awaitable[Shown | None]],
+        budget: "Budget",
+        narrow: Callable[[list[Leaf]], list[Leaf]],
+    ) -> None:
+        self._page: Page[Shown] = Page(limit)
+        self._show = show
+        self._budget = budget
+        self._narrow = narrow
+        self.last: Leaf | None = None
+        """The last leaf that was looked at."""
+
+    @property
+    def entries(self) -> list[Shown]:
+        """What is on the page."""
+        return self._page.entries
+
+    async def fill(self, leaves: list[Leaf]) -> bool:
+        """Look at `leaves` until the page is full or the time up; whether some are left."""
+        for start in range(0, len(leaves), SLICE):
+            part = leaves[start : start + SLICE]
+            for leaf in self._narrow(part):
+                if self._budget.exhausted:
+                    return True
+                entry = await self._show(leaf)
+                if entry is not None and not self._page.add(entry):
+                    return True
+                self.last = leaf
+            self.last = part[-1]
+            await asyncio.sleep(0)
+            if self._budget.exhausted:
+                return start + SLICE < len(leaves)
+        return False
 
 
 def gap_of(loss: "Loss | None") -> Gap | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from bridge.xmpp.events import Event
+    from bridge.xmpp.journal import Record
     from bridge.xmpp.selection import Selection
 
 MAX_FILTER_CHARACTERS = 1_000
@@ -41,6 +42,10 @@ class Sieve:
     def __init__(self, selection: "Selection") -> None:
         self._selection = selection
         self.budget = Budget()
+
+    def narrowed(self, records: "list[Record]") -> "list[Record]":
+        """Return those that can be wanted at all, in little time."""
+        return self._selection.narrowed(records)
 
     async def takes(self, event: "Event") -> bool:
         """Whether `event` is wanted."""

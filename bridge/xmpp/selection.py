@@ -14,7 +14,8 @@ from bridge.xmpp.events import (
     OccupantLeft,
     SubjectChanged,
 )
-from bridge.xmpp.telling import kind_of
+from bridge.xmpp.journal import Record
+from bridge.xmpp.telling import KINDS, kind_of
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
 """Bytes that RE2 may take for one pattern."""
@@ -103,6 +104,26 @@ class Selection:
             return True
         text = text_of(event)
         return text is not None and self._fits(text)
+
+    def narrowed(self, records: list[Record]) -> list[Record]:
+        """Return those that can be taken at all: fewer to look at one by one, in little time."""
+        if self.kinds is not None:
+            types = tuple(one for one, kind in KINDS.items() if kind in self.kinds)
+            records = [one for one in records if isinstance(one.event, types)]
+        wanted = self.contains
+        if wanted is not None:
+            events = [one.event for one in records]
+            # Nearly all of them are messages, and a call for each is what takes the time.
+            texts = [
+                event.body if type(event) is MessageReceived else text_of(event) or ""
+                for event in events
+            ]
+            if wanted not in "\n".join(texts).casefold():
+                return []
+            records = [
+                one for one, text in zip(records, texts, strict=True) if wanted in text.casefold()
+            ]
+        return records
 
     def _concerns(self, event: Event) -> bool:
         if self.kinds is not None and kind_of(event) not in self.kinds:

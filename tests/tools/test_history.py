@@ -12,7 +12,7 @@ from bridge.escaping import visible
 from bridge.mcp.replies import compact
 from bridge.mcp.schema import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
-from bridge.tools import budget, history, sieve
+from bridge.tools import budget, history, pages, sieve
 from bridge.tools.entries import NOTICE
 from bridge.xmpp.events import (
     Event,
@@ -366,11 +366,16 @@ async def test_a_filter_over_a_full_journal_lets_others_have_their_turns() -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sieve.Sieve, "takes", counted)
         ticks = asyncio.create_task(ticking())
-        page = await _page(played, since="epoch-0", contains="99999", pattern="9$")
+        page = await _page(played, since="epoch-0", pattern="^99999$")
+        looked_at, turns = len(taken), turn
+        narrowed = await _page(played, since="epoch-0", contains="99999")
         ticks.cancel()
-    assert _bodies(page) == ["99999"]
-    assert len(taken) == 100_000
+    assert _bodies(page) == _bodies(narrowed) == ["99999"]
+    assert looked_at == 100_000
     assert max(Counter(taken).values()) <= TURN_EVENTS
+    # A text is looked for in many at a time, and only what has it is looked at by itself.
+    assert len(taken) == looked_at + 1
+    assert turn - turns >= 100_000 / pages.SLICE
 
 
 async def test_events_that_come_while_a_page_is_made_are_left_for_the_next() -> None:
