@@ -7,6 +7,7 @@ here tries again; that is `participant`'s.
 import asyncio
 import logging
 import secrets
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -23,7 +24,7 @@ from bridge.xmpp.findings import TellOf, unheard_of
 from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, RESUMABLE, Former, Management
 from bridge.xmpp.scram import ScramError
 from bridge.xmpp.stream import NotWellFormedError, StanzaTooLongError, Stream
-from bridge.xmpp.tls import secure, ssl_of
+from bridge.xmpp.tls import context_for, secure, ssl_of
 from bridge.xmpp.trace import Tracing, untraced
 
 DEADLINES = {
@@ -135,13 +136,18 @@ class Connection:
         Return what protects the stream, and what the server offers under it. Nobody has been told
         who we are.
         """
+        # It is read while the server is sought: both take a while.
+        context = asyncio.ensure_future(asyncio.to_thread(context_for, self._settings, self.place))
+        context.add_done_callback(_heed)
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._tell))
         endpoint, sock = await self._run(
             Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT], self._tell)
         )
         self.endpoint = endpoint
         self.place = replace(self.place, service=str(endpoint))
-        work = secure(self._settings, self.place, endpoint, sock, self._stream, self, self._tell)
+        work = secure(
+            self._settings, self.place, endpoint, sock, self._stream, self, context, self._tell
+        )
         return await self._run(Stage.TLS, work)
 
     async def join(self, nickname: str, since: str | None = None, *, history: bool = True) -> None:
@@ -489,3 +495,9 @@ def _managed(management: Management | None) -> str:
     if management is None:
         return "no stream management"
     return f"stream management {'without' if management.id is None else 'with'} resumption"
+
+
+def _heed(context: "asyncio.Future[ssl.SSLContext]") -> None:
+    """Take note of how it ended, even where nobody comes to need it."""
+    if not context.cancelled():
+        context.exception()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Protocol
@@ -41,20 +42,23 @@ async def secure(
     sock: socket.socket,
     stream: Stream,
     negotiation: Negotiation,
+    context: Awaitable[ssl.SSLContext],
     tell: Tell,
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return what protects it, and the features offered under it.
+
+    `context` is what `context_for` gives, in the making.
 
     Raises `ConnectionFailedError`, or `OSError` for what sockets and OpenSSL say.
     """
     loop = asyncio.get_running_loop()
     with ExitStack() as until_a_transport_owns_it:
         until_a_transport_owns_it.callback(sock.close)
-        context = await asyncio.to_thread(_context, settings, place)
+        ready = await context
         until_a_transport_owns_it.pop_all()
     domain = settings.domain.strip("[]")
     if endpoint.direct_tls:
-        await loop.create_connection(lambda: stream, sock=sock, ssl=context, server_hostname=domain)
+        await loop.create_connection(lambda: stream, sock=sock, ssl=ready, server_hostname=domain)
     else:
         bare, _ = await loop.create_connection(lambda: stream, sock=sock)
         features = await negotiation.features()
@@ -68,7 +72,7 @@ async def secure(
         )
         if answer.tag == FAILURE:
             raise ConnectionFailedError(faults.starttls_failed(place))
-        secured = await loop.start_tls(bare, stream, context, server_hostname=domain)
+        secured = await loop.start_tls(bare, stream, ready, server_hostname=domain)
         assert secured is not None
         # Whatever was slipped in before the handshake is not part of the secured stream.
         negotiation.forget()
@@ -84,7 +88,11 @@ def ssl_of(stream: Stream) -> ssl.SSLObject | None:
     return secured
 
 
-def _context(settings: Settings, place: Place) -> ssl.SSLContext:
+def context_for(settings: Settings, place: Place) -> ssl.SSLContext:
+    """Return what the server's certificate is checked with; raises `ConnectionFailedError`.
+
+    It takes a while, since it reads all that the system trusts.
+    """
     context = ssl.create_default_context()
     anchors = settings.tls_ca_file
     if anchors is not None:
