@@ -1,0 +1,102 @@
+"""What every measure works with: the contenders' commands, a running Prosody, and how often."""
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.benchmarks.hall import Hall
+from tests.benchmarks.peer import Peer
+from tests.servers.certificates import Authority
+from tests.servers.prosody import running_prosody
+from tests.servers.server import XmppServer
+
+RIVALS = Path(__file__).parent / "rivals"
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The Pythons that the contenders run on."""
+
+    bridge: Path
+    rivals: Path
+
+
+class Bench:
+    """The contenders, and the servers that they meet at, from `with` to its end."""
+
+    def __init__(self, environments: Environments, pairs: int, messages: int) -> None:
+        self.environments = environments
+        self.pairs = pairs
+        """How many times each contender runs, after a run that warms up."""
+        self.messages = messages
+        """How long the longest flood is."""
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    @cached_property
+    def prosody(self) -> XmppServer:
+        """A Prosody of our own."""
+        folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+        authority = Authority(folder / "authority")
+        return self._open.enter_context(running_prosody(folder / "prosody", authority)).server
+
+    @cached_property
+    def hall(self) -> Hall:
+        """The room that talks faster than a server can."""
+        return self._open.enter_context(Hall())
+
+    @cached_property
+    def folder(self) -> Path:
+        """A place for files, thrown away at the end."""
+        return Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
+
+    def bridge(self, settings: Mapping[str, str]) -> Peer:
+        """The bridge as it is installed."""
+        return Peer([str(self.environments.bridge.parent / "xmpp-bridge")], settings)
+
+    def participant(self, settings: Mapping[str, str], *options: str) -> Peer:
+        """A bare slixmpp participant, in the bridge's own environment."""
+        script = str(RIVALS / "participant.py")
+        return Peer([str(self.environments.bridge), script, *options], settings)
+
+    def floor(self) -> Peer:
+        """The least process that answers a line."""
+        return Peer([str(self.environments.bridge), str(RIVALS / "floor.py")])
+
+    def loop(self) -> Peer:
+        """The bare loop."""
+        return Peer([str(self.environments.bridge), str(RIVALS / "loop.py")])
+
+    def sdk(self) -> Peer:
+        """An echo server on the official SDK."""
+        return Peer([str(self.environments.rivals), str(RIVALS / "sdk.py")])
+
+    def fast(self) -> Peer:
+        """An echo server on FastMCP."""
+        return Peer([str(self.environments.rivals), str(RIVALS / "fast.py")])
+
+
+BRIDGE = "xmpp-bridge"
+FLOOR = "bare asyncio process"
+LOOP = "bare loop"
+SDK = "MCP SDK, low level"
+FAST = "FastMCP"
+PARTICIPANT = "bare slixmpp"
+PARTICIPANT_FAST = "bare slixmpp, fast SCRAM"
+PARTICIPANT_MANAGED = "bare slixmpp, XEP-0198"
+"""The names that tables and charts have for them."""

@@ -1,0 +1,88 @@
+"""The command `tests/benchmarks/run`: every measure, and what came of it."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.benchmarks.bench import Bench, Environments
+from tests.benchmarks.figures import Outcome
+from tests.benchmarks.machine import described
+from tests.benchmarks.measures import (
+    echo,
+    first_answer,
+    flood,
+    history,
+    intake,
+    joined,
+    memory,
+    pipelined,
+    sending,
+    waits,
+)
+from tests.benchmarks.report import Report, written
+
+PAIRS = 9
+MESSAGES = 1_000_000
+MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
+    {
+        one.NAME: one.measure
+        for one in (
+            first_answer,
+            joined,
+            echo,
+            pipelined,
+            waits,
+            intake,
+            flood,
+            memory,
+            history,
+            sending,
+        )
+    }
+)
+"""In the order in which they are told."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and keep what was found where that is asked for."""
+    parser = argparse.ArgumentParser(
+        prog="tests/benchmarks/run",
+        description="Measures the bridge beside the alternatives, in turns, on this machine.",
+        epilog="A quick look: tests/benchmarks/run --pairs 3 --only echo",
+    )
+    parser.add_argument("bridge", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("rivals", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--only", action="append", choices=MEASURES, metavar="NAME", help=", ".join(MEASURES)
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=PAIRS, help="runs of each contender (%(default)s)"
+    )
+    parser.add_argument(
+        "--messages", type=int, default=MESSAGES, help="of the longest flood (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    parser.add_argument(
+        "--write", action="store_true", help="put it into README.md, results.json and chart.svg"
+    )
+    chosen = parser.parse_args(arguments)
+    environments = Environments(chosen.bridge, chosen.rivals)
+    machine = described(environments)
+    outcomes = []
+    with Bench(environments, chosen.pairs, chosen.messages) as bench:
+        for name, measure in MEASURES.items():
+            if not chosen.only or name in chosen.only:
+                sys.stderr.write(f"{name} ...\n")
+                outcomes.append(measure(bench))
+    report = Report(machine, outcomes)
+    sys.stdout.write(f"{report.as_json()}\n" if chosen.json else f"{report.as_text()}\n")
+    if not chosen.json:
+        sys.stdout.write(f"\n{report.as_json()}\n")
+    if chosen.write:
+        written(report, tuple(MEASURES))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""One `echo` call at a time."""
+
+from time import perf_counter
+
+from tests.benchmarks.bench import BRIDGE, FAST, LOOP, SDK, Bench
+from tests.benchmarks.figures import Aim, Outcome, Series, alternated, percentile
+from tests.benchmarks.peer import Peer, called, result_of
+
+NAME = "echo"
+CALLS = 2_000
+WARM_CALLS = 200
+
+
+def measure(bench: Bench) -> Outcome:
+    """Ask, wait for the reply, ask again."""
+    found = alternated(
+        bench.pairs,
+        {
+            BRIDGE: lambda: _asked(bench.bridge({})),
+            LOOP: lambda: _asked(bench.loop()),
+            SDK: lambda: _asked(bench.sdk()),
+            FAST: lambda: _asked(bench.fast()),
+        },
+    )
+    middle = {
+        name: Series(name, "p50", "µs", tuple(percentile(run, 0.5) for run in runs))
+        for name, runs in found.items()
+    }
+    worst = [
+        Series(name, "p99", "µs", tuple(percentile(run, 0.99) for run in runs))
+        for name, runs in found.items()
+    ]
+    ratio = middle[BRIDGE].over(middle[LOOP])
+    return Outcome(
+        NAME,
+        "One `echo` call at a time",
+        (*middle.values(), *worst),
+        (Aim("times the bare loop (p50)", ratio, "at most", 2.0),),
+    )
+
+
+def _asked(peer: Peer) -> list[float]:
+    with peer:
+        peer.shake_hands()
+        calls = [called(id_, "echo", message=f"hello {id_}") for id_ in range(CALLS + WARM_CALLS)]
+        taken = []
+        for call in calls:
+            started = perf_counter()
+            reply = peer.ask(call)
+            taken.append(1e6 * (perf_counter() - started))
+        assert result_of(reply)["content"][0]["text"] == f"Echo: hello {len(calls) - 1}"
+        return taken[WARM_CALLS:]

@@ -1,0 +1,64 @@
+"""How soon the tools are listed, from the start of the process."""
+
+from pathlib import Path
+from time import perf_counter
+
+from tests.benchmarks.bench import BRIDGE, FAST, FLOOR, SDK, Bench
+from tests.benchmarks.figures import Aim, Outcome, Series, alternated
+from tests.benchmarks.peer import HELLO, LIST, Peer, result_of
+
+NAME = "first-answer"
+MODULES = str(Path(__file__).parent.parent / "modules.py")
+"""Runs the bridge, and says what was imported by its first answers."""
+
+
+def measure(bench: Bench) -> Outcome:
+    """Begin each, shake hands where that is asked for, and have the tools listed."""
+    settings = bench.prosody.environment()
+    assert not any(name.startswith("slixmpp") for name in _imported(bench))
+    seconds = alternated(
+        bench.pairs,
+        {
+            BRIDGE: lambda: _listed(bench.bridge(settings)),
+            FLOOR: lambda: _answered(bench.floor()),
+            SDK: lambda: _listed(bench.sdk()),
+            FAST: lambda: _listed(bench.fast()),
+        },
+    )
+    series = {
+        name: Series(name, "start to tools/list", "ms", tuple(1000 * one for one in found))
+        for name, found in seconds.items()
+    }
+    ours = series[BRIDGE]
+    return Outcome(
+        NAME,
+        "Process start to the `tools/list` answer, configured for a running Prosody",
+        tuple(series.values()),
+        (
+            Aim("times the bare asyncio process", ours.over(series[FLOOR]), "at most", 1.5),
+            Aim("times faster than the SDK server", series[SDK].over(ours), "at least", 7.0),
+        ),
+        "slixmpp was not imported before the first answer (`initialize`); then a thread loads it",
+    )
+
+
+def _imported(bench: Bench) -> list[str]:
+    """The modules that were loaded when the bridge wrote its first answer."""
+    settings = bench.prosody.environment()
+    with Peer([str(bench.environments.bridge), MODULES], settings) as peer:
+        peer.write(HELLO)
+        names: list[str] = result_of(peer.answer_to("modules of hello"))["modules"]
+        return names
+
+
+def _listed(peer: Peer) -> float:
+    with peer:
+        peer.shake_hands()
+        assert any(tool["name"] == "echo" for tool in peer.list_tools()["tools"])
+        return perf_counter() - peer.started
+
+
+def _answered(peer: Peer) -> float:
+    with peer:
+        peer.ask(LIST)
+        return perf_counter() - peer.started

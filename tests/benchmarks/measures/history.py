@@ -1,0 +1,39 @@
+"""`xmppHistory` with a filter over a full journal of 100,000, in a process of its own."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.benchmarks.bench import BRIDGE, Bench
+from tests.benchmarks.figures import Aim, Outcome, Series
+
+NAME = "history"
+SCRIPT = "tests.benchmarks.lookback"
+ROOT = Path(__file__).parents[3]
+LIMIT_MS = 10.0
+STALL_MS = 5.0
+
+
+def measure(bench: Bench) -> Outcome:
+    """Look back with each filter, alone and beside a task that wants every turn of the loop."""
+    ran = subprocess.run(
+        [str(bench.environments.bridge), "-m", SCRIPT, str(bench.pairs)],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    series = tuple(
+        Series(BRIDGE, what, unit, tuple(values)) for what, unit, values in json.loads(ran.stdout)
+    )
+    taken = max(one.median for one in series if not one.what.endswith("stall"))
+    stalled = max(one.median for one in series if one.what.endswith("stall"))
+    return Outcome(
+        NAME,
+        "`xmppHistory` with a filter over a full journal of 100,000 events",
+        series,
+        (
+            Aim("for the slowest filter", taken, "at most", LIMIT_MS, "ms"),
+            Aim("for the longest turn of the loop", stalled, "at most", STALL_MS, "ms"),
+        ),
+        "in process, without a pipe; `nothing` finds nothing and has to look at everything",
+    )

@@ -1,0 +1,34 @@
+"""The bridge, which adds to each of its first answers a line that names what was imported."""
+
+import json
+import sys
+
+from bridge.cli import main
+from bridge.mcp.stdio import Stdio
+
+write = Stdio.write
+
+
+def telling(self: Stdio, data: bytes) -> None:
+    write(self, data)
+    for asked in ("hello", "list"):
+        if f'"id":"{asked}"'.encode() in data:
+            told = {"jsonrpc": "2.0", "id": f"modules of {asked}", "result": imported()}
+            write(self, json.dumps(told).encode() + b"\n")
+
+
+def imported() -> dict[str, list[str]]:
+    """The modules, and the dataclasses that ours have made: each costs 0.35 ms."""
+    modules = dict(sys.modules)
+    classes = {
+        f"{one.__module__}.{one.__qualname__}"
+        for name, module in modules.items()
+        if name.startswith("bridge")
+        for one in vars(module).values()
+        if isinstance(one, type) and "__dataclass_fields__" in vars(one)
+    }
+    return {"modules": sorted(modules), "dataclasses": sorted(classes)}
+
+
+Stdio.write = telling  # type: ignore[method-assign]
+sys.exit(main([]))

@@ -1,0 +1,87 @@
+"""Where the figures are kept: results.json, from which README.md and chart.svg are written."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks import table
+from tests.benchmarks.chart import chart
+from tests.benchmarks.figures import Aim, Outcome, Series
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
+README = FOLDER / "README.md"
+CHART = FOLDER / "chart.svg"
+BEGIN, END = "<!-- figures: written by `run --write` -->", "<!-- end of the figures -->"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of the command."""
+
+    machine: Mapping[str, str]
+    outcomes: Sequence[Outcome]
+
+    def as_json(self) -> str:
+        """All of it, for programs: with the middle and the ends of each series."""
+        return json.dumps(
+            {
+                "machine": dict(self.machine),
+                "outcomes": [_plain(one) for one in self.outcomes],
+            },
+            ensure_ascii=False,
+            indent=1,
+        )
+
+    def as_text(self) -> str:
+        """All of it, for people."""
+        return "\n\n".join(
+            (
+                table.machine_list(self.machine),
+                table.aims_table(self.outcomes),
+                table.figures_table(self.outcomes),
+                table.notes(self.outcomes),
+            )
+        )
+
+
+def written(report: Report, order: Sequence[str]) -> None:
+    """Keep what was found, in `order`, beside what was found before by other measures."""
+    found = {one.name: one for one in report.outcomes}
+    if RESULTS.exists():
+        earlier = json.loads(RESULTS.read_text(encoding="utf-8"))["outcomes"]
+        found = {one["name"]: _outcome(one) for one in earlier} | found
+    whole = Report(report.machine, [found[name] for name in order if name in found])
+    RESULTS.write_text(whole.as_json() + "\n", encoding="utf-8")
+    CHART.write_text(chart(whole.outcomes), encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    README.write_text(f"{before}{BEGIN}\n\n{whole.as_text()}\n\n{END}{after}", encoding="utf-8")
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    plain = asdict(outcome)
+    for fields, one in zip(plain["series"], outcome.series, strict=True):
+        fields["median"], fields["spread"] = one.median, one.spread
+    for fields, aim in zip(plain["aims"], outcome.aims, strict=True):
+        fields["met"] = aim.met
+    return plain
+
+
+def _outcome(plain: Mapping[str, Any]) -> Outcome:
+    return Outcome(
+        plain["name"],
+        plain["title"],
+        tuple(
+            Series(one["contender"], one["what"], one["unit"], tuple(one["values"]))
+            for one in plain["series"]
+        ),
+        tuple(
+            Aim(one["text"], one["value"], one["bound"], one["limit"], one["unit"])
+            for one in plain["aims"]
+        ),
+        plain["note"],
+    )
