@@ -44,6 +44,9 @@ FIRST_ANSWER_GRACE_SECONDS = 0.25
 """How long the room waits for the client's first request. Loading what the room needs takes as
 long as an agent gives a server before its first turn, so the first answer goes before it."""
 
+LIST_GRACE_SECONDS = 0.05
+"""How long it waits then for the list of tools to be asked for, which agents do next."""
+
 FLUSH_SECONDS = 1.0
 """How long replies on their way out may take when we stop."""
 
@@ -224,6 +227,9 @@ async def _take_part(room: _RoomWing, session: Session) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(FIRST_ANSWER_GRACE_SECONDS):
             await session.answered.wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LIST_GRACE_SECONDS):
+            await session.listed.wait()
     await room.participant.run()
 
 

@@ -116,8 +116,11 @@ class Session:
         self._telling: asyncio.Task[None] | None = None
         self._over = False
         self._unheard = False
+        self._listing = False
         self.answered = asyncio.Event()
         """Set once the first reply is on its way."""
+        self.listed = asyncio.Event()
+        """Set once the list of tools is, which clients ask for next."""
 
     @property
     def busy(self) -> bool:
@@ -325,6 +328,7 @@ class Session:
         if wirelog.log.isEnabledFor(logging.DEBUG):
             wirelog.replied(response, asked, len(body), self._clock())
         self._outgoing.append(framing.encode(Frame(body, asked.framing)))
+        self._listing = self._listing or asked.method == "tools/list"
 
     def _is_wanted(self, response: Response) -> bool:
         return response.id is not None or self._noise.allows(self._clock())
@@ -355,6 +359,8 @@ class Session:
             self._outgoing.clear()
             self._write(data)
             self.answered.set()
+            if self._listing:
+                self.listed.set()
 
     async def _abandon(self) -> None:
         self._over = True

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 from xml.etree.ElementTree import Element
@@ -77,8 +77,20 @@ async def secure(
         # Whatever was slipped in before the handshake is not part of the secured stream.
         negotiation.forget()
         stream.connection_made(secured)
+    _acknowledge_at_once(stream)
     tls = _protection(stream, settings, tell)
     return tls, await negotiation.features()
+
+
+def _acknowledge_at_once(stream: Stream) -> None:
+    """Do not let the server wait: what it says next may stand behind tickets not acknowledged yet.
+
+    That took 40 ms of each way into a room. The system goes back to its own ways by itself.
+    """
+    quick = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
+    if quick is not None and stream.transport is not None:
+        with suppress(OSError):  # it is closed already
+            stream.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, quick, 1)
 
 
 def ssl_of(stream: Stream) -> ssl.SSLObject | None:

@@ -12,8 +12,8 @@ from bridge.frozen import dataclass
 from bridge.xmpp.redaction import redacted
 from bridge.xmpp.ring import Loss, Numbering, Ring
 
-CAPACITY = 5_000
-"""Stanzas kept: half an hour of a busy room, a day of a quiet one."""
+CAPACITY = 2_000
+"""Stanzas kept, at 3 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
 """Of them, in bytes of memory as far as these can be told."""
