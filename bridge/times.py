@@ -5,5 +5,18 @@ from datetime import UTC, datetime
 
 def iso(at: float) -> str:
     """Return a time given in seconds since the epoch."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    return _written(datetime.fromtimestamp(at, UTC))
+
+
+def iso_of(text: str) -> str | None:
+    """Return a time as users see it, of one that somebody else wrote; None if it has no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else _written(moment.astimezone(UTC))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _written(moment: datetime) -> str:
+    year = f"{moment.year:04d}"
+    return f"{year}-{moment:%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

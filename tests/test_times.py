@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.times import iso
+from bridge.times import iso, iso_of
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,19 @@ from bridge.times import iso
 )
 def test_times_are_iso_8601_in_utc_with_milliseconds(at: float, text: str) -> None:
     assert iso(at) == text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z"),
+        ("2026-01-31T12:00:00.1749Z", "2026-01-31T12:00:00.174Z"),
+        ("2026-01-31T14:30:00.5+02:30", "2026-01-31T12:00:00.500Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ("2026-01-31T12:00:00", None),
+        ("0001-01-01T00:00:00+01:00", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_time_that_somebody_else_wrote_becomes_one_of_ours(stamp: str, text: str | None) -> None:
+    assert iso_of(stamp) == text

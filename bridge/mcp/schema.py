@@ -37,7 +37,7 @@ class ArgumentsError(ValueError):
         super().__init__("; ".join(problems))
 
 
-_LENGTHS = {"string": ("Length",), "array": ("Items",)}
+_LENGTHS = {"string": "Length", "array": "Items"}
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,11 @@ class Bounds:
     max_length: int | None = None
     """In characters for text, in items for lists."""
 
-    def schema(self, of: str) -> Schema:
-        """Return the keywords for a value of JSON type `of`; for a union those of all types."""
+    def schema(self, of: object) -> Schema:
+        """Return the keywords for a value of JSON type `of`, or of one of these; None is any."""
+        types = of if isinstance(of, list) else _LENGTHS if of is None else [of]
         keywords = {"minimum": self.minimum, "maximum": self.maximum}
-        for noun in _LENGTHS.get(of, ("Length", "Items")):
+        for noun in (_LENGTHS[one] for one in types if one in _LENGTHS):
             keywords |= {f"min{noun}": self.min_length, f"max{noun}": self.max_length}
         return {key: value for key, value in keywords.items() if value is not None}
 
@@ -169,7 +170,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:])
     if origin is Literal:
-        return {"enum": [render(one) for one in arguments]}, _one_of(arguments)
+        return _enumeration([render(one) for one in arguments]), _one_of(arguments)
     if origin in {Union, types.UnionType}:
         return _union([describe(member) for member in arguments])
     if origin in _CONTAINERS:
@@ -177,7 +178,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if hint in _SCALARS:
         return dict(_SCALARS[hint][0]), _SCALARS[hint][1]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [render(one) for one in hint]}, _one_of(tuple(hint))
+        return _enumeration([render(one) for one in hint]), _one_of(tuple(hint))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass(hint)
     raise SchemaError(f"{hint!r} has no JSON Schema")
@@ -302,7 +303,7 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
         if isinstance(note, str) and note != ABSENT_IF_NONE:
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
-            schema = {**schema, **note.schema(str(schema.get("type")))}
+            schema = {**schema, **note.schema(schema.get("type"))}
     if not bounds:
         return schema, read
 
@@ -313,6 +314,12 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
         return inner
 
     return schema, read_bounded
+
+
+def _enumeration(values: list[object]) -> Schema:
+    # Some clients look at the type alone.
+    typed: Schema = {"type": "string"} if all(isinstance(one, str) for one in values) else {}
+    return {**typed, "enum": values}
 
 
 def _one_of(members: Sequence[object]) -> Reader:
@@ -337,10 +344,17 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
             try:
                 return member(value, path)
             except MismatchError as mismatch:
-                reasons.append(str(mismatch))
+                if member is not _read_null:  # whoever gives something means something
+                    reasons.append(str(mismatch))
         raise MismatchError(" / ".join(reasons))
 
     schemas = [schema for schema, _ in members]
+    given = [schema for schema in schemas if schema != {"type": "null"}]
+    if len(given) == 1 and isinstance(kind := given[0].get("type"), str):
+        # Clients that take no `anyOf` see what is wanted all the same.
+        enum = given[0].get("enum")
+        spelt: Schema = {"enum": [*enum, None]} if isinstance(enum, list) else {}
+        return {**given[0], "type": [kind, "null"], **spelt}, read
     if all(set(schema) == {"type"} and isinstance(schema["type"], str) for schema in schemas):
         return {"type": [schema["type"] for schema in schemas]}, read
     return {"anyOf": schemas}, read

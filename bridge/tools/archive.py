@@ -1,13 +1,13 @@
 """Looking further back than the bridge was there: the archive that the room itself keeps."""
 
 import asyncio
+import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from bridge.escaping import visible
 from bridge.mcp.toolset import ArgumentError, ToolError
-from bridge.times import iso
+from bridge.times import iso, iso_of
 from bridge.tools.entries import Entry, shaped
 from bridge.tools.pages import Page
 from bridge.tools.sieve import Sieve
@@ -136,8 +136,8 @@ def _entry(result: "Archived") -> Entry:
 
     values = {name: one for event in result.events for name, one in told(event).items()}
     values |= {"source": "archive"} | ({} if result.jid is None else {"jid": result.jid})
-    at = _moment(result.at or "")
-    return shaped(values, MARK + result.id, iso((at or datetime.now(UTC)).timestamp()))
+    at = iso_of(result.at or "") or iso(time.time())
+    return shaped(values, MARK + result.id, at)
 
 
 def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
@@ -171,22 +171,14 @@ def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
 def _time(name: str, text: str | None) -> str | None:
     if text is None:
         return None
-    moment = _moment(text)
+    moment = iso_of(text)
     if moment is None:
         raise ArgumentError(
             f"{name} is no time with a zone: {visible(text[:100])!r}.",
             condition="bad-request",
             hint="Write it in ISO 8601, such as 2026-01-31T12:00:00Z.",
         )
-    return iso(moment.timestamp())
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        return None if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    return moment
 
 
 def _failure(room: str, error: "ArchiveError") -> ToolError:

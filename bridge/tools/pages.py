@@ -1,11 +1,11 @@
 """A page of entries: as many as were asked for, and no more than an agent can take at once."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from bridge.frozen import dataclass
-from bridge.mcp.replies import compact
 from bridge.mcp.schema import Bounds, render
 from bridge.mcp.toolset import ArgumentError
 
@@ -74,7 +74,8 @@ class Page(Generic[Shown]):
 
     def add(self, entry: Shown) -> bool:
         """Take `entry`, if there is room for it; the first always has."""
-        size = len(compact(render(entry)).encode("utf-8", "surrogatepass")) + 1
+        # As wide as JSON is commonly written: with spaces, and in ASCII. Clients write it anew.
+        size = len(json.dumps(render(entry))) + len(", ")
         if len(self.entries) == self._limit or (self.entries and size > self._room):
             return False
         self._room -= size

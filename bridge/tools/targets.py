@@ -24,7 +24,8 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
 
     The words come first, so that nobody can stand before the server by a nickname; then what has
     an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
-    word. Raises `ToolError` for what is none of these, and when not in the room.
+    word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
+    and when not in the room.
     """
     from bridge.xmpp import stanzas
     from bridge.xmpp.answers import Whom
@@ -46,7 +47,7 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
         if named in present:
             assert named is not None
             return (Whom.SELF if named == connection.occupant else Whom.OCCUPANT), named
-        if not (jid and ("." in target or "/" in target)):
+        if not (jid and (jid == domain or "." in target or "/" in target)):
             raise nobody(
                 link,
                 target,

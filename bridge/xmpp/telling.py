@@ -6,7 +6,7 @@ What does not apply is left out. The texts are exact: whoever shows them escapes
 from collections.abc import Collection
 from typing import TypeAlias
 
-from bridge.times import iso
+from bridge.times import iso, iso_of
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, Source
 from bridge.xmpp.journal import Journal, Record
@@ -166,13 +166,18 @@ def _message(said: events.MessageReceived) -> Told:
         "reflection": said.own and said.source is Source.LIVE,
         "id": said.id,
         "stanzaId": said.stanza_id,
-        "delayedFrom": said.delayed_from,
+        "delayedFrom": _moment(said.delayed_from),
         "replaces": said.replaces,
         "replyTo": said.reply_to,
         "reactsTo": said.reacts_to,
         "reactions": None if said.reacts_to is None else list(said.reactions),
         "retracts": said.retracts,
     }
+
+
+def _moment(stamp: str | None) -> str | None:
+    """Return a stamp as all our times are written; one that is no time stays what it was."""
+    return stamp and (iso_of(stamp) or stamp)
 
 
 def _whom(occupant: str, nickname: str) -> Told:

@@ -147,7 +147,7 @@ async def test_stamps_and_ids_are_believed_from_the_room_alone(tmp_path: Path) -
     assert "stanzaId" not in entries["numbered by Eve"]
     assert entries["numbered twice"]["stanzaId"] == "s3"
     assert entries["stamped by the room"]["source"] == "history"
-    assert entries["stamped by the room"]["delayedFrom"] == "1999-12-31T23:59:59Z"
+    assert entries["stamped by the room"]["delayedFrom"] == "1999-12-31T23:59:59.000Z"
     assert entries["said by the room itself"]["sender"] == ""
 
 

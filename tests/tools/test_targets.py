@@ -30,6 +30,7 @@ NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "ev
         (f"{ROOM}/eve@evil.example", Whom.OCCUPANT, f"{ROOM}/eve@evil.example"),
         ("w@example/home", Whom.ACCOUNT, "w@example/home"),
         ("W@Example", Whom.ACCOUNT, "w@example"),
+        ("Example", Whom.SERVER, "example"),
         ("conference.example", Whom.DOMAIN, "conference.example"),
         ("other/resource", Whom.DOMAIN, "other/resource"),
         ("example/", None, ""),

@@ -75,7 +75,7 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
             "source": "history",
             "id": "1",
             "stanzaId": "2",
-            "delayedFrom": "2020-01-01T00:00:00Z",
+            "delayedFrom": "2020-01-01T00:00:00.000Z",
             "replaces": "3",
             "replyTo": "4",
             "reactsTo": "5",

@@ -1,0 +1,129 @@
+"""The names, types and bounds that users were promised, held against what `tools/list` says."""
+
+from typing import Any
+
+import pytest
+
+from bridge.mcp.toolset import Toolset
+from bridge.service import MODULES
+
+TOOLS = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
+
+TEXT, WHOLE, NUMBER, FLAG = "string", "integer", "number", "boolean"
+FILTERS: dict[str, object] = {"from": TEXT, "contains": TEXT, "pattern": TEXT, "kinds": "array"}
+KINDS = [
+    "message",
+    "join",
+    "leave",
+    "nick",
+    "role",
+    "subject",
+    "config",
+    "error",
+    "connection",
+    "gap",
+]
+
+ARGUMENTS: dict[str, dict[str, object]] = {
+    "echo": {"message": TEXT},
+    "xmppStatus": {},
+    "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER},
+    "xmppHistory": FILTERS
+    | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT},
+    "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER},
+    "xmppOccupants": {"nickname": TEXT},
+    "xmppPing": {"target": TEXT},
+    "xmppInfo": {"target": TEXT},
+    "xmppTrace": {"since": TEXT, "limit": WHOLE, "direction": TEXT, "contains": TEXT},
+    "xmppCheck": {},
+}
+REQUIRED = {
+    "echo": ["message"],
+    "xmppSend": ["message"],
+    "xmppPing": ["target"],
+    "xmppInfo": ["target"],
+}
+
+RESULTS = {
+    "xmppStatus": "connected room nickname lastIncoming phase since attempt nextAttemptAt "
+    "lastError occupants subject jid service tls sasl selfPingMs roomCreated envFile "
+    "envCandidates problems cursor notice",
+    "xmppStatus.lastIncoming": "body sender from type receivedAt",
+    "xmppStatus.lastError": "condition message hint at",
+    "xmppStatus.tls": "version cipher verified",
+    "xmppSend": "sent to message id stanzaId reflectedAt roundTripMs cursor",
+    "xmppHistory": "entries next gap more notice",
+    "xmppHistory.entries": "cursor at kind direction sender from body id stanzaId delayedFrom "
+    "source replaces replyTo reason codes bodyBytes truncated escaped to",
+    "xmppHistory.gap": "from to reason",
+    "xmppWait": "matched entry next seen passed phase notice",
+    "xmppWait.gap": "from to reason",
+    "xmppOccupants": "notice",
+    "xmppOccupants.occupants": "nickname role affiliation show status jid since self escaped",
+    "xmppPing": "target roundTripMs notice",
+    "xmppInfo": "identities features software room connection notice",
+    "xmppTrace": "entries next gap more notice",
+    "xmppTrace.entries": "cursor at direction bytes connection xml escaped",
+    "xmppCheck": "ok phases diagnosis notice",
+    "xmppCheck.phases": "name ok ms detail hint",
+}
+"""The fields of each result, and of what stands in it; there may be more."""
+
+
+def _input(tool: str) -> dict[str, Any]:
+    schema: dict[str, Any] = TOOLS[tool].signature.input_schema()
+    return schema
+
+
+def _output(path: str) -> dict[str, Any]:
+    tool, _, field = path.partition(".")
+    schema: Any = TOOLS[tool].output_schema
+    if field:
+        schema = schema["properties"][field]
+        schema = schema.get("items", schema)
+    properties: dict[str, Any] = schema["properties"]
+    return properties
+
+
+@pytest.mark.parametrize("tool", ARGUMENTS)
+def test_a_tool_takes_the_arguments_of_the_contract_and_no_others(tool: str) -> None:
+    schema = _input(tool)
+    types = {name: one["type"] for name, one in schema["properties"].items()}
+    bare = {name: one[0] if isinstance(one, list) else one for name, one in types.items()}
+    assert bare == ARGUMENTS[tool]
+    assert schema.get("required", []) == REQUIRED.get(tool, [])
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("path", RESULTS)
+def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
+    assert set(RESULTS[path].split()) - set(_output(path)) == set()
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "expected"),
+    [
+        ("xmppSend", "timeoutSeconds", {"default": 10}),
+        ("xmppHistory", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
+        ("xmppHistory", "archive", {"default": False}),
+        ("xmppWait", "timeoutSeconds", {"default": 30, "minimum": 0, "maximum": 50}),
+        ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
+        ("xmppTrace", "direction", {"enum": ["in", "out", None]}),
+    ],
+)
+def test_defaults_and_bounds_are_those_of_the_contract(
+    tool: str, argument: str, expected: dict[str, object]
+) -> None:
+    assert expected.items() <= _input(tool)["properties"][argument].items()
+
+
+def test_words_are_spelt_as_in_the_contract() -> None:
+    entry = _output("xmppHistory.entries")
+    assert entry["kind"]["enum"] == KINDS
+    assert entry["direction"]["enum"][:2] == ["in", "out"]
+    assert entry["source"]["enum"][:3] == ["live", "history", "archive"]
+    assert _output("xmppHistory.gap")["reason"]["enum"] == ["evicted", "restarted"]
+    for tool in ("xmppHistory", "xmppWait"):
+        assert _input(tool)["properties"]["kinds"]["items"]["enum"] == KINDS
+    assert _output("xmppWait")["entry"]["properties"] == entry
+    assert _output("xmppWait")["passed"]["items"]["properties"] == entry
