@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from bridge import __version__, config
+from bridge import config
 from bridge.escaping import one_line
 from bridge.log import complain, open_log
 
@@ -22,8 +22,8 @@ FAILURE = 1
 """The thing checked or asked for failed."""
 USAGE = 2
 """The command line or the settings do not do."""
-MAX_REPEATS = 1_000
-"""Of a check: each logs in, and servers count."""
+INTERRUPTED = 128 + 2
+"""Ctrl-C before it was done, as a shell has it for SIGINT."""
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 
@@ -50,178 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _serve(Options())
         if words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}:
             words.insert(0, "serve")
-        parsed = _parser().parse_args(words)
-        return int(parsed.run(parsed))
+        from bridge.commandline import parser
+
+        parsed = parser().parse_args(words)
+        return _RUNS[parsed.command](parsed)
     except KeyboardInterrupt:
-        return 128 + 2
-
-
-def _parser() -> "argparse.ArgumentParser":
-    import argparse
-
-    from bridge.manual import complete
-
-    parser = argparse.ArgumentParser(
-        prog="xmpp-bridge",
-        description="Sits in an XMPP chat room and hands what happens there to a coding agent. "
-        "Without a command it serves.",
-        epilog="Example: xmpp-bridge client --sandbox",
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve",
-        help="the bridge: MCP on stdio beside a participant in the room",
-        description="The bridge: MCP on stdin and stdout, beside a participant in the room.",
-        epilog="Example: codex mcp add xmpp --env TIA_ENV_PATH=/path/to/.env -- xmpp-bridge",
-    )
-    _add_settings(serve)
-    serve.add_argument(
-        "--read-only", action="store_true", help="withhold every tool that writes to the room"
-    )
-    _add_toolsets(serve)
-    serve.set_defaults(run=lambda parsed: _serve(_options(parsed)))
-    client = commands.add_parser(
-        "client",
-        help="the interactive test client",
-        description="Starts the bridge, or any MCP server on stdio, and talks to it: a line is "
-        "echoed, `help` tells the rest. From a pipe, stdout has one answer a line and the exit "
-        "code is 1 if any call failed.",
-        epilog="Example: echo status | xmpp-bridge client --sandbox   Another server: "
-        "xmpp-bridge client -- npx some-mcp-server",
-    )
-    _add_settings(client)
-    _add_toolsets(client)
-    client.add_argument(
-        "--json", action="store_true", help="from a pipe: each answer as it came, in one line"
-    )
-    client.add_argument(
-        "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
-    )
-    client.set_defaults(run=_client)
-    check = commands.add_parser(
-        "check",
-        help="walk through a connection stage by stage, and say where it breaks",
-        description="Walks a connection of its own into the room and out again, and tells what "
-        "each stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
-        "failed, 2 if the settings do not do.",
-        epilog="Example: xmpp-bridge check --repeat 10",
-    )
-    _add_settings(check)
-    check.add_argument(
-        "--send", action="store_true", help="also say something in the room, and await it back"
-    )
-    check.add_argument("--json", action="store_true", help="one JSON object")
-    check.add_argument(
-        "--repeat",
-        type=_times,
-        default=1,
-        metavar="N",
-        help="check N times, and show the median and the worst of each stage",
-    )
-    check.set_defaults(run=_check)
-    watch = commands.add_parser(
-        "watch",
-        help="follow the room in the terminal",
-        description="Joins the room and shows what happens there, as it happens; times are UTC. "
-        "Ctrl-C ends it. What happens in the room goes to stdout, how we stand to it and all "
-        "else to stderr. It takes part under the nickname with `-watch` behind it, so that a "
-        "bridge may be in the room at the same time.",
-        epilog="Example: xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
-    )
-    _add_settings(watch)
-    watch.add_argument(
-        "--stanzas",
-        action="store_true",
-        help="the stanzas themselves, laid out, without their secrets",
-    )
-    watch.add_argument("--json", action="store_true", help="one JSON object a line")
-    watch.set_defaults(run=_watch)
-    sandbox = commands.add_parser(
-        "sandbox",
-        help="a small local XMPP server to try things out with",
-        description="A small local XMPP server with one room and one resident that answers. For "
-        "trying out; use Prosody or ejabberd for anything else. Ctrl-C ends it.",
-        epilog="Example: xmpp-bridge sandbox > .env   (in another terminal: xmpp-bridge client)",
-    )
-    sandbox.set_defaults(run=_sandbox)
-    _add_registration(commands)
-    complete(parser, commands)
-    return parser
-
-
-def _add_registration(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from bridge.registration.client import KEYS
-
-    register = commands.add_parser(
-        "register",
-        help="tell a coding agent's program how to start this bridge",
-        description="Registers this bridge with a client: by the client's own command where that "
-        "is installed, else in its configuration file, of which a copy is kept. What is "
-        "registered is the path of this command and the path of your settings file; no password. "
-        "Then the registered command is started once, to see that it answers.",
-        epilog="Example: xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
-    )
-    register.add_argument(
-        "--env-file",
-        type=Path,
-        metavar="PATH",
-        help="the file with the settings; without it, the one that the bridge would find now",
-    )
-    register.add_argument(
-        "--approve-send",
-        action="store_true",
-        help="let the agent speak in the room without asking you each time; nothing else",
-    )
-    register.set_defaults(run=_register)
-    unregister = commands.add_parser(
-        "unregister",
-        help="undo `register`",
-        description="Takes out of a client's configuration what `register` put there.",
-        epilog="Example: xmpp-bridge unregister codex",
-    )
-    unregister.set_defaults(run=_unregister)
-    for command in (register, unregister):
-        command.add_argument("client", choices=KEYS, help="which program")
-        command.add_argument(
-            "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
+        _ignore_further_signals()
+        return INTERRUPTED
+    except ImportError as error:
+        if os.environ.get("LOG_LEVEL", "").strip().upper() == "DEBUG":
+            raise
+        complain(
+            f"xmpp-bridge: the installation is not whole ({one_line(str(error), 200)}); install "
+            "xmpp-debug-bridge and what it depends on again"
         )
-        command.add_argument(
-            "--print",
-            dest="only_shown",
-            action="store_true",
-            help="show what would be done, and do nothing",
-        )
-
-
-def _server_name(text: str) -> str:
-    import argparse
-    import re
-
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
-        raise argparse.ArgumentTypeError("1 to 64 letters, digits, - and _ make a name")
-    return text
-
-
-def _add_settings(parser: "argparse.ArgumentParser") -> None:
-    parser.add_argument(
-        "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
-    )
-    parser.add_argument(
-        "--sandbox", action="store_true", help="bring a small XMPP server along; no settings needed"
-    )
-
-
-def _add_toolsets(parser: "argparse.ArgumentParser") -> None:
-    parser.add_argument(
-        "--toolset",
-        dest="toolsets",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a further set of tools: llm, samples, one that a package offers, or "
-        "MODULE:ATTRIBUTE; may be given again",
-    )
+        return FAILURE
 
 
 def _options(parsed: "argparse.Namespace") -> Options:
@@ -289,7 +132,7 @@ async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int
 
 
 def _ignore_further_signals() -> None:
-    """Let no second signal make a traceback or a bad exit code of the interpreter's end.
+    """Let no further signal make a traceback or a bad exit code of the interpreter's end.
 
     The goodbye is said by then, and nothing else is left to do.
     """
@@ -327,14 +170,6 @@ def _own_command(options: Options) -> list[str]:
     return command
 
 
-def _times(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_REPEATS):
-        import argparse
-
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_REPEATS}")
-    return int(text)
-
-
 def _check(parsed: "argparse.Namespace") -> int:
     return asyncio.run(_with_settings(_options(parsed), partial(_run_check, parsed)))
 
@@ -342,26 +177,28 @@ def _check(parsed: "argparse.Namespace") -> int:
 async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
     import time
 
-    from bridge.console.check import check, of_settings
+    from bridge.console.check import check, of_settings, unconfigured
 
-    if sys.stdout is None:
-        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+    if not _can_show():
         return FAILURE
     started = time.perf_counter()
     configuration = read()
     first = of_settings(configuration, time.perf_counter() - started)
-    settings = _settings_of(configuration)
-    if settings is None:
+    if configuration.settings is None:
+        _complain_of(configuration)
+        if parsed.json:
+            await unconfigured(configuration, first)
         return USAGE
     open_log("[Client]", configuration.log_level)
     passed = await check(
-        settings,
+        configuration.settings,
         first,
         send=parsed.send,
         as_json=parsed.json,
         times=parsed.repeat,
         environ=os.environ,
     )
+    _ignore_further_signals()
     return SUCCESS if passed else FAILURE
 
 
@@ -382,29 +219,41 @@ async def _with_settings(options: Options, run: Callable[[Reader], Awaitable[int
 async def _run_watch(parsed: "argparse.Namespace", read: Reader) -> int:
     from bridge.console.watch import watch
 
-    if sys.stdout is None:
-        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+    if not _can_show():
         return FAILURE
     configuration = read()
-    settings = _settings_of(configuration)
-    if settings is None:
+    _complain_of(configuration)
+    if configuration.settings is None:
         return USAGE
     open_log("[Client]", configuration.log_level)
-    well = await watch(settings, stanzas=parsed.stanzas, as_json=parsed.json, environ=os.environ)
+    well = await watch(
+        configuration.settings,
+        stanzas=parsed.stanzas,
+        as_json=parsed.json,
+        environ=os.environ,
+    )
     _ignore_further_signals()
     return SUCCESS if well else FAILURE
 
 
-def _settings_of(configuration: config.Configuration) -> config.Settings | None:
-    """Return the settings; without them, say on stderr what is wrong with them."""
+def _can_show() -> bool:
+    """Whether there is a stdout; if not, say so."""
+    if sys.stdout is None:
+        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+    return sys.stdout is not None
+
+
+def _complain_of(configuration: config.Configuration) -> None:
+    """Say on stderr what is wrong with the settings, and where they were looked for."""
     for warning in configuration.warnings:
         complain(f"WARNING: {one_line(warning)}")
     if configuration.settings is None:
         for problem in configuration.problems:
             complain(f"xmpp-bridge: {one_line(str(problem))}")
         for candidate in configuration.candidates:
-            complain(f"xmpp-bridge: looked at {one_line(candidate.path)}: {candidate.reason}")
-    return configuration.settings
+            complain(
+                f"xmpp-bridge: looked at {one_line(candidate.path)}: {one_line(candidate.reason)}"
+            )
 
 
 def _sandbox(parsed: "argparse.Namespace") -> int:
@@ -448,3 +297,15 @@ def _unregister(parsed: "argparse.Namespace") -> int:
     from bridge.registration.command import Wish, unregister
 
     return unregister(Wish(parsed.client, parsed.name, only_shown=parsed.only_shown))
+
+
+_RUNS: dict[str, Callable[["argparse.Namespace"], int]] = {
+    "serve": lambda parsed: _serve(_options(parsed)),
+    "client": _client,
+    "check": _check,
+    "watch": _watch,
+    "sandbox": _sandbox,
+    "register": _register,
+    "unregister": _unregister,
+}
+"""What runs each command that `bridge.commandline` knows."""

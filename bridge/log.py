@@ -75,5 +75,11 @@ def open_log(prefix: str, level: str) -> None:
 
 def complain(text: str) -> None:
     """Write plain lines for a person to stderr, whatever the level of the log."""
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         sys.stderr.write(text + "\n")
+    except OSError:
+        # Nobody can be told that nobody listens; nor need a flush at the end fail, and be the exit
+        # code.
+        sys.stderr = None

@@ -44,7 +44,10 @@ PURE = frozenset(
         "bridge.escaping",
         "bridge.frozen",
         "bridge.times",
-        *(f"bridge.console.{name}" for name in ("columns", "paint", "roomview")),
+        *(
+            f"bridge.console.{name}"
+            for name in ("block", "checkview", "columns", "paint", "roomview")
+        ),
         *(
             f"bridge.mcp.{name}"
             for name in (
@@ -241,7 +244,7 @@ def test_the_http_client_is_imported_inside_calls_only() -> None:
 
 
 def test_nothing_below_imports_what_is_above() -> None:
-    above = ("bridge.service", "bridge.cli", "bridge.console")
+    above = ("bridge.service", "bridge.cli", "bridge.commandline", "bridge.console")
     assert not _breaches(
         *(
             one
@@ -261,7 +264,8 @@ def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> 
         *(
             one
             for one in IMPORTS
-            if one.of("bridge.registration") and not one.by("bridge.registration", "bridge.cli")
+            if one.of("bridge.registration")
+            and not one.by("bridge.registration", "bridge.cli", "bridge.commandline")
         ),
     )
 
@@ -337,6 +341,8 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
         "bridge.sandbox",
         *SPEAKS_XMPP,
     }
+    heavy = {"slixmpp", "aiodns", "dotenv", "prompt_toolkit", "re2", "bridge.sandbox", *SPEAKS_XMPP}
+    heavy |= {"argparse", "bridge.commandline", "bridge.manual"}
     assert not loaded & heavy
     later = ("bridge.registration", "bridge.console", *SETS)
     assert not [one for one in loaded if one.startswith(later)]

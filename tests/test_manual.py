@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from bridge import cli
+from bridge.commandline import parser
 from bridge.environment import VARIABLES
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 
 
 def _commands() -> dict[str, argparse.ArgumentParser]:
-    parser = cli._parser()  # noqa: SLF001
+    page = parser()
     (commands,) = (
         action
-        for action in parser._actions  # noqa: SLF001
+        for action in page._actions  # noqa: SLF001
         if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
     )
-    return {"": parser, **commands.choices}
+    return {"": page, **commands.choices}
 
 
 PAGES = _commands()
@@ -65,6 +66,10 @@ def test_a_page_fits_on_any_terminal(command: str) -> None:
     # An example is to be copied, and stays in one piece.
     page = re.sub(r"examples?:\n(  .*\n)+", "", PAGES[command].format_help())
     assert max(map(len, page.splitlines())) <= 80
+
+
+def test_every_command_is_run_by_something() -> None:
+    assert cli._RUNS.keys() == PAGES.keys() - {""}  # noqa: SLF001
 
 
 def test_every_command_is_on_the_first_page_with_one_line() -> None:

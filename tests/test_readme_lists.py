@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import cli, config
+from bridge import commandline, config
 from bridge.config import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.mcp import revisions
 from bridge.mcp.toolset import Toolset
@@ -39,7 +39,7 @@ def test_the_revisions_are_those_that_are_spoken() -> None:
 
 def _options() -> dict[str, set[str]]:
     """The options of each command, as the parser has them; under `` those of none."""
-    parser = cli._parser()  # noqa: SLF001
+    parser = commandline.parser()
     (commands,) = (
         action
         for action in parser._actions  # noqa: SLF001

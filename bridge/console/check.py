@@ -1,18 +1,22 @@
 """The check in a terminal: the stages as they complete, then what they come to."""
 
+import asyncio
 import json
-import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from statistics import median
 
 from bridge.config import Configuration, Settings
-from bridge.console.checkview import BLOCKS, CheckView
-from bridge.console.output import Output
-from bridge.console.paint import Paint, is_wanted
+from bridge.console.block import Block
+from bridge.console.checkview import BLOCKS, HEAD_WIDTH, MIN_BAR_WIDTH, CheckView, times_of
+from bridge.console.output import Output, terminal_size
+from bridge.console.paint import Paint, can_move, is_wanted
 from bridge.escaping import one_line
-from bridge.xmpp.probe import PhaseReport, Probe, Report
+from bridge.log import complain
+from bridge.xmpp.faults import Retry
+from bridge.xmpp.probe import PHASES, PhaseReport, Probe, Report
 
 
 async def check(
@@ -26,94 +30,45 @@ async def check(
 ) -> bool:
     """Check so many times, and write to stdout how it went; return whether every stage passed.
 
-    `first` is the stage before the connection's: reading the settings.
+    `first` is the stage before the connection's: reading the settings. Whatever cannot be written
+    counts as not passed. When nobody reads stdout any more, no further run is begun.
     """
-    stdout = sys.stdout
-    output = Output(stdout.fileno(), None, lambda: None, encoding=stdout.encoding)
-    paint = Paint(is_wanted(terminal=stdout.isatty(), environ=environ))
-    columns = os.get_terminal_size(stdout.fileno()).columns if stdout.isatty() else None
-    view = CheckView(paint, columns, blocks=_can_write(BLOCKS, stdout.encoding))
-    checking = _Checking(settings, first, output.put, view)
+    unread = asyncio.Event()
+    output = _output(unread.set)
+    checking = _Checking(settings, first, unread, times=times, send=send)
     try:
         if as_json:
-            return await checking.as_json(times, send=send)
-        if times > 1:
-            return await checking.often(times, send=send)
-        return await checking.once(send=send)
+            output.put(json.dumps(await checking.as_json()))
+        elif times > 1:
+            await checking.often(_Lines(output, environ))
+        else:
+            await checking.once(_Lines(output, environ))
+        await output.settled()
     finally:
         output.close()
+    if output.error is not None:
+        complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
+    return checking.ok and output.error is None
 
 
-class _Checking:
-    """Checks as often as it is told to, and writes how it goes."""
-
-    def __init__(
-        self, settings: Settings, first: PhaseReport, write: Callable[[str], None], view: CheckView
-    ) -> None:
-        self._probe = Probe(settings)
-        self._settings = settings
-        self._first = first
-        self._write = write
-        self._view = view
-
-    async def once(self, *, send: bool) -> bool:
-        """Check once; return whether every stage passed."""
-        self._write(f"Checking the way into {one_line(self._settings.room)}")
-        report = await self._run(send=send, drawn=True)
-        self._write("")
-        hint = report.phases[-1].hint if not report.ok else ""
-        self._write(self._view.verdict(report.diagnosis, hint, ok=report.ok))
-        for phase in report.phases:
-            if phase.ok and phase.hint:
-                self._write(f"{phase.name}: {phase.hint}")
-        return report.ok
-
-    async def often(self, times: int, *, send: bool) -> bool:
-        """Check so many times; write the median and the worst of each stage."""
-        reports = []
-        for number in range(1, times + 1):
-            report = await self._run(send=send, drawn=False)
-            self._write(f"{number:>4}  {report.seconds * 1000:8.1f} ms  {report.diagnosis}")
-            reports.append(report)
-        self._write("")
-        for line in self._view.spread([report.phases for report in reports]):
-            self._write(line)
-        return all(report.ok for report in reports)
-
-    async def as_json(self, times: int, *, send: bool) -> bool:
-        """Check so many times; write one object."""
-        reports = [await self._probe.run(send=send) for _ in range(times)]
-        runs = [self._told(report) for report in reports]
-        self._write(json.dumps(runs[0] if times == 1 else {"runs": runs, **_spread(reports)}))
-        return all(report.ok for report in reports)
-
-    async def _run(self, *, send: bool, drawn: bool) -> Report:
-        phases = [self._first]
-        if drawn:
-            self._write(self._view.found(self._first))
-
-        def note(phase: PhaseReport) -> None:
-            phases.append(phase)
-            if drawn:
-                self._write(self._view.found(phase))
-
-        report = await self._probe.run(note, send=send)
-        if drawn:
-            self._write("")
-            for line in self._view.bars(phases):
-                self._write(line)
-        return report
-
-    def _told(self, report: Report) -> dict[str, object]:
-        phases = [asdict(phase) for phase in (self._first, *report.phases)]
-        return {
-            "ok": report.ok,
-            "phases": phases,
-            "diagnosis": report.diagnosis,
-            "condition": None if report.fault is None else report.fault.condition,
-            "roomCreated": report.created,
-            "ms": round(report.seconds * 1000, 3),
-        }
+async def unconfigured(configuration: Configuration, first: PhaseReport) -> None:
+    """Write as JSON that the settings do not do, in the shape of any other check."""
+    problems = [one_line(str(problem)) for problem in configuration.problems]
+    output = _output(lambda: None)
+    told = {
+        "ok": False,
+        "phases": [asdict(first)],
+        "diagnosis": f"The settings do not do: {'; '.join(problems)}",
+        "condition": "unconfigured",
+        "roomCreated": False,
+        "ms": 0.0,
+        "problems": problems,
+    }
+    try:
+        output.put(json.dumps(told))
+        await output.settled()
+    finally:
+        output.close()
 
 
 def of_settings(configuration: Configuration, seconds: float) -> PhaseReport:
@@ -122,30 +77,138 @@ def of_settings(configuration: Configuration, seconds: float) -> PhaseReport:
     found += [f"warning: {one}" for one in configuration.warnings]
     found += [str(problem) for problem in configuration.problems]
     ok = configuration.settings is not None
-    hint = "" if ok else "Mend what is named there."
     return PhaseReport(
         "settings",
         ok,
         round(seconds * 1000, 3),
         one_line("; ".join(found) or "from the environment alone"),
-        hint,
+        "" if ok else "Mend what is named there.",
     )
 
 
-def _spread(reports: list[Report]) -> dict[str, object]:
-    times: dict[str, list[float]] = {}
-    for report in reports:
-        for phase in report.phases:
-            times.setdefault(phase.name, []).append(phase.ms)
-    return {
-        "medianMs": {name: round(median(taken), 3) for name, taken in times.items()},
-        "worstMs": {name: max(taken) for name, taken in times.items()},
-    }
+class _Lines:
+    """Writes lines; on a terminal that can, with a block at the foot that is drawn anew."""
+
+    def __init__(self, output: Output, environ: Mapping[str, str]) -> None:
+        stdout = sys.stdout
+        self._output = output
+        self._descriptor = stdout.fileno()
+        self._terminal = stdout.isatty()
+        self._moves = can_move(terminal=self._terminal, environ=environ)
+        self._paint = Paint(is_wanted(terminal=self._terminal, environ=environ))
+        self._blocks = _can_write(BLOCKS, stdout.encoding)
+        self._block = Block()
+
+    @property
+    def view(self) -> CheckView:
+        """For the terminal as wide as it is now."""
+        columns = terminal_size(self._descriptor).columns if self._terminal else None
+        return CheckView(self._paint, columns, blocks=self._blocks)
+
+    def put(self, lines: Sequence[str], block: Sequence[str] = ()) -> None:
+        """Write lines in the place of the block, and a new block under them."""
+        size = terminal_size(self._descriptor) if self._moves else (0, 0)
+        if size[0] < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
+            block = ()
+        self._output.put(self._block.drawn(lines, block, (size[0], size[1])))
+
+
+class _Checking:
+    """Checks as often as it is told to, and writes how it goes."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        first: PhaseReport,
+        unread: asyncio.Event,
+        *,
+        times: int,
+        send: bool,
+    ) -> None:
+        self._probe = Probe(settings)
+        self._room = settings.room
+        self._first = first
+        self._unread = unread
+        self._times = times
+        self._send = send
+        self._stages = ["settings", *(one for one in PHASES if send or one != "send"), ""]
+        self._reports: list[Report] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether every stage passed."""
+        return all(report.ok for report in self._reports)
+
+    async def once(self, lines: _Lines) -> None:
+        """Check once, with the bars as far as it came under what was found."""
+        phases: list[PhaseReport] = []
+
+        def note(phase: PhaseReport) -> None:
+            phases.append(phase)
+            under_way = self._stages[len(phases)] if phase.ok else ""
+            lines.put(lines.view.found(phase), ["", *lines.view.bars(phases, under_way)])
+
+        lines.put(lines.view.title(self._room))
+        note(self._first)
+        report = await self._run(note)
+        lines.put(["", *lines.view.bars(phases), "", *lines.view.verdict(report)])
+
+    async def often(self, lines: _Lines) -> None:
+        """Check as often as asked; write the median and the worst of each stage."""
+        lines.put([*lines.view.title(self._room), *lines.view.found(self._first), ""])
+        while self._goes_on():
+            report = await self._run()
+            lines.put(lines.view.run(len(self._reports), report))
+        lines.put(["", *lines.view.spread(self._reports), ""])
+        lines.put(lines.view.outcome(self._reports, self._times))
+
+    async def as_json(self) -> dict[str, object]:
+        """Check as often as asked; return all there is to tell."""
+        while self._goes_on():
+            await self._run()
+        runs = [self._told(report) for report in self._reports]
+        if self._times == 1:
+            return runs[0]
+        times = times_of(self._reports)
+        return {
+            "ok": self.ok,
+            "runs": runs,
+            "medianMs": {name: round(median(taken), 3) for name, taken in times.items()},
+            "worstMs": {name: max(taken) for name, taken in times.items()},
+        }
+
+    def _goes_on(self) -> bool:
+        """Whether there is another run: none after a refused password, which locks accounts."""
+        if not self._reports:
+            return True
+        fault = self._reports[-1].fault
+        harmful = fault is not None and fault.retry is Retry.NEVER
+        return len(self._reports) < self._times and not harmful and not self._unread.is_set()
+
+    async def _run(self, on_phase: Callable[[PhaseReport], None] | None = None) -> Report:
+        report = await self._probe.run(on_phase, send=self._send)
+        self._reports.append(report)
+        return report
+
+    def _told(self, report: Report) -> dict[str, object]:
+        return {
+            "ok": report.ok,
+            "phases": [asdict(phase) for phase in (self._first, *report.phases)],
+            "diagnosis": report.diagnosis,
+            "condition": None if report.fault is None else one_line(report.fault.condition),
+            "roomCreated": report.created,
+            "ms": round(report.seconds * 1000, 3),
+            "problems": [],
+        }
+
+
+def _output(ended: Callable[[], None]) -> Output:
+    """Return what writes to stdout and drops nothing, since there is no more than was asked for."""
+    stdout = sys.stdout
+    return Output(stdout.fileno(), None, ended, encoding=stdout.encoding, max_waiting=sys.maxsize)
 
 
 def _can_write(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    with suppress(UnicodeEncodeError):
+        return bool(text.encode(encoding))
+    return False

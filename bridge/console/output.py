@@ -25,6 +25,19 @@ READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
 """What writing fails with when nobody is left to read: not worth a word."""
 
 
+USUAL_SIZE = os.terminal_size((80, 24))
+"""Of a terminal that does not say how large it is."""
+
+
+def terminal_size(descriptor: int) -> os.terminal_size:
+    """Return how many columns and lines a terminal has now."""
+    try:
+        size = os.get_terminal_size(descriptor)
+    except OSError:  # it hung up
+        return USUAL_SIZE
+    return os.terminal_size((size.columns or USUAL_SIZE.columns, size.lines or USUAL_SIZE.lines))
+
+
 class Output:
     """The descriptors that are written to, in the order in which things were said."""
 
@@ -47,7 +60,8 @@ class Output:
         self._beside = beside
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[int, bytes] | asyncio.Event | None] = SimpleQueue()
+        self._settled = asyncio.Event()
         self._lock = Lock()
         self._waiting = 0
         self._dropped = 0
@@ -67,6 +81,14 @@ class Output:
         """Write words about the matter, as whole lines."""
         if self._beside is not None:
             self._enqueue(self._beside, text)
+
+    async def settled(self) -> None:
+        """Return once all the matter is written, or cannot be any more; a reader has all the time.
+
+        Nothing is put after that.
+        """
+        self._queue.put(self._settled)
+        await self._settled.wait()
 
     def close(self) -> None:
         """Write what still waits, as far as somebody reads."""
@@ -90,6 +112,10 @@ class Output:
 
     def _write_all(self) -> None:
         while (piece := self._queue.get()) is not None:
+            if isinstance(piece, asyncio.Event):
+                with suppress(RuntimeError):  # the loop ended before we did
+                    self._loop.call_soon_threadsafe(piece.set)
+                continue
             descriptor, data = piece
             try:
                 _write(descriptor, data)
@@ -106,6 +132,7 @@ class Output:
         if self._watching:
             self._loop.remove_reader(self._descriptor)
             self._watching = False
+        self._settled.set()
         self._ended()
 
 

@@ -10,8 +10,12 @@ NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
 
 def is_wanted(*, terminal: bool, environ: Mapping[str, str]) -> bool:
     """Whether to paint: on a terminal that can, and unless somebody said no (no-color.org)."""
-    can = environ.get("TERM", "") not in {"", "dumb"}
-    return terminal and can and not environ.get("NO_COLOR")
+    return can_move(terminal=terminal, environ=environ) and not environ.get("NO_COLOR")
+
+
+def can_move(*, terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Whether this is a terminal that knows more than letters: it moves its cursor, for one."""
+    return terminal and environ.get("TERM", "") not in {"", "dumb"}
 
 
 @dataclass(frozen=True)

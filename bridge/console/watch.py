@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.config import Settings
-from bridge.console.output import Output
+from bridge.console.output import Output, terminal_size
 from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
 from bridge.log import complain
@@ -27,9 +25,6 @@ from bridge.xmpp.telling import line_of
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
     from bridge.xmpp.trace import Traced
-
-USUAL_COLUMNS = 80
-"""Of a terminal that does not say how wide it is."""
 
 
 async def watch(
@@ -97,14 +92,9 @@ def _is_about_us(event: Event) -> bool:
 def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
     terminal = stream.isatty()
     paint = Paint(is_wanted(terminal=terminal, environ=environ))
-    return RoomView(paint, partial(_columns, stream.fileno())) if terminal else RoomView(paint)
-
-
-def _columns(descriptor: int) -> int:
-    try:
-        return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
-    except OSError:  # it hung up
-        return USUAL_COLUMNS
+    if not terminal:
+        return RoomView(paint)
+    return RoomView(paint, lambda: terminal_size(stream.fileno()).columns)
 
 
 class _Show(Protocol):

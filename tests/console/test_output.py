@@ -105,6 +105,31 @@ async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:
     assert output.error is None
 
 
+async def test_who_asks_for_all_of_it_to_be_written_waits_for_the_reader(pipe: Pipe) -> None:
+    output = Output(pipe.writing, None, lambda: None)
+    output.put("x" * (4 * PIPE_BYTES - 1))
+    settled = asyncio.create_task(output.settled())
+    await asyncio.wait((settled,), timeout=0.1)
+    assert not settled.done()
+    await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, 4 * PIPE_BYTES), SECONDS)
+    await asyncio.wait_for(settled, SECONDS)
+    output.close()
+
+
+@pytest.mark.parametrize("already", [True, False])
+async def test_and_no_longer_than_there_is_one(already: bool, pipe: Pipe) -> None:
+    output = Output(pipe.writing, None, lambda: None)
+    output.put("x" * 4 * PIPE_BYTES)
+    if already:
+        pipe.stop_reading()
+    settled = asyncio.create_task(output.settled())
+    await asyncio.wait((settled,), timeout=0.1)
+    if not already:
+        pipe.stop_reading()
+    await asyncio.wait_for(settled, SECONDS)
+    output.close()
+
+
 @pytest.mark.parametrize("kind", ["file", "device"])
 async def test_a_file_is_written_like_a_pipe(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file" if kind == "file" else Path("/dev/null")

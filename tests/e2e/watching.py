@@ -1,4 +1,4 @@
-"""`xmpp-bridge watch` as a child process, on a pipe or on a terminal, and all that it shows."""
+"""`xmpp-bridge watch`, or a like command, as a child process on a pipe or a terminal."""
 
 import asyncio
 import fcntl
@@ -22,7 +22,7 @@ ENOUGH = 1 << 16
 
 
 class Watching:
-    """One run of `watch`, from `async with` to its end.
+    """One run of `watch`, or of another `command`, from `async with` to its end.
 
     It sees `environment`, PATH and an empty HOME, and nothing else of ours. With `columns` its
     stdout and stderr are a terminal that wide.
@@ -33,12 +33,13 @@ class Watching:
         home: Path,
         environment: Mapping[str, str],
         *arguments: str,
+        command: str = "watch",
         columns: int | None = None,
         reads: bool = True,
     ) -> None:
         self._home = home
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
-        self._arguments = arguments
+        self._arguments = (command, *arguments)
         self._columns = columns
         self._reads = reads
         self._seen: dict[int, bytes] = {}
@@ -117,7 +118,6 @@ class Watching:
             fcntl.ioctl(stdout, termios.TIOCSWINSZ, struct.pack("HHHH", 25, self._columns, 0, 0))
         self._process = await asyncio.create_subprocess_exec(
             COMMAND,
-            "watch",
             *self._arguments,
             stdin=asyncio.subprocess.DEVNULL if self._columns is None else stdout,
             stdout=stdout,

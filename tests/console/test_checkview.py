@@ -1,0 +1,274 @@
+import re
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.console.checkview import (
+    BAR_WIDTH,
+    BLOCKS,
+    HEAD_WIDTH,
+    MIN_BAR_WIDTH,
+    CheckView,
+    bar,
+)
+from bridge.console.columns import width
+from bridge.console.paint import Paint
+from bridge.escaping import one_line
+from bridge.xmpp.faults import Fault, Place, Retry
+from bridge.xmpp.probe import PhaseReport, Report
+
+SCREENS = Path(__file__).parent / "screens"
+ROOM = "lab@conference.example.org"
+PLACE = Place("xmpp://example.org:5222", "example.org", "bot@example.org", ROOM, "McpDebug")
+COLOUR = re.compile("\x1b\\[[0-9]+m")
+
+FIRST = PhaseReport(
+    "settings", True, 1.4, "/home/ada/lab/.env: missing; /home/ada/bridge.env: used", ""
+)
+REACHED = (
+    PhaseReport("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
+    PhaseReport("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
+    PhaseReport(
+        "tls",
+        True,
+        64.062,
+        "TLSv1.3, TLS_AES_256_GCM_SHA384; certificate: subject CN=example.org, issuer O=Example "
+        "Trust, for example.org and conference.example.org, 61 days left",
+        "The certificate was not checked: unset NODE_TLS_REJECT_UNAUTHORIZED.",
+    ),
+)
+PASSED = (
+    *REACHED,
+    PhaseReport("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
+    PhaseReport("bind", True, 15.9, "full JID bot@example.org/check", ""),
+    PhaseReport("disco", True, 33.0, "a room service; the room does not exist yet", ""),
+    PhaseReport("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
+    PhaseReport("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
+    PhaseReport("leave", True, 16.1, "the room confirmed it", ""),
+)
+REFUSED = Fault(
+    "not-authorized",
+    "example.org refused the login of bot@example.org.",
+    "Check XMPP_USERNAME and XMPP_PASSWORD.",
+    Retry.NEVER,
+)
+WORKS = Report(PLACE, PASSED, 0.3018, None, created=True, others=2)
+BREAKS = Report(
+    PLACE,
+    (*REACHED, PhaseReport("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
+    2.2124,
+    REFUSED,
+    created=False,
+    others=0,
+)
+
+
+def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> CheckView:
+    return CheckView(Paint(paint), columns, blocks=blocks)
+
+
+def _once(view: CheckView, report: Report) -> str:
+    phases = (FIRST, *report.phases)
+    lines = [*view.title(ROOM), *(line for phase in phases for line in view.found(phase))]
+    lines += ["", *view.bars(phases), "", *view.verdict(report)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _often(view: CheckView, *reports: Report, times: int) -> str:
+    lines = [line for number, one in enumerate(reports, 1) for line in view.run(number, one)]
+    lines += ["", *view.spread(reports), "", *view.outcome(reports, times)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _slower(report: Report, factor: float) -> Report:
+    phases = tuple(replace(phase, ms=phase.ms * factor) for phase in report.phases)
+    return replace(report, phases=phases, seconds=report.seconds * factor)
+
+
+THREE = (WORKS, _slower(WORKS, 1.5), _slower(WORKS, 4))
+MIXED = (WORKS, _slower(WORKS, 2), BREAKS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("check-passed-pipe.txt", _once(_at(None), WORKS)),
+        ("check-passed-80-columns.txt", _once(_at(80), WORKS)),
+        ("check-passed-80-columns-colour.txt", _once(_at(80, paint=True), WORKS)),
+        ("check-passed-50-columns.txt", _once(_at(50), WORKS)),
+        ("check-passed-30-columns.txt", _once(_at(30), WORKS)),
+        ("check-passed-no-blocks.txt", _once(_at(80, blocks=False), WORKS)),
+        ("check-failed-80-columns.txt", _once(_at(80), BREAKS)),
+        ("check-failed-80-columns-colour.txt", _once(_at(80, paint=True), BREAKS)),
+        ("check-repeated-pipe.txt", _often(_at(None), *THREE, times=3)),
+        ("check-repeated-80-columns.txt", _often(_at(80), *MIXED, times=10)),
+        ("check-repeated-80-columns-colour.txt", _often(_at(80, paint=True), *MIXED, times=10)),
+    ],
+)
+def test_the_screen_is_as_it_was_written_down(
+    name: str, shown: str, request: pytest.FixtureRequest
+) -> None:
+    shown = shown.replace("\x1b", "␛")
+    if request.config.getoption("--update-screens"):
+        (SCREENS / name).write_text(shown, encoding="utf-8")
+    assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
+
+
+def test_colour_changes_nothing_else() -> None:
+    for report in (WORKS, BREAKS):
+        assert COLOUR.sub("", _once(_at(80, paint=True), report)) == _once(_at(80), report)
+    painted = _often(_at(80, paint=True), *MIXED, times=10)
+    assert COLOUR.sub("", painted) == _often(_at(80), *MIXED, times=10)
+
+
+def test_without_blocks_the_screen_is_ascii() -> None:
+    report = replace(WORKS, phases=PASSED[:-2])
+    assert _once(_at(80, blocks=False), report).isascii()
+    assert _often(_at(80, blocks=False), report, report, times=2).isascii()
+
+
+def test_a_stage_that_is_under_way_has_a_line_without_a_time() -> None:
+    lines = _at(80).bars((FIRST, *REACHED), "sasl")
+    assert lines[:-2] == _at(80).bars((FIRST, *REACHED))[:-1]
+    assert lines[-2] == "sasl       ..."
+
+
+@pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
+def test_there_are_bars_where_there_is_room_for_them(columns: int) -> None:
+    lines = _at(columns).bars(PASSED)
+    assert len(lines) == len(PASSED) + 1
+    assert all(re.search(f"[{BLOCKS}]$", line) for line in lines[:-1])
+    assert max(map(len, lines)) <= min(columns, HEAD_WIDTH + BAR_WIDTH)
+
+
+def test_there_are_none_where_there_is_not() -> None:
+    lines = _at(HEAD_WIDTH + MIN_BAR_WIDTH - 1).bars(PASSED)
+    assert len(lines) == len(PASSED)
+    assert lines[0] == "resolve    ok        12.5 ms"
+
+
+def test_a_median_is_of_the_runs_that_came_so_far() -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in _at(80).spread(MIXED)[1:-1]}
+    assert rows["resolve"][:5] == ["3/3", "12.5", "ms", "25.0", "ms"]
+    assert rows["sasl"][:5] == ["2/3", "176.0", "ms", "2104.6", "ms"]
+    assert rows["leave"][:5] == ["2/3", "24.2", "ms", "32.2", "ms"]
+
+
+def test_advice_is_given_once_however_often_there_was_cause() -> None:
+    shown = _often(_at(None), *THREE, BREAKS, times=4)
+    assert shown.count("The certificate was not checked") == 1
+    assert shown.count("[not-authorized] Check XMPP_USERNAME and XMPP_PASSWORD.") == 1
+    assert "3 of 4 passed.\n" in shown
+
+
+def test_what_failed_is_what_to_see_to_first() -> None:
+    last = _once(_at(None), BREAKS).splitlines()[-3:]
+    assert last == [REFUSED.message, f"[not-authorized] {REFUSED.hint}", f"tls: {REACHED[2].hint}"]
+
+
+def test_what_the_outcome_says_is_not_advised_again() -> None:
+    assert "MUC_ROOM may have a typo." in WORKS.diagnosis
+    assert "join: " not in _once(_at(None), WORKS)
+
+
+def test_runs_that_were_not_begun_are_told_with_the_reason() -> None:
+    assert "0 of 1 passed. 9 were asked for" in _often(_at(None), BREAKS, times=9)
+
+
+HOSTILE = [
+    "x; 12:00 leave      ok         0.1 ms  forged",
+    "x" + " " * 49 + "leave      ok         0.1 ms  forged",
+    "x" * 49 + "leave      ok         0.1 ms  forged",
+    "日" * 60 + "leave      ok         0.1 ms  forged",
+    "a\rleave      ok         0.1 ms",
+    "a\x1b[2J\x1b[1;1Hleave      ok",
+    "a\x9b2Jforged\u2028forged\x85forged\u202eforged",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("columns", [None, 80, 50, 20, 5, 1])
+def test_nobody_forges_a_line(text: str, columns: int | None) -> None:
+    _assert_unforged(text, columns)
+
+
+@given(
+    text=st.text(st.characters() | st.sampled_from(" \n1leav")),
+    columns=st.none() | st.integers(1, 200),
+)
+def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int | None) -> None:
+    _assert_unforged(text, columns)
+
+
+def _assert_unforged(text: str, columns: int | None) -> None:
+    view = _at(columns)
+    # As a probe makes them: `one_line` has been over all texts but the fault's.
+    failed = PhaseReport("join", False, 1.0, one_line(text), one_line(text))
+    fault = Fault(text, text, text)
+    report = Report(PLACE, (failed,), 0.1, fault, created=False, others=0)
+    for lines, begins in (
+        (view.found(failed), "join "),
+        (view.run(1, report), "   1  FAILED"),
+        (view.verdict(report)[:1], ""),
+        (view.title(text), "Checking"[: columns or 99]),
+    ):
+        first, *rest = lines
+        assert first.startswith(begins) or columns == 1
+        assert all(line.startswith(" ") or columns == 1 for line in rest)
+        for line in lines:
+            assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", line)
+            if columns is not None and columns >= HEAD_WIDTH:
+                assert width(line) <= columns
+
+
+def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
+    phase = PhaseReport("join", False, 1.0, "", "hint")
+    fault = Fault("made\nup\x9b2J", "message", "hint")
+    report = Report(PLACE, (phase,), 0.1, fault, created=False, others=0)
+    assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
+
+
+milliseconds = st.floats(0, 50_000) | st.sampled_from([0.0, 0.001, 1e-9])
+
+
+@given(
+    times=st.lists(milliseconds, min_size=1, max_size=12),
+    columns=st.integers(MIN_BAR_WIDTH, BAR_WIDTH),
+    blocks=st.booleans(),
+)
+def test_bars_lie_on_the_axis_one_after_the_other(
+    times: list[float], columns: int, *, blocks: bool
+) -> None:
+    total = sum(times)
+    begins = [0.0, *accumulate(times[:-1])]
+    bars = [
+        bar(began, ms, total, columns, blocks=blocks)
+        for began, ms in zip(begins, times, strict=True)
+    ]
+    starts = [len(one) - len(one.lstrip()) for one in bars]
+    assert starts == sorted(starts)
+    assert starts[0] == 0
+    assert all(len(one) <= columns for one in bars)
+    marks = [one.strip() for one in bars]
+    assert all(marks)
+    assert all(set(mark) <= (set(BLOCKS) if blocks else {"#"}) for mark in marks)
+    assert all(set(mark[:-1]) <= {BLOCKS[-1], "#"} for mark in marks)
+    lengths = [mark.count("#") * 8 + sum(BLOCKS.find(one) + 1 for one in mark) for mark in marks]
+    if blocks and total > 0:
+        for length, ms, start in zip(lengths, times, starts, strict=True):
+            exact = ms / total * columns * 8
+            assert abs(length - max(1, min(exact, (columns - start) * 8))) <= 1
+
+
+def test_a_bar_is_drawn_to_an_eighth_of_a_column() -> None:
+    assert bar(0, 8, 8, 10) == "█" * 10
+    assert bar(0, 1, 80, 10) == "▏"
+    assert bar(0, 3, 80, 10) == "▍"
+    assert bar(40, 12, 80, 10) == "     █▌"
+    assert bar(80, 0, 80, 10) == "         ▏"
+    assert bar(0, 0, 0, 10) == "▏"
+    assert bar(40, 12, 80, 10, blocks=False) == "     #"
