@@ -101,6 +101,7 @@ def _loaded(name: str) -> object:
         raise ToolsetError(
             f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are {', '.join(known())}, "
             "and whatever can be imported, as MODULE:ATTRIBUTE"
+            + ("; each set takes a --toolset of its own" if "," in name else "")
         )
     if len(offers) > 1:
         packages = " and ".join(sorted(one.dist.name if one.dist else "?" for one in offers))

@@ -13,6 +13,8 @@ class Shortcut:
     """What the words after it are, where they name no argument."""
     verbatim: bool = False
     """Whether all that follows is that argument, as it stands."""
+    usual: str = ""
+    """What is meant where nothing follows."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ SHORTCUTS = {
     "history": Shortcut("xmppHistory", "contains"),
     "wait": Shortcut("xmppWait", "contains"),
     "occupants": Shortcut("xmppOccupants", "nickname"),
-    "ping": Shortcut("xmppPing", "target"),
-    "info": Shortcut("xmppInfo", "target"),
+    "ping": Shortcut("xmppPing", "target", usual="server"),
+    "info": Shortcut("xmppInfo", "target", usual="server"),
     "check": Shortcut("xmppCheck"),
     "trace": Shortcut("xmppTrace", "contains"),
 }
@@ -49,8 +51,8 @@ USAGES = (
     Usage("/history [TEXT]", "what happened in the room, with TEXT in it"),
     Usage("/wait [TEXT]", "wait for the next message, with TEXT in it"),
     Usage("/occupants [NICK]", "who is in the room"),
-    Usage("/ping [TARGET]", "round trip to server, room, self, a nickname or a JID"),
-    Usage("/info [TARGET]", "what server, room or a JID say they are and can do"),
+    Usage("/ping [TARGET]", "round trip to the server, or to room, self, a nickname or a JID"),
+    Usage("/info [TARGET]", "what the server, or room, self, a nickname or a JID, is and can do"),
     Usage("/check", "walk a new connection through its stages"),
     Usage("/trace [TEXT]", "the stanzas on the wire"),
     Usage("/tools [NAME]", "the tools of the server; one with its arguments"),
@@ -172,7 +174,7 @@ def is_room_text(line: str) -> bool:
 
 def _slash(word: str, rest: str) -> Command:
     if shortcut := SHORTCUTS.get(word):
-        return Call(shortcut.tool, rest, shortcut)
+        return Call(shortcut.tool, rest or shortcut.usual, shortcut)
     first, _, others = rest.partition(" ")
     match word:
         case "call" if first:

@@ -166,8 +166,13 @@ class _Conversation:
             self._out.tell(f"[Client] in the room {room} as {nickname}")
         elif isinstance(last_error, dict):
             self._out.tell(f"[Client] not in the room: {one_line(str(last_error['message']))}")
+        elif status.get("phase") == "unconfigured":
+            self._out.tell(
+                "[Client] not in the room: settings are missing or wrong; status has all"
+            )
         else:
-            self._out.tell(f"[Client] not in the room: {one_line(str(status.get('phase')))}")
+            phase = one_line(str(status.get("phase")))
+            self._out.tell(f"[Client] not in the room yet, {phase}; status tells how far it is")
 
     async def _converse(self) -> bool:
         """Return whether any call failed."""

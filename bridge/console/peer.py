@@ -25,6 +25,12 @@ HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 12.0
 """How long the server may take to end after its input did: its drain is at most 10 s."""
 
+TELL_SECONDS = 2.0
+"""When a person at a prompt that is gone is told what we still wait for."""
+
+TERMINATE_SECONDS = 2.0
+"""How long it has after SIGTERM, as MCP's shutdown over stdio has it, before it is killed."""
+
 FATE_SECONDS = 1.0
 """How long a server whose output has ended may take to end itself before we say so."""
 
@@ -175,18 +181,32 @@ class Peer:
         return "the server closed its output"
 
     async def stop(self) -> None:
-        """End the server's input and see it off."""
+        """End the server's input and see it off, in the end by force."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
+        if not await self._gone(TELL_SECONDS):
+            log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
+            if not await self._gone(STOP_SECONDS - TELL_SECONDS):
+                log.info("the server did not end when its input did, so it is told to")
+                with suppress(ProcessLookupError):
+                    self._process.terminate()
+                if not await self._gone(TERMINATE_SECONDS):
+                    with suppress(ProcessLookupError):
+                        self._process.kill()
+                    await self._gone(FATE_SECONDS)
+        readers = [one for one in (self.ended, self._log_reader) if one is not None]
+        # A child that it left behind holds its output open for as long as it likes.
+        await asyncio.wait(readers, timeout=FATE_SECONDS)
+        # asyncio has no public way to close the pipes of a process.
+        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        await asyncio.gather(*readers)
+
+    async def _gone(self, seconds: float) -> bool:
+        """Wait so long for the process to end; return whether it did."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
                 await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
-        await self.ended
-        if self._log_reader is not None:
-            await self._log_reader
+        return self._process.returncode is not None
 
     async def _exchange(self, id_: str, body: bytes, what: str) -> Response:
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()

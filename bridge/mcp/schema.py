@@ -10,7 +10,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -37,7 +37,13 @@ class ArgumentsError(ValueError):
         super().__init__("; ".join(problems))
 
 
-_LENGTHS = {"string": "Length", "array": "Items"}
+_KEYWORDS = {
+    "integer": ("minimum", "maximum"),
+    "number": ("minimum", "maximum"),
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+}
+"""What limits a value of each JSON type; the others have no limits."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,13 @@ class Bounds:
     max_length: int | None = None
     """In characters for text, in items for lists."""
 
-    def schema(self, of: object) -> Schema:
-        """Return the keywords for a value of JSON type `of`, or of one of these; None is any."""
-        types = of if isinstance(of, list) else _LENGTHS if of is None else [of]
-        keywords = {"minimum": self.minimum, "maximum": self.maximum}
-        for noun in (_LENGTHS[one] for one in types if one in _LENGTHS):
-            keywords |= {f"min{noun}": self.min_length, f"max{noun}": self.max_length}
+    def schema(self, of: Iterable[str]) -> Schema:
+        """Return the keywords for a value that may be of these JSON types."""
+        by_value, by_length = (self.minimum, self.maximum), (self.min_length, self.max_length)
+        keywords: dict[str, object] = {}
+        for one in of:
+            limits = by_length if one in {"string", "array"} else by_value
+            keywords |= zip(_KEYWORDS.get(one, ()), limits, strict=False)
         return {key: value for key, value in keywords.items() if value is not None}
 
     def check(self, value: object, path: str) -> None:
@@ -303,7 +310,7 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
         if isinstance(note, str) and note != ABSENT_IF_NONE:
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
-            schema = {**schema, **note.schema(schema.get("type"))}
+            schema = {**schema, **note.schema(_types(schema))}
     if not bounds:
         return schema, read
 
@@ -320,6 +327,20 @@ def _enumeration(values: list[object]) -> Schema:
     # Some clients look at the type alone.
     typed: Schema = {"type": "string"} if all(isinstance(one, str) for one in values) else {}
     return {**typed, "enum": values}
+
+
+def _types(schema: Schema) -> Iterator[str]:
+    """Yield the JSON types that a schema names, those of the members of a union included."""
+    match schema:
+        case {"type": str(one)}:
+            yield one
+        case {"type": list(several)}:
+            yield from several
+        case {"anyOf": list(members)}:
+            for member in members:
+                yield from _types(member)
+        case _:  # a list of values, or anything at all
+            yield from _KEYWORDS
 
 
 def _one_of(members: Sequence[object]) -> Reader:

@@ -100,7 +100,7 @@ def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reaso
     assert "unconfigured" in json.loads(failed)["error"]
     assert json.loads(status)["phase"] == "unconfigured"
     assert ran.returncode == 1
-    assert "[Client] not in the room: unconfigured" in ran.stderr
+    assert "[Client] not in the room: settings are missing or wrong; status has all\n" in ran.stderr
     assert GREETING in ran.stderr
 
 

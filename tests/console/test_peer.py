@@ -1,8 +1,11 @@
 import asyncio
+import logging
 import sys
+import time
 
 import pytest
 
+from bridge.console import peer as peer_module
 from bridge.console.client import Client
 from bridge.console.peer import MAX_LOG_LINE_BYTES, Peer, PeerError
 from bridge.mcp.framing import Framing
@@ -49,3 +52,46 @@ async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> Non
     endless = f"'x' * {MAX_LOG_LINE_BYTES + 1}"
     program = f"import sys; sys.stderr.write({endless}); sys.stderr.flush(); sys.stdin.read()"
     assert await _first_log_line(program) == "x" * (MAX_LOG_LINE_BYTES + 1)
+
+
+async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(peer_module, "TELL_SECONDS", 0.1)
+    monkeypatch.setattr(peer_module, "STOP_SECONDS", 0.3)
+    caplog.set_level(logging.INFO)
+    obeys = (
+        "signal.signal(signal.SIGTERM, lambda *_: (print('told', file=sys.stderr), sys.exit(3)))"
+    )
+    ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    for prelude, limit, lines in ((obeys, 20.0, ["up", "told"]), (ignores, 0.2, ["up"])):
+        monkeypatch.setattr(peer_module, "TERMINATE_SECONDS", limit)
+        caplog.clear()
+        said: list[str] = []
+        up = asyncio.Event()
+
+        def take(line: str, said: list[str] = said, up: asyncio.Event = up) -> None:
+            said.append(line)
+            up.set()
+
+        program = f"import signal, sys, time; {prelude}; print('up', file=sys.stderr, flush=True)"
+        peer = await Peer.start([sys.executable, "-c", program + "\ntime.sleep(600)"], take)
+        async with asyncio.timeout(20):
+            await up.wait()
+            await peer.stop()
+        assert said == lines
+        assert [one.getMessage() for one in caplog.records] == [
+            "the server is still at work; waiting 0.3 s at most",
+            "the server did not end when its input did, so it is told to",
+        ]
+
+
+async def test_a_servers_own_children_do_not_hold_us_up_once_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peer_module, "FATE_SECONDS", 0.2)
+    child = "import subprocess; subprocess.Popen(['sleep', '15'])"
+    began = time.monotonic()
+    peer = await Peer.start([sys.executable, "-c", child], lambda line: None)
+    await peer.stop()
+    assert time.monotonic() - began < 10

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.console.terminal import COMMAND, GREETING, SECONDS
+from tests.e2e.bridge_process import TOOLS
 from tests.servers.server import XmppServer
 
 OTHER = """
@@ -79,19 +81,48 @@ def test_comments_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
 def test_every_tool_of_the_bridge_can_be_called(tmp_path: Path) -> None:
     said = (
         "/status\n/send hi\n/history limit=1\n/wait timeoutSeconds=0\n/occupants Echo\n"
+        "/ping\n/ping Echo\n/info\n/info room\n/check\n"
         '/trace presence limit=1\n/call echo message=\'a b\'\n/call echo {"message": "c"}\n'
     )
     ran = _run(tmp_path, said, "--sandbox")
-    status, sent, history, waited, occupants, trace, *echoes = ran.stdout.splitlines()
+    answers = iter(ran.stdout.splitlines())
+    status, sent, history, waited, occupants = islice(answers, 5)
+    server, echo, about_server, about_room, check, trace, *echoes = answers
     assert json.loads(status)["connected"] is True
     assert json.loads(sent)["sent"] is True
     assert len(json.loads(history)["entries"]) == 1
     assert json.loads(waited)["matched"] is False
     assert [one["nickname"] for one in json.loads(occupants)["occupants"]] == ["Echo"]
+    assert json.loads(server)["reachable"] is True
+    assert json.loads(echo)["address"] == "lobby@rooms.localhost/Echo"
+    assert json.loads(about_server)["address"] == "localhost"
+    assert json.loads(about_room)["room"]["public"] is True
+    assert json.loads(check)["ok"] is True
     assert "<presence" in json.loads(trace)["entries"][0]["xml"]
     assert echoes == ["Echo: a b", "Echo: c"]
     assert ran.returncode == 0
     assert "(our own) hi" in ran.stderr
+
+
+def test_what_the_bridge_has_beside_tools_is_listed_read_and_filled_in(tmp_path: Path) -> None:
+    said = (
+        "/tools\n/tools xmppPing\n/resources\n/resources bridge://status\n"
+        "/prompts\n/prompts diagnose-room nickname=Echo\n/framing\n/revision\n/bare\n"
+    )
+    ran = _run(tmp_path, said, "--sandbox")
+    tools, tool, resources, status, prompts, prompt, *switches = ran.stdout.splitlines()
+    assert len(json.loads(tools)["tools"]) == len(TOOLS)
+    assert json.loads(tool)["name"] == "xmppPing"
+    assert "bridge://status" in [one["uri"] for one in json.loads(resources)["resources"]]
+    assert json.loads(json.loads(status)["contents"][0]["text"])["connected"] is True
+    assert "diagnose-room" in [one["name"] for one in json.loads(prompts)["prompts"]]
+    assert "Echo" in json.loads(prompt)["messages"][0]["content"]["text"]
+    assert switches == [
+        "framing: newline-delimited",
+        "speaking MCP 2025-11-25",
+        "speaking bare JSON-RPC, and MCP 2025-11-25 for what is no tool",
+    ]
+    assert ran.returncode == 0
 
 
 def test_it_meets_real_servers(xmpp_server: XmppServer, tmp_path: Path) -> None:

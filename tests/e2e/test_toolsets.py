@@ -328,6 +328,13 @@ def test_a_set_that_does_not_exist_stops_the_start_with_those_that_do(
     assert "dice, loaded-dice, sunken, unwritten" in said
 
 
+def test_several_sets_in_one_word_are_told_how_to_be_named(tmp_path: Path) -> None:
+    said = refused(tmp_path, "samples,llm")
+    assert said.startswith("there is no toolset 'samples,llm'; there are llm, samples, ")
+    assert said.endswith("; each set takes a --toolset of its own")
+    assert "--toolset of its own" not in refused(tmp_path, "sampels")
+
+
 def test_a_clash_of_two_sets_names_both_and_the_tool(tmp_path: Path, installed: str) -> None:
     assert refused(tmp_path, "dice", "loaded-dice", path=installed) == (
         "the toolsets dice and loaded-dice both have a tool throw_dice"

@@ -71,6 +71,10 @@ HINTS: tuple[Any, ...] = (
     Annotated[list[str] | None, Bounds(max_length=1)],
     Annotated[str | list[str] | int, Bounds(minimum=2, min_length=1)],
     Annotated[int | bool, Bounds(minimum=1)],
+    Annotated[Literal["", "ab", 1], Bounds(minimum=2, min_length=1)],
+    Annotated[Point | str | None, Bounds(max_length=1)],
+    Annotated[list[object] | Literal["ab"], Bounds(max_length=1)],
+    Annotated[object, Bounds(minimum=2, max_length=1)],
     Annotated[int, "how many", Bounds(maximum=3)] | None,
     Annotated[int | str, ABSENT_IF_NONE] | None,
     list[int],
@@ -168,6 +172,23 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
         (
             Annotated[list[str], Bounds(max_length=5)],
             {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+        ),
+        # A limit is said in the words of the types that it is for, and in no others.
+        (
+            Annotated[str | None, Bounds(min_length=1, max_length=5)],
+            {"type": ["string", "null"], "minLength": 1, "maxLength": 5},
+        ),
+        (
+            Annotated[list[int] | None, Bounds(min_length=1)],
+            {
+                "type": ["array", "null"],
+                "items": {"type": "integer"},
+                "minItems": 1,
+            },
+        ),
+        (
+            Annotated[int | str | bool, Bounds(minimum=2, max_length=3)],
+            {"type": ["integer", "string", "boolean"], "minimum": 2, "maxLength": 3},
         ),
         (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
         (

@@ -13,7 +13,7 @@ from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE
 from bridge.tools.pages import MAX_PAGE_BYTES
 from bridge.xmpp.journal import Journal
-from bridge.xmpp.trace import Direction
+from bridge.xmpp.trace import CAPACITY, Direction
 from tests.tools.played import Played, arguments, wire
 
 TOOL = trace.xmpp_trace
@@ -119,7 +119,7 @@ async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
 
 async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
     played = Played(journal=Journal("epoch"))
-    for number in range(5_002):
+    for number in range(CAPACITY + 2):
         played.trace.append("in", "1", _message(str(number)), 0.0)
     page = await _trace(played, since="epoch-0")
     assert page["gap"] == {"from": 1, "to": 2, "reason": "evicted"}

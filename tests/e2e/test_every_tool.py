@@ -1,0 +1,98 @@
+"""Every tool of every set that comes with the bridge, in all three ways of speaking to it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest_asyncio
+
+from tests.e2e.bridge_process import BridgeProcess
+from tests.llm.model_service import KEY, Asked, model_service, thinking
+from tests.llm.standing import events_in
+from tests.samples.open_meteo import running_open_meteo
+from tests.servers.server import XmppServer
+
+SETS = ("samples", "llm")
+PREFIX = "io.modelcontextprotocol/"
+ENVELOPE = {f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}}
+SPEAKS = {"handshake": {}, "stateless": {"_meta": ENVELOPE}}
+"""What a call under MCP carries beside the tool and its arguments, in both eras."""
+
+CALLS: dict[str, dict[str, object]] = {
+    "echo": {"message": "hello"},
+    "xmppStatus": {},
+    "xmppSend": {"message": "hello, room"},
+    "xmppHistory": {"limit": 5},
+    "xmppWait": {"timeoutSeconds": 0},
+    "xmppOccupants": {},
+    "xmppPing": {"target": "server"},
+    "xmppInfo": {"target": "room"},
+    "xmppTrace": {"limit": 5},
+    "xmppCheck": {},
+    "word_count": {"text": "the quick brown fox jumps"},
+    "sentiment": {"text": "good"},
+    "current_time": {},
+    "answer_general_question": {"question": "Why is the sky blue?"},
+    "current_weather": {"location": "Paris"},
+    "scout": {"question": "Who said hello?"},
+    "xmppDigest": {},
+}
+"""One call of each tool that does what it is for."""
+
+
+def answering(asked: Asked) -> object:
+    """What an honest model says, to `scout` and `xmppDigest` alike."""
+    cursor = events_in(asked)[-1]["cursor"]
+    if '"topics"' in asked.system + asked.user:
+        topic = {"summary": "Hello.", "people": [], "open": [], "cursors": [cursor]}
+        return {"topics": [topic]}
+    return {"answer": "The bridge.", "found": True, "cursors": [cursor]}
+
+
+@pytest_asyncio.fixture
+async def bridge(xmpp_server: XmppServer, tmp_path: Path) -> AsyncIterator[BridgeProcess]:
+    """The bridge in a room, with all of its sets and what they ask for."""
+    options = [word for name in SETS for word in ("--toolset", name)]
+    (tmp_path / "nothing.env").touch()
+    async with running_open_meteo() as weather, model_service(thinking(answering)) as model:
+        settings = xmpp_server.environment(
+            LLM_BASE_URL=model.base_url, LLM_MODEL="small", LLM_API_KEY=KEY
+        )
+        arguments = ("serve", "--env-file", str(tmp_path / "nothing.env"), *options)
+        async with BridgeProcess(
+            tmp_path, settings | weather.environment, arguments=arguments
+        ) as process:
+            await process.initialize()
+            await process.joined()
+            await process.call("xmppSend", message="hello")
+            yield process
+
+
+async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
+    bridge: BridgeProcess,
+) -> None:
+    tools = (await bridge.request("tools/list"))["tools"]
+    assert {one["name"] for one in tools} == set(CALLS)
+    for one in tools:
+        name, arguments = one["name"], CALLS[one["name"]]
+        shapes = []
+        for era, more in SPEAKS.items():
+            call = {"name": name, "arguments": arguments, **more}
+            result = await bridge.request("tools/call", call)
+            assert not result["isError"], (name, era, result)
+            assert ("structuredContent" in result) is ("outputSchema" in one)
+            shapes.append(shape(result))
+        shapes.append(shape(await bridge.bare(name, **arguments)))
+        assert shapes[0] == shapes[1] == shapes[2], name
+
+
+def shape(result: dict[str, Any]) -> object:
+    """What every way of speaking must agree on: the names in an object, or the text."""
+    if "structuredContent" in result:
+        return sorted(result["structuredContent"])
+    match result.get("content"):
+        case [{"type": "json", "json": data}, {"type": "interpret", "prompt": str()}]:
+            return sorted(data)
+        case [{"type": "text", "text": text}]:
+            return text
+    return sorted(result)
