@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -138,7 +139,13 @@ def _ignore_further_signals() -> None:
     """
     import signal
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    with suppress(RuntimeError):  # no loop any more
+        for number in numbers:  # which would else put the usual handlers back when it closes
+            asyncio.get_running_loop().remove_signal_handler(number)
+    for number in numbers:  # the mask is this thread's; another that still ends may take them
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _report(configuration: config.Configuration) -> None:
@@ -175,6 +182,7 @@ def _check(parsed: "argparse.Namespace") -> int:
 
 
 async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
+    import signal
     import time
 
     from bridge.console.check import check, of_settings, unconfigured
@@ -190,16 +198,24 @@ async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
             await unconfigured(configuration, first)
         return USAGE
     open_log("[Client]", configuration.log_level)
-    passed = await check(
-        configuration.settings,
-        first,
-        send=parsed.send,
-        as_json=parsed.json,
-        times=parsed.repeat,
-        environ=os.environ,
+    checking = asyncio.create_task(
+        check(
+            configuration.settings,
+            first,
+            send=parsed.send,
+            as_json=parsed.json,
+            times=parsed.repeat,
+            environ=os.environ,
+        )
     )
-    _ignore_further_signals()
-    return SUCCESS if passed else FAILURE
+    # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
+    try:
+        return SUCCESS if await checking else FAILURE
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    finally:
+        _ignore_further_signals()
 
 
 def _watch(parsed: "argparse.Namespace") -> int:
