@@ -259,7 +259,8 @@ def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_pat
     with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
         terminal.until("\necho> ")
         terminal.type("half a line\x03")
-        terminal.until("Ctrl-D leaves, and so does exit.\necho> ")
+        terminal.until("Ctrl-D leaves, and so does exit.\n")
+        terminal.until("echo> ")  # perhaps after lines of the server's log
         terminal.type("/wait timeoutSeconds=50\n")
         terminal.until("'name': 'xmppWait'")
         terminal.type("\x03")
@@ -275,7 +276,8 @@ def test_at_a_plain_terminal_news_stand_on_lines_of_their_own(tmp_path: Path) ->
     with Terminal(tmp_path, ["--sandbox"], term="dumb") as terminal:
         terminal.until("echo> ")
         terminal.type("send hi\n")
-        terminal.until("<Echo> You said: hi\necho> ")
+        terminal.until("<Echo> You said: hi\n")
+        terminal.until("echo> ")  # perhaps after the answer, where the news were quicker
         assert "\x1b" not in terminal.written
 
 
