@@ -1,22 +1,19 @@
-"""The command line: the only place that talks to a person and picks exit codes."""
+"""The command line: the way in, and what may come out of it. Nothing is loaded before it is needed.
 
-import asyncio
+Agents start `serve` without a word and wait for it, so that it goes past the parser.
+"""
+
+import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from bridge import config
 from bridge.escaping import one_line
-from bridge.log import complain, open_log
+from bridge.log import complain
 
 if TYPE_CHECKING:
-    import argparse
-
-    from bridge.mcp.stdio import Stdio
+    from asyncio import AbstractEventLoop
 
 SUCCESS = 0
 FAILURE = 1
@@ -25,21 +22,6 @@ USAGE = 2
 """The command line or the settings do not do."""
 INTERRUPTED = 128 + 2
 """Ctrl-C before it was done, as a shell has it for SIGINT."""
-PACKAGE_ROOT = Path(__file__).resolve().parent.parent
-"""The folder that holds `bridge/`."""
-
-
-Reader: TypeAlias = Callable[[], config.Configuration]
-"""Reads the settings, and reads them anew each time."""
-
-
-class Options(NamedTuple):
-    """What the command line says of the bridge to start."""
-
-    env_file: Path | None = None
-    sandbox: bool = False
-    read_only: bool = False
-    toolsets: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,16 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if words in ([], ["serve"]):
-            # As agents start it; the parser takes time that they may not give.
-            return _serve(Options())
+            # Of what is made from here to the first answers nothing goes again.
+            gc.disable()
+            from bridge.commands import Options, serve
+
+            return serve(Options())
         if words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}:
             words.insert(0, "serve")
         from bridge.commandline import parser
 
         parsed = parser().parse_args(words)
-        return _RUNS[parsed.command](parsed)
+        from bridge.commands import RUNS
+
+        return RUNS[parsed.command](parsed)
     except KeyboardInterrupt:
-        _ignore_further_signals()
+        ignore_further_signals()
         return INTERRUPTED
     except ImportError as error:
         if os.environ.get("LOG_LEVEL", "").strip().upper() == "DEBUG":
@@ -68,260 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILURE
 
 
-def _options(parsed: "argparse.Namespace") -> Options:
-    return Options(
-        parsed.env_file,
-        parsed.sandbox,
-        getattr(parsed, "read_only", False),
-        tuple(getattr(parsed, "toolsets", ())),
-    )
-
-
-def _load(options: Options, sandbox: dict[str, str] | None) -> config.Configuration:
-    """Read the settings; beside a sandbox only those that are not about a server of one's own."""
-    environ: dict[str, str] = dict(os.environ)
-    if sandbox is not None:
-        about_a_server = ("XMPP_", "MUC_", "NODE_", "TIA_")
-        environ = {k: v for k, v in environ.items() if not k.startswith(about_a_server)} | sandbox
-    return config.load(
-        environ,
-        cwd=_current_directory(),
-        package_root=PACKAGE_ROOT,
-        env_file=options.env_file,
-        searching=sandbox is None,
-    )
-
-
-def _current_directory() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:  # it was deleted under us; there is no .env in it either
-        return Path("/")
-
-
-def _serve(options: Options) -> int:
-    from bridge.mcp.stdio import Stdio, StdioError
-
-    try:
-        # Before anything else is imported: whatever that prints must not reach the client.
-        stdio = Stdio.claim()
-    except StdioError as error:
-        complain(f"xmpp-bridge: {error}")
-        return FAILURE
-    return asyncio.run(_with_settings(options, partial(_serve_settings, options, stdio)))
-
-
-async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int:
-    from bridge.service import UsageError, serve
-
-    configuration = read()
-    open_log("[Server]", configuration.log_level)
-    _report(configuration)
-    try:
-        await serve(
-            configuration,
-            read,
-            stdio,
-            read_only=options.read_only,
-            toolsets=options.toolsets,
-        )
-    except UsageError as error:
-        complain(f"xmpp-bridge: {one_line(str(error))}")
-        return USAGE
-    _ignore_further_signals()
-    return SUCCESS
-
-
-def _ignore_further_signals() -> None:
+def ignore_further_signals(loop: "AbstractEventLoop | None" = None) -> None:
     """Let no further signal make a traceback or a bad exit code of the interpreter's end.
 
-    The goodbye is said by then, and nothing else is left to do.
+    The goodbye is said by then, and nothing else is left to do. `loop` is the one that runs.
     """
     import signal
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    with suppress(RuntimeError):  # no loop any more
+    if loop is not None:
         for number in numbers:  # which would else put the usual handlers back when it closes
-            asyncio.get_running_loop().remove_signal_handler(number)
+            loop.remove_signal_handler(number)
     for number in numbers:  # the mask is this thread's; another that still ends may take them
         signal.signal(number, signal.SIG_IGN)
-
-
-def _report(configuration: config.Configuration) -> None:
-    """Say on stderr where the settings came from and what is wrong with them."""
-    for candidate in configuration.candidates:
-        complain(f"[Server] settings: {one_line(candidate.path)}: {one_line(candidate.reason)}")
-    for warning in configuration.warnings:
-        complain(f"[Server] WARNING: {one_line(warning)}")
-    for problem in configuration.problems:
-        complain(f"[Server] ERROR: {one_line(str(problem))}")
-
-
-def _client(parsed: "argparse.Namespace") -> int:
-    from bridge.console.conversation import run_client
-
-    command = parsed.server or _own_command(_options(parsed))
-    return asyncio.run(run_client(command, waits_for_room=not parsed.server, as_json=parsed.json))
-
-
-def _own_command(options: Options) -> list[str]:
-    # -P: a folder that happens to be called `bridge` here is not ours.
-    command = [sys.executable, "-P", "-m", "bridge", "serve"]
-    if options.sandbox:
-        command.append("--sandbox")
-    if options.env_file is not None:
-        command += ["--env-file", str(options.env_file)]
-    for name in options.toolsets:
-        command += ["--toolset", name]
-    return command
-
-
-def _check(parsed: "argparse.Namespace") -> int:
-    return asyncio.run(_with_settings(_options(parsed), partial(_run_check, parsed)))
-
-
-async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
-    import signal
-    import time
-
-    from bridge.console.check import check, of_settings, unconfigured
-
-    if not _can_show():
-        return FAILURE
-    started = time.perf_counter()
-    configuration = read()
-    first = of_settings(configuration, time.perf_counter() - started)
-    if configuration.settings is None:
-        _complain_of(configuration)
-        if parsed.json:
-            await unconfigured(configuration, first)
-        return USAGE
-    open_log("[Client]", configuration.log_level)
-    checking = asyncio.create_task(
-        check(
-            configuration.settings,
-            first,
-            send=parsed.send,
-            as_json=parsed.json,
-            times=parsed.repeat,
-            environ=os.environ,
-        )
-    )
-    # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
-    try:
-        return SUCCESS if await checking else FAILURE
-    except asyncio.CancelledError:
-        return INTERRUPTED
-    finally:
-        _ignore_further_signals()
-
-
-def _watch(parsed: "argparse.Namespace") -> int:
-    return asyncio.run(_with_settings(_options(parsed), partial(_run_watch, parsed)))
-
-
-async def _with_settings(options: Options, run: Callable[[Reader], Awaitable[int]]) -> int:
-    """Run what was asked for, with the way to read the settings, and perhaps beside a sandbox."""
-    if not options.sandbox:
-        return await run(partial(_load, options, None))
-    from bridge.sandbox.server import Sandbox
-
-    async with Sandbox() as address:
-        return await run(partial(_load, options, address.environment()))
-
-
-async def _run_watch(parsed: "argparse.Namespace", read: Reader) -> int:
-    from bridge.console.watch import watch
-
-    if not _can_show():
-        return FAILURE
-    configuration = read()
-    _complain_of(configuration)
-    if configuration.settings is None:
-        return USAGE
-    open_log("[Client]", configuration.log_level)
-    well = await watch(
-        configuration.settings,
-        stanzas=parsed.stanzas,
-        as_json=parsed.json,
-        environ=os.environ,
-    )
-    _ignore_further_signals()
-    return SUCCESS if well else FAILURE
-
-
-def _can_show() -> bool:
-    """Whether there is a stdout; if not, say so."""
-    if sys.stdout is None:
-        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
-    return sys.stdout is not None
-
-
-def _complain_of(configuration: config.Configuration) -> None:
-    """Say on stderr what is wrong with the settings, and where they were looked for."""
-    for warning in configuration.warnings:
-        complain(f"WARNING: {one_line(warning)}")
-    if configuration.settings is None:
-        for problem in configuration.problems:
-            complain(f"xmpp-bridge: {one_line(str(problem))}")
-        for candidate in configuration.candidates:
-            complain(
-                f"xmpp-bridge: looked at {one_line(candidate.path)}: {one_line(candidate.reason)}"
-            )
-
-
-def _sandbox(parsed: "argparse.Namespace") -> int:
-    del parsed
-    return asyncio.run(_run_sandbox())
-
-
-async def _run_sandbox() -> int:
-    import signal
-
-    from bridge.sandbox.server import Sandbox
-
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with Sandbox() as address:
-        sys.stdout.write("".join(f"{k}={v}\n" for k, v in address.environment().items()))
-        sys.stdout.flush()
-        complain(
-            f"[Server] A server for trying out listens at {address.host}:{address.port}; the lines "
-            "above are the .env that reaches it. Ctrl-C ends it. For anything else use Prosody or "
-            "ejabberd."
-        )
-        await stopped.wait()
-    return SUCCESS
-
-
-def _register(parsed: "argparse.Namespace") -> int:
-    from bridge.registration.command import Wish, register
-
-    return register(
-        Wish(parsed.client, parsed.name, only_shown=parsed.only_shown),
-        env_file=parsed.env_file,
-        approve_send=parsed.approve_send,
-        cwd=_current_directory(),
-        package_root=PACKAGE_ROOT,
-    )
-
-
-def _unregister(parsed: "argparse.Namespace") -> int:
-    from bridge.registration.command import Wish, unregister
-
-    return unregister(Wish(parsed.client, parsed.name, only_shown=parsed.only_shown))
-
-
-_RUNS: dict[str, Callable[["argparse.Namespace"], int]] = {
-    "serve": lambda parsed: _serve(_options(parsed)),
-    "client": _client,
-    "check": _check,
-    "watch": _watch,
-    "sandbox": _sandbox,
-    "register": _register,
-    "unregister": _unregister,
-}
-"""What runs each command that `bridge.commandline` knows."""

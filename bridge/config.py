@@ -5,6 +5,7 @@ package as values, reads files, and returns a `Configuration`; it prints nothing
 for what somebody wrote into a setting. `${...}` is never expanded.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -273,7 +274,7 @@ class _Reading:
         if name not in self._environment:
             return None
         value = self._environment[name].strip()
-        if not values.KEY.fullmatch(value):
+        if not re.fullmatch(values.KEY, value):
             self._environment.reject(
                 name,
                 "holds blanks or characters beyond ASCII (it is not shown here); the key alone, "

@@ -76,8 +76,9 @@ MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
 occurs in ordinary words by chance, and masking those would point at it."""
 
-_NEWLINE = re.compile(r"\r\n|\n|\r")
-_BLANKS = re.compile(r"[^\S\r\n]+")
+# Compiled where they are used: most starts need neither.
+_NEWLINE = r"\r\n|\n|\r"
+_BLANKS = r"[^\S\r\n]+"
 _TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
 
 
@@ -301,7 +302,7 @@ def _read(path: Path, *, outright: bool) -> tuple[dict[str, str], list[int]]:
     # files name nothing of ours.
     if not outright and not any(name in text for name in DECIDING):
         return {}, []
-    if any(len(blanks) > MAX_BLANKS for blanks in _BLANKS.findall(text)):
+    if any(len(blanks) > MAX_BLANKS for blanks in re.findall(_BLANKS, text)):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
     return _parse(text)
 
@@ -316,7 +317,7 @@ def _parse(text: str) -> tuple[dict[str, str], list[int]]:
         if binding.error:
             statement = binding.original.string
             leading = statement[: len(statement) - len(statement.lstrip())]
-            unparsed.append(binding.original.line + len(_NEWLINE.findall(leading)))
+            unparsed.append(binding.original.line + len(re.findall(_NEWLINE, leading)))
         elif binding.key is not None:
             values[binding.key] = binding.value or ""
     return values, unparsed

@@ -1,9 +1,10 @@
 """Frozen dataclasses that are quick to make: an agent waits for about seventy of them to be made.
 
 The standard `@dataclass(frozen=True)` compiles five functions for each class, which takes a third
-of a millisecond. This one compiles one of them, `__init__`, and shares the others. To type
-checkers, and to whoever uses the classes, they are the same; but what else is put into an
-instance's `__dict__`, as cached properties are, counts when two are compared.
+of a millisecond. This one shares four of them, and compiles `__init__` when the first instance is
+made, which for most classes is after the first answer. To type checkers, and to whoever uses the
+classes, they are the same; but what else is put into an instance's `__dict__`, as cached properties
+are, counts when two are compared.
 """
 
 import dataclasses
@@ -21,13 +22,21 @@ else:
         def make(cls):
             made = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
             made.__dataclass_params__.frozen = made.__dataclass_params__.eq = True
-            made.__init__ = _init_of(made)
+            made.__init__ = _init_on_demand(made)
             for name, function in _SHARED.items():
                 if name not in cls.__dict__:
                     setattr(made, name, function)
             return made
 
         return make
+
+
+def _init_on_demand(cls: Any) -> Any:
+    def first(_self_: Any, *args: Any, **kwargs: Any) -> None:
+        cls.__init__ = _init_of(cls)
+        cls.__init__(_self_, *args, **kwargs)
+
+    return first
 
 
 def _init_of(cls: type) -> Any:

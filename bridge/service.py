@@ -1,6 +1,7 @@
 """The composition root: one task group, an MCP server beside a room participant."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -230,6 +231,9 @@ async def _take_part(room: _RoomWing, session: Session) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(LIST_GRACE_SECONDS):
             await session.listed.wait()
+    # What starting made stays: nobody need look for garbage in it (`cli` has put that off).
+    gc.freeze()
+    gc.enable()
     await room.participant.run()
 
 

@@ -58,8 +58,9 @@ _NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is c
 _NOT_IN_LOCAL_PARTS = frozenset("\"&'/:<>@ ")  # RFC 7622 §3.3.1
 _JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-KEY = re.compile(r"[!-~]+")
-_BASE_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", re.IGNORECASE)
+# Compiled where they are used: most starts need neither.
+KEY = r"[!-~]+"
+_BASE_URL = r"(?i:https?)://[^\s/?#@]+(?:/[^\s?#@]*)?"
 _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
@@ -244,7 +245,7 @@ def path(value: str) -> str:
 
 def base_url(value: str) -> str:
     """An HTTP address to which paths are added: no credentials, no query."""
-    if not _BASE_URL.fullmatch(value) or not value.isprintable():
+    if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
         raise FlawError(
             "which is not a plain base URL; one such as https://llm.example.org/v1, without "
             "credentials or query, the key in LLM_API_KEY,"
@@ -254,7 +255,7 @@ def base_url(value: str) -> str:
 
 def public_base_url(value: str) -> str:
     """Such an address of a service that wants no key."""
-    if not _BASE_URL.fullmatch(value) or not value.isprintable():
+    if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
         raise FlawError(
             "which is not a plain base URL; one such as https://api.example.org/v1, without "
             "credentials or query,"

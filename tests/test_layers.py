@@ -244,13 +244,19 @@ def test_the_http_client_is_imported_inside_calls_only() -> None:
 
 
 def test_nothing_below_imports_what_is_above() -> None:
-    above = ("bridge.service", "bridge.cli", "bridge.commandline", "bridge.console")
+    above = (
+        "bridge.service",
+        "bridge.cli",
+        "bridge.commandline",
+        "bridge.commands",
+        "bridge.console",
+    )
     assert not _breaches(
         *(
             one
             for one in IMPORTS
             if one.of(*above)
-            and not one.by("bridge.cli", "bridge.console", "bridge.__main__")
+            and not one.by("bridge.cli", "bridge.commands", "bridge.console", "bridge.__main__")
             and not (one.by("bridge.registration.trial") and one.of(*TALKS))
         )
     )
@@ -265,7 +271,7 @@ def test_registration_is_for_the_command_line_alone_and_knows_neither_wing() -> 
             one
             for one in IMPORTS
             if one.of("bridge.registration")
-            and not one.by("bridge.registration", "bridge.cli", "bridge.commandline")
+            and not one.by("bridge.registration", "bridge.commands", "bridge.commandline")
         ),
     )
 
@@ -321,7 +327,7 @@ def test_the_sandbox_stands_on_the_standard_library_alone() -> None:
 
 
 def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> None:
-    program = "import bridge.cli, bridge.service, sys; print(*sys.modules)"
+    program = "import bridge.commands, bridge.service, sys; print(*sys.modules)"
     child = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

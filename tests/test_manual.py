@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import cli
+from bridge import commands
 from bridge.commandline import parser
 from bridge.environment import VARIABLES
 
@@ -69,7 +69,7 @@ def test_a_page_fits_on_any_terminal(command: str) -> None:
 
 
 def test_every_command_is_run_by_something() -> None:
-    assert cli._RUNS.keys() == PAGES.keys() - {""}  # noqa: SLF001
+    assert commands.RUNS.keys() == PAGES.keys() - {""}
 
 
 def test_every_command_is_on_the_first_page_with_one_line() -> None:

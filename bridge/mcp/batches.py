@@ -3,16 +3,14 @@
 JSON-RPC 2.0, section 6; part of MCP in revision 2025-03-26 only.
 """
 
-from dataclasses import dataclass, field
-
 from bridge.mcp.calls import Call, Reply
 from bridge.mcp.jsonrpc import Response
 
 
-@dataclass
 class _Open:
-    pending: set[int]
-    responses: list[Response] = field(default_factory=list)
+    def __init__(self, serial: int) -> None:
+        self.pending = {serial}
+        self.responses: list[Response] = []
 
 
 class Batches:
@@ -23,7 +21,7 @@ class Batches:
 
     def open(self, serial: int) -> None:
         """Begin a batch. It waits for itself until `close`, so that nothing settles it before."""
-        self._open[serial] = _Open({serial})
+        self._open[serial] = _Open(serial)
 
     def add(self, serial: int, part: Response | Call) -> None:
         """Note an answer that is there, or a call whose answer is to come."""

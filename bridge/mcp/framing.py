@@ -19,7 +19,8 @@ MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
 """The longest body that is passed over as announced; a greater number is taken for rubbish, since
 waiting for so much would be waiting for ever."""
 
-_HEADER = re.compile(rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:")
+# Compiled where it is used: most clients send none.
+_HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -144,14 +145,14 @@ class Framer:
 
     def _line(self, line: bytes, found: list[Frame | FrameError]) -> None:
         line = line.removeprefix(_BOM).strip(b" \t\r")
-        if self._headers is None and line[:8].lower() == b"content-" and _HEADER.match(line):
+        if self._headers is None and line[:8].lower() == b"content-" and re.match(_HEADER, line):
             self._headers = []
             self._header_bytes = 0
         if self._headers is not None:
             if not line:
                 self._end_of_headers(self._headers, found)
                 self._headers = None
-            elif _HEADER.match(line):
+            elif re.match(_HEADER, line):
                 self._header_bytes += len(line)
                 if self._header_bytes > MAX_HEADER_BYTES:
                     found.append(

@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from bridge.frozen import dataclass
@@ -172,7 +173,19 @@ class Signature:
 
 
 def describe(hint: Any) -> tuple[Schema, Reader]:
-    """Return the JSON Schema of a type and the reader that checks a value against it."""
+    """Return the JSON Schema of a type and the reader that checks a value against it.
+
+    Whoever needs the schema otherwise makes a new one: it may stand in others.
+    """
+    try:
+        hash(hint)
+    except TypeError:  # there is a list or the like in an annotation
+        return _described.__wrapped__(hint)
+    return _described(hint)
+
+
+@cache
+def _described(hint: Any) -> tuple[Schema, Reader]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:])
@@ -183,7 +196,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if origin in _CONTAINERS:
         return _CONTAINERS[origin](hint, arguments)
     if hint in _SCALARS:
-        return dict(_SCALARS[hint][0]), _SCALARS[hint][1]
+        return _SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enumeration([render(one) for one in hint]), _one_of(tuple(hint))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from bridge.escaping import one_line
@@ -74,10 +74,9 @@ GONE = "the client has closed its side and answers no more"
 log = logging.getLogger(__name__)
 
 
-@dataclass
 class _NoiseLimit:
-    second: int = 0
-    spent: int = 0
+    def __init__(self) -> None:
+        self.second = self.spent = 0
 
     def allows(self, now: float) -> bool:
         if int(now) != self.second:

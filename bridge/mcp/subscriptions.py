@@ -5,7 +5,6 @@ listening request with a filter, and every notification carries that request's i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from bridge.mcp.jsonrpc import Id, Json, Notification, Response
 
@@ -16,14 +15,13 @@ MAX_LISTENERS = 64
 """Open listening requests of one client: each costs a notification a change."""
 
 
-@dataclass
 class Subscriptions:
-    """The subscriptions of one client."""
+    """The subscriptions of one client to some of the URIs that are `known`."""
 
-    known: frozenset[str]
-    """The URIs that exist; others cannot be watched."""
-    session_wide: set[str] = field(default_factory=set)
-    listeners: dict[Id, frozenset[str]] = field(default_factory=dict)
+    def __init__(self, known: frozenset[str]) -> None:
+        self.known = known
+        self.session_wide: set[str] = set()
+        self.listeners: dict[Id, frozenset[str]] = {}
 
     def listen(self, id_: Id, wanted: Mapping[str, Json]) -> Notification:
         """Open a listening request and return its acknowledgement.

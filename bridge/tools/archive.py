@@ -3,9 +3,10 @@
 import asyncio
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bridge.escaping import visible
+from bridge.frozen import dataclass
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
 from bridge.tools.entries import Entry, shaped
@@ -26,7 +27,8 @@ MARK = "archive:"
 """How the archive's cursors begin, which the journal's cannot."""
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True)
+class Span:
     """Which part of the archive is wanted."""
 
     since: str | None
@@ -36,7 +38,8 @@ class Span(NamedTuple):
     """Times, as the caller wrote them."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """A page of the archive."""
 
     entries: list[Entry]
