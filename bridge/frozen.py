@@ -3,8 +3,7 @@
 The standard `@dataclass(frozen=True)` compiles five functions for each class, which takes a third
 of a millisecond. This one shares four of them, and compiles `__init__` when the first instance is
 made, which for most classes is after the first answer. To type checkers, and to whoever uses the
-classes, they are the same; but what else is put into an instance's `__dict__`, as cached properties
-are, counts when two are compared.
+classes, they are the same. `slots` is for those of which thousands are kept.
 """
 
 import dataclasses
@@ -15,12 +14,14 @@ if TYPE_CHECKING:
 else:
     Class = TypeVar("Class", bound=type)
 
-    def dataclass(*, frozen, kw_only=False):
+    def dataclass(*, frozen, kw_only=False, slots=False):
         """Make a frozen dataclass of the class below; `frozen` is always true."""
         assert frozen
 
         def make(cls):
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
+            made = dataclasses.dataclass(
+                init=False, repr=False, eq=False, kw_only=kw_only, slots=slots
+            )(cls)
             made.__dataclass_params__.frozen = made.__dataclass_params__.eq = True
             made.__init__ = _init_on_demand(made)
             for name, function in _SHARED.items():
@@ -43,7 +44,7 @@ def _init_of(cls: type) -> Any:
     ordered = sorted(dataclasses.fields(cls), key=lambda one: one.kw_only is True)
     known: dict[str, object] = {}
     arguments = ["_self_"]  # a field may well be called `self`
-    lines = ["_values_ = _self_.__dict__"]
+    lines = [] if "__slots__" in cls.__dict__ else ["_values_ = _self_.__dict__"]
     for one in ordered:
         name, given = one.name, one.name
         if one.kw_only and "*" not in arguments:
@@ -56,7 +57,11 @@ def _init_of(cls: type) -> Any:
             given = f"{name}=None"
             lines.append(f"if {name} is None: {name} = _{name}()")
         arguments.append(given)
-        lines.append(f"_values_[{name!r}] = {name}")
+        if "__slots__" in cls.__dict__:
+            known[f"_set_{name}"] = cls.__dict__[name].__set__
+            lines.append(f"_set_{name}(_self_, {name})")
+        else:
+            lines.append(f"_values_[{name!r}] = {name}")
     if hasattr(cls, "__post_init__"):
         lines.append("_self_.__post_init__()")
     body = "\n ".join(lines)
@@ -72,14 +77,23 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
+def _values(self: Any) -> tuple[object, ...]:
+    return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+
 def _eq(self: Any, other: object) -> Any:
     if type(other) is not type(self):
         return NotImplemented
-    return self.__dict__ == other.__dict__
+    return _values(self) == _values(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(tuple(self.__dict__.values()))
+    return hash(_values(self))
+
+
+def _restore(self: Any, values: tuple[object, ...]) -> None:
+    for name, value in zip(self.__dataclass_fields__, values, strict=True):
+        object.__setattr__(self, name, value)
 
 
 def _refuse(self: Any, name: str, *value: object) -> NoReturn:
@@ -90,6 +104,8 @@ _SHARED = {
     "__repr__": _repr,
     "__eq__": _eq,
     "__hash__": _hash,
+    "__getstate__": _values,
+    "__setstate__": _restore,
     "__setattr__": _refuse,
     "__delattr__": _refuse,
 }

@@ -3,6 +3,7 @@ import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -49,7 +50,17 @@ class Pair:
     two: int
 
 
-@pytest.mark.parametrize("cls", [Quick, Standard])
+@dataclass(frozen=True, slots=True)
+class Small:
+    """Made by ours, without a `__dict__`."""
+
+    self: str
+    number: int = 5
+    hidden: str = field(default="secret", repr=False)
+    items: list[int] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("cls", [Quick, Small, Standard])
 def test_it_does_what_the_standard_one_does(cls: Callable[..., Any]) -> None:
     a = cls("x", items=[1])
     assert (a.self, a.number, a.hidden, a.items) == ("x", 5, "secret", [1])
@@ -73,7 +84,7 @@ def test_it_does_what_the_standard_one_does(cls: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="unexpected"):
         cls("x", other=1)
     match a:
-        case Quick(name) | Standard(name):
+        case Quick(name) | Small(name) | Standard(name):
             assert name == "x"
         case _:
             raise AssertionError(a)
@@ -87,6 +98,22 @@ def test_a_check_may_set_what_it_found() -> None:
     assert Checked(name="a") == Checked(name="A", size=1)
     with pytest.raises(TypeError, match="positional"):
         Checked("a")  # type: ignore[call-arg]
+
+
+def test_one_with_slots_has_room_for_its_fields_alone() -> None:
+    with pytest.raises(AttributeError):
+        object.__setattr__(Small("x"), "other", 1)
+
+
+def test_what_else_an_instance_keeps_makes_no_difference() -> None:
+    class Keeping(Pair):
+        @cached_property
+        def total(self) -> int:
+            return self.one + self.two
+
+    a, b = Keeping(1, 2), Keeping(1, 2)
+    assert a.total == 3
+    assert (a, hash(a)) == (b, hash(b))
 
 
 def test_what_the_class_says_itself_stands() -> None:

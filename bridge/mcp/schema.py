@@ -155,17 +155,20 @@ class Signature:
         """Return keyword arguments, or raise `ArgumentsError` naming every fault."""
         bound: dict[str, object] = {}
         problems: list[str] = []
+        given = 0
         for one in self.parameters:
             if one.wire in arguments:
+                given += 1
                 try:
                     bound[one.name] = one.read(arguments[one.wire], one.wire)
                 except MismatchError as mismatch:
                     problems.append(str(mismatch))
             elif one.required:
                 problems.append(f"{one.wire} is missing")
-        known = {one.wire for one in self.parameters}
-        if unknown := [name for name in arguments if name not in known]:
-            expected = ", ".join(sorted(known)) or "none"
+        if given < len(arguments):
+            known = sorted(one.wire for one in self.parameters)
+            expected = ", ".join(known) or "none"
+            unknown = [name for name in arguments if name not in known]
             problems += [f"{name[:100]!r} is not an argument ({expected})" for name in unknown[:5]]
         if problems:
             raise ArgumentsError(problems)

@@ -321,7 +321,9 @@ class Session:
         response = reply.response
         if isinstance(response, tuple):
             response = tuple(one for one in response if self._is_wanted(one))
-        if response == () or (isinstance(response, Response) and not self._is_wanted(response)):
+            if not response:
+                return
+        elif not self._is_wanted(response):
             return
         body = jsonrpc.encode(response)
         if wirelog.log.isEnabledFor(logging.DEBUG):

@@ -8,6 +8,7 @@ from tests.benchmarks.figures import Aim, Outcome, Series, alternated
 from tests.benchmarks.peer import HELLO, LIST, Peer, result_of
 
 NAME = "first-answer"
+AMONG_RIVALS = f"{BRIDGE}, after each FastMCP"
 MODULES = str(Path(__file__).parent.parent / "modules.py")
 """Runs the bridge, and says what was imported by its first answers."""
 
@@ -16,27 +17,32 @@ def measure(bench: Bench) -> Outcome:
     """Begin each, shake hands where that is asked for, and have the tools listed."""
     settings = bench.prosody.environment()
     assert not any(name.startswith("slixmpp") for name in _imported(bench))
-    seconds = alternated(
+    # In turns with the floor alone: who follows a rival finds the processor's caches cold.
+    beside_floor = alternated(
+        bench.pairs,
+        {BRIDGE: lambda: _listed(bench.bridge(settings)), FLOOR: lambda: _answered(bench.floor())},
+    )
+    beside_rivals = alternated(
         bench.pairs,
         {
-            BRIDGE: lambda: _listed(bench.bridge(settings)),
-            FLOOR: lambda: _answered(bench.floor()),
+            AMONG_RIVALS: lambda: _listed(bench.bridge(settings)),
             SDK: lambda: _listed(bench.sdk()),
             FAST: lambda: _listed(bench.fast()),
         },
     )
     series = {
         name: Series(name, "start to tools/list", "ms", tuple(1000 * one for one in found))
-        for name, found in seconds.items()
+        for name, found in (*beside_floor.items(), *beside_rivals.items())
     }
-    ours = series[BRIDGE]
+    over_floor = series[BRIDGE].over(series[FLOOR])
+    over_sdk = series[SDK].over(series[AMONG_RIVALS])
     return Outcome(
         NAME,
         "Process start to the `tools/list` answer, configured for a running Prosody",
         tuple(series.values()),
         (
-            Aim("times the bare asyncio process", ours.over(series[FLOOR]), "at most", 1.5),
-            Aim("times faster than the SDK server", series[SDK].over(ours), "at least", 7.0),
+            Aim("times the bare asyncio process", over_floor, "at most", 1.5),
+            Aim("times faster than the SDK server", over_sdk, "at least", 7.0),
         ),
         "slixmpp was not imported before the first answer (`initialize`); then a thread loads it",
     )
