@@ -23,34 +23,39 @@ class StderrHandler(logging.Handler):
         super().__init__()
         self._prefix = prefix
         self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
         self._dropped = 0
         self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write `record` as `[Prefix] text`, the level named where it is a warning or worse."""
+        """Write each line of `record` as `[Prefix] text`, a warning or worse with its level."""
         level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
-        line = f"{self._prefix} {level}{record.getMessage()}\n"
+        lines = f"{self._prefix} {level}{record.getMessage()}".replace("\n", f"\n{self._prefix} ")
         if record.exc_info:
-            line += logging.Formatter().formatException(record.exc_info) + "\n"
+            lines += "\n" + logging.Formatter().formatException(record.exc_info)
+        before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
-            line = f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n{line}"
-        if self._torn:  # the start of a line is out; this one must not join it
-            line = f"\n{line}"
-        data = line.encode("utf-8", "backslashreplace")
-        if sent := self._write(data):
-            self._torn = sent < len(data)
-            self._dropped = int(self._torn)
-        else:
-            self._dropped += 1
+            before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
+        self._send(before.encode(), f"{lines}\n".encode("utf-8", "backslashreplace"))
+
+    def _send(self, before: bytes, lines: bytes) -> None:
+        data = before + lines
+        sent = self._write(data)
+        if sent:
+            self._torn = data[sent - 1 : sent] != b"\n"
+        if sent >= len(before):
+            self._dropped = 0
+        self._dropped += data.count(b"\n", max(sent, len(before)))
 
     def _write(self, data: bytes) -> int:
         """Return how many bytes went out."""
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLOUT)
         sent = 0
         try:
-            while sent < len(data) and poll.poll(0):
-                sent += os.write(self._descriptor, data[sent : sent + PIPE_BUF])
+            while sent < len(data) and self._poll.poll(0):
+                # Whole lines, as far as they are none longer than this.
+                end = data.rfind(b"\n", sent, sent + PIPE_BUF) + 1 or sent + PIPE_BUF
+                sent += os.write(self._descriptor, data[sent:end])
         except BlockingIOError:  # somebody else filled what `poll` saw empty
             return sent
         except OSError:

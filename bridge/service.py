@@ -35,6 +35,7 @@ from bridge.tools import (
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
+from bridge.turn import Turn
 
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Journal, Record
@@ -105,7 +106,7 @@ async def serve(
         tools = tools.that_only_read()
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
-    room.listeners.append(partial(_pass_on, session))
+    room.turn.listeners.append(partial(_pass_on, session))
     stopped = asyncio.Event()
 
     def stop() -> None:
@@ -161,7 +162,9 @@ class _RoomWing:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._traffic: TrafficLog | None = None
-        self.listeners: list[Callable[[Record], None]] = [_narrate]
+        self.turn: Turn[Record] = Turn()
+        """What happens in the room, for all who listen."""
+        self.turn.listeners.append(_narrate)
 
     @cached_property
     def participant(self) -> "Participant":
@@ -170,9 +173,9 @@ class _RoomWing:
         participant = Participant(self._configuration.settings, history=self._configuration.history)
         if self._configuration.traffic_log is not None:
             self._traffic = _open_traffic(self._configuration.traffic_log)
-            participant.listen(partial(_write_down, self._traffic, participant.journal))
-        for listener in self.listeners:
-            participant.listen(listener)
+            write_down = partial(_write_down, self._traffic, participant.journal)
+            self.turn.listeners.insert(0, write_down)
+        participant.listen(self.turn.add)
         return participant
 
     def warnings(self) -> list[str]:
@@ -181,7 +184,8 @@ class _RoomWing:
         return [] if problem is None else [problem]
 
     def close(self) -> None:
-        """Let go of the disk."""
+        """Tell what is still to be told, and let go of the disk."""
+        self.turn.end()
         if self._traffic is not None:
             self._traffic.close()
 
@@ -198,30 +202,30 @@ def _open_traffic(path: Path) -> "TrafficLog":
     return traffic
 
 
-def _write_down(traffic: "TrafficLog", journal: "Journal", record: "Record") -> None:
+def _write_down(traffic: "TrafficLog", journal: "Journal", records: "Sequence[Record]") -> None:
     from bridge.xmpp.telling import line_of
 
-    traffic.write(line_of(record, journal))
+    traffic.write(*(line_of(record, journal) for record in records))
 
 
-def _narrate(record: "Record") -> None:
+def _narrate(records: "Sequence[Record]") -> None:
     from bridge.xmpp.narration import narrate
 
     if log.isEnabledFor(logging.INFO):
-        log.info("%s", narrate(record))
+        log.info("%s", "\n".join(map(narrate, records)))
 
 
-def _pass_on(session: Session, record: "Record") -> None:
+def _pass_on(session: Session, records: "Sequence[Record]") -> None:
     """Let the client know of what it watches, and of the way into the room and out of it."""
     from bridge.xmpp.events import ConnectionChanged
     from bridge.xmpp.narration import narrate
 
-    for uri in resources.changed_by(record.event):
+    for uri in dict.fromkeys(uri for one in records for uri in resources.changed_by(one.event)):
         session.changed(uri)
-    if isinstance(record.event, ConnectionChanged):
-        session.announce(
-            "info" if record.event.fault is None else "warning", "room", narrate(record)
-        )
+    for record in records:
+        if isinstance(record.event, ConnectionChanged):
+            level = "info" if record.event.fault is None else "warning"
+            session.announce(level, "room", narrate(record))
 
 
 async def _take_part(room: _RoomWing, session: Session) -> None:

@@ -18,5 +18,4 @@ def iso_of(text: str) -> str | None:
 
 
 def _written(moment: datetime) -> str:
-    year = f"{moment.year:04d}"
-    return f"{year}-{moment:%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

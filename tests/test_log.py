@@ -104,6 +104,36 @@ def test_a_line_that_was_cut_off_does_not_join_the_next() -> None:
         ]
 
 
+def test_each_line_of_what_is_told_together_has_the_prefix() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.info("one\ntwo\n\u2028three")
+        logger.warning("four\nfive")
+        assert read_all(reading).split("\n") == [
+            "[Server] one",
+            "[Server] two",
+            "[Server] \u2028three",
+            "[Server] WARNING: four",
+            "[Server] five",
+            "",
+        ]
+
+
+def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others_are_counted() -> (
+    None
+):
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        told = [f"{number} ".ljust(100, "x") for number in range(10_000)]
+        logger.info("%s", "\n".join(told))
+        out = read_all(reading).splitlines()
+        assert 0 < len(out) < len(told)
+        assert out == [f"[Server] {one}" for one in told[: len(out)]]
+        logger.info("next")
+        assert read_all(reading).splitlines() == [
+            f"[Server] ({len(told) - len(out)} lines were dropped: stderr was full)",
+            "[Server] next",
+        ]
+
+
 def test_a_line_longer_than_one_write_comes_whole_where_there_is_room() -> None:
     with pipe() as (reading, writing), logging_to(writing) as logger:
         logger.info("%s", "ü" * PIPE_BUF)

@@ -78,10 +78,10 @@ def fields_in(iq: Element) -> frozenset[str]:
 
 def archived(stanza: Element, room: str) -> tuple[str, Element] | None:
     """Return the query's id and the result that a message from the room's archive carries."""
-    if stanza.tag != f"{{{CLIENT}}}message" or stanzas.prepared(stanza.get("from", "")) != room:
+    result = stanza.find(f"{{{MAM}}}result") if stanza.tag == f"{{{CLIENT}}}message" else None
+    if result is None or stanzas.prepared(stanza.get("from", "")) != room:
         return None
-    result = stanza.find(f"{{{MAM}}}result")
-    return None if result is None else (result.get("queryid", ""), result)
+    return result.get("queryid", ""), result
 
 
 def read_archived(result: Element, *, room: str, own: str) -> Archived | None:

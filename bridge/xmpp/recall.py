@@ -1,8 +1,9 @@
 """What was said lately, so that nothing is told twice and our own words are known. Pure."""
 
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from bridge.xmpp.events import MessageReceived, Source
 
@@ -13,19 +14,19 @@ Key: TypeAlias = int
 """A hash, since what is remembered is to be small whatever was said. Python's is seeded anew in
 each process, so nobody can make two messages alike."""
 
+Item = TypeVar("Item", bound=Hashable)
+
 
 class Recall:
     """The last `capacity` messages that came, and those that we sent."""
 
     def __init__(self, capacity: int = REMEMBERED) -> None:
-        self._keys: set[Key] = set()
-        self._order: deque[Key] = deque()
-        self._sent: deque[str] = deque(maxlen=capacity)
-        self._capacity = capacity
+        self._met: _Newest[Key] = _Newest(capacity)
+        self._sent: _Newest[str] = _Newest(capacity)
 
     def sent(self, id_: str) -> None:
         """Note a message of ours."""
-        self._sent.append(id_)
+        self._sent.add(id_)
 
     def meet(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message` as it is to be told; None if it has been told before.
@@ -36,14 +37,29 @@ class Recall:
         if message.own and message.source is Source.LIVE and message.id not in self._sent:
             message = replace(message, own=False)
         key = _key(message)
-        if key in self._keys:
+        if key in self._met:
             # Live messages are never held back: two may well be alike.
             return message if message.source is Source.LIVE else None
-        self._keys.add(key)
-        self._order.append(key)
-        if len(self._order) > self._capacity:
-            self._keys.discard(self._order.popleft())
+        self._met.add(key)
         return message
+
+
+class _Newest(Generic[Item]):
+    """The last `capacity` things that were added."""
+
+    def __init__(self, capacity: int) -> None:
+        self._items: set[Item] = set()
+        self._order: deque[Item] = deque()
+        self._capacity = capacity
+
+    def add(self, item: Item) -> None:
+        self._items.add(item)
+        self._order.append(item)
+        if len(self._order) > self._capacity:
+            self._items.discard(self._order.popleft())
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._items
 
 
 def _key(message: MessageReceived) -> Key:

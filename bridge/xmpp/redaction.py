@@ -35,6 +35,9 @@ PASSWORD = "password"  # noqa: S105 - the name of one
 SECRET_FIELDS = ("secret", PASSWORD)
 """What the name of a form's field has in it if its value is one (XEP-0045, section 10.2)."""
 
+SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
+"""Names of elements that are looked at more closely."""
+
 OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields so named that say yes or no."""
 
@@ -53,16 +56,19 @@ def redacted(element: Element) -> Element:
 
 def _is_secret(element: Element) -> bool:
     name = _name(element)
-    return (
-        (name in SECRETS and _has_text(element))
-        or (name == "field" and _is_secret_field(element))
-        or bool(element.attrib and any(element.get(one) for one in _attributes(name)))
+    return bool(element.get(PASSWORD)) or (
+        name in SUSPECTS
+        and (
+            (name in SECRETS and _has_text(element))
+            or (name == "field" and _is_secret_field(element))
+            or any(element.get(one) for one in SECRET_ATTRIBUTES.get(name, ()))
+        )
     )
 
 
 def _redact(element: Element) -> None:
     name = _name(element)
-    for attribute in _attributes(name):
+    for attribute in (PASSWORD, *SECRET_ATTRIBUTES.get(name, ())):
         if element.get(attribute):
             element.set(attribute, REDACTED)
     if name in SECRETS and _has_text(element):
@@ -73,10 +79,6 @@ def _redact(element: Element) -> None:
         for one in element.iter():
             if _name(one) == "value" and one.text:
                 one.text = REDACTED
-
-
-def _attributes(name: str) -> tuple[str, ...]:
-    return (PASSWORD, *SECRET_ATTRIBUTES.get(name, ()))
 
 
 def _has_text(element: Element) -> bool:

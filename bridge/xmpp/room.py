@@ -86,6 +86,7 @@ class Room:
 
     def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
         self._occupants: dict[str, Occupant] = {}
+        self._last_incoming: LastIncoming | None = None
         self._status = RoomStatus(
             phase=phase,
             since=since,
@@ -134,7 +135,12 @@ class Room:
         there = self._status.phase in {Phase.JOINING, Phase.JOINED}
         occupants = tuple(self._occupants.values()) if there else ()
         subject = self._status.subject if there else None
-        return replace(self._status, occupants=occupants, subject=subject)
+        return replace(
+            self._status,
+            occupants=occupants,
+            subject=subject,
+            last_incoming=self._last_incoming,
+        )
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
@@ -155,7 +161,7 @@ class Room:
             case SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
             case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
-                self._status = replace(self._status, last_incoming=LastIncoming(event, record.at))
+                self._last_incoming = LastIncoming(event, record.at)
             case _:
                 pass
 

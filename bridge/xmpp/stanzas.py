@@ -6,6 +6,7 @@ the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this roo
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypedDict
 from xml.etree.ElementTree import Element, SubElement
 
@@ -59,6 +60,9 @@ CONDITION = re.compile("[a-z][a-z-]{0,63}")
 MAX_REACTIONS = 32
 """Of one message to another: people have few to a message, and each is a character or two."""
 
+SPEAKERS = 256
+"""Addresses at hand, so that all the events of one occupant share its texts."""
+
 HISTORY_ON_JOINING = 20
 """Messages of the room's history asked for on entering, for context."""
 
@@ -98,7 +102,7 @@ def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
     sender = prepared(stanza.get("from", ""))
     if sender is None:
         return
-    bare, _, nickname = sender.partition("/")
+    sender, bare, nickname = _parted(sender)
     if stanza.tag == f"{{{CLIENT}}}message":
         if stanza.get("type") == "error":
             # Everybody in the room has seen the id; only the room itself returns what it got.
@@ -109,6 +113,13 @@ def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
             yield from _read_message(stanza, sender, nickname, own)
     elif stanza.tag == f"{{{CLIENT}}}presence" and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
+
+
+@lru_cache(SPEAKERS)
+def _parted(jid: str) -> tuple[str, str, str]:
+    """Return a prepared JID, its bare part and its resource: the same ones as the last time."""
+    bare, _, resource = jid.partition("/")
+    return jid, bare, resource
 
 
 def error_of(stanza: Element) -> StanzaError:
@@ -145,23 +156,13 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
     about = _about(stanza, from_room=not nickname)
     if body is None and not about:
         return
-    room = sender.partition("/")[0]
-    stamp = next(
-        (
-            one.get("stamp")
-            for one in stanza.iterfind(f"{{{DELAY}}}delay")
-            if one.get("from") == room
-        ),
-        None,
-    )
-    given = next(
-        (
-            one.get("id")
-            for one in stanza.iterfind(f"{{{STANZA_ID}}}stanza-id")
-            if one.get("by") == room
-        ),
-        None,
-    )
+    _, room, _ = _parted(sender)
+    stamp = given = None
+    for child in reversed(stanza):  # the first of several counts
+        if child.tag == f"{{{DELAY}}}delay" and child.get("from") == room:
+            stamp = child.get("stamp")
+        elif child.tag == f"{{{STANZA_ID}}}stanza-id" and child.get("by") == room:
+            given = child.get("id")
     yield MessageReceived(
         occupant=sender,
         nickname=nickname,

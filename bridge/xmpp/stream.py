@@ -1,19 +1,15 @@
-"""slixmpp's XML stream, with its own negotiation left out and one place for all that comes.
+"""One XML stream (RFC 6120, section 4): cut into elements, within bounds, a slice a turn.
 
-slixmpp parses, frames and writes; what is said, and in which order, is `connection`'s.
+What is said, and in which order, is `connection`'s. slixmpp's own stream makes a stanza object of
+each element and offers it to handlers, which takes longer than parsing it.
 """
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Callable
-from typing import Any
-from xml.etree.ElementTree import Element
+from collections.abc import Callable, Iterator
+from typing import cast
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 from xml.sax.saxutils import quoteattr
-
-from slixmpp.xmlstream import XMLStream
-from slixmpp.xmlstream.handler import Callback
-from slixmpp.xmlstream.matcher.base import MatcherBase
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.trace import Tracing
@@ -36,6 +32,9 @@ MAX_UNSENT_BYTES = 16 * 1024 * 1024
 """What may wait for a server that asks, or is told, and does not read: a whole burst of the
 longest messages."""
 
+STREAM_FOOTER = "</stream:stream>"
+"""What ends a stream in good order."""
+
 XML = "{http://www.w3.org/XML/1998/namespace}"
 """What ElementTree makes of the prefix `xml`."""
 
@@ -50,13 +49,7 @@ class StanzaTooLongError(Exception):
     """An element is longer or deeper, or a negotiation longer, than its bound."""
 
 
-class _Every(MatcherBase):
-    def match(self, xml: Any) -> bool:
-        del xml
-        return True
-
-
-class Stream(XMLStream):
+class Stream(asyncio.Protocol):
     """One XML stream to `domain`.
 
     `receive` gets each element, `lost` the reason of the end, `trace` all that goes either way.
@@ -69,30 +62,27 @@ class Stream(XMLStream):
         lost: Callable[[BaseException | None], None],
         trace: Tracing,
     ) -> None:
-        super().__init__(ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-        self.default_ns = stanzas.CLIENT
-        self.stream_ns = stanzas.STREAMS
-        self.namespace_map[self.stream_ns] = "stream"
         self.stream_header = (
-            f"<stream:stream to='{domain}' xmlns='{self.default_ns}' "
-            f"xmlns:stream='{self.stream_ns}' xml:lang='en' version='1.0'>"
+            f"<stream:stream to='{domain}' xmlns='{stanzas.CLIENT}' "
+            f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
         )
-        self.stream_footer = "</stream:stream>"
+        self.transport: asyncio.Transport | None = None
+        """Where it goes; None before, and once that has ended."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
+        self._parser = _parser()
+        self._root: Element | None = None
+        self._depth = 0
         self._unparsed = bytearray()
         self._slicing = False
         self._since_element = 0
         self._settled = False
         self._before = b""
-        self._given_up = False
-        self.register_handler(Callback("every element", _Every(None), self._hand_over))
-        self.add_event_handler("disconnected", self._end)
+        self._over = False
 
-    def connection_made(self, transport: asyncio.BaseTransport, send_event: bool = True) -> None:
-        """Begin on a new transport; slixmpp's own version takes direct TLS for an abort."""
-        del send_event
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin on a new transport."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.restart()
@@ -106,16 +96,10 @@ class Stream(XMLStream):
         self._since_element = 0
         self._settled = False
         self._before = b""
-        self.init_parser()
-        self._trace("out", self.stream_header)
-        self.send_raw(self.stream_header)
-
-    def start_stream_handler(self, xml: Any) -> None:
-        """Note the head of the other side's stream: its id and version may explain what follows."""
-        said = "".join(
-            f" {name.replace(XML, 'xml:')}={quoteattr(value)}" for name, value in xml.attrib.items()
-        )
-        self._trace("in", f"<stream:stream{said}>")
+        self._parser = _parser()
+        self._root = None
+        self._depth = 0
+        self._write(self.stream_header)
 
     def note(self, remark: str) -> None:
         """Put a remark of ours into the trace, as a comment, which no XMPP stream has."""
@@ -125,25 +109,26 @@ class Stream(XMLStream):
         """Take in any number of elements from here on: there is somebody to read each."""
         self._settled = True
 
-    def data_received(self, data: bytes | str) -> None:
+    def data_received(self, data: bytes) -> None:
         """Parse what came, a slice a turn, so that a flood leaves turns for everybody else."""
-        assert isinstance(data, bytes)
+        if self._over:
+            return
         self._unparsed += data
         if not self._slicing:
             self._parse_slice()
 
     def connection_lost(self, exception: BaseException | None) -> None:
         """Parse what is left before the end is told: it may say why."""
-        while self._unparsed and self.parser is not None:
+        while self._unparsed:
             self._parse_one()
-        super().connection_lost(exception)
+        self.transport = None
+        self._lost(exception)
 
     def write(self, element: Element) -> bool:
         """Send `element`; False if the stream has ended."""
         if self.transport is None or self.transport.is_closing():
             return False
-        self._trace("out", element)
-        self.send_raw(stanzas.xml_of(element))
+        self._write(element)
         if self.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._give_up(TimeoutError())
         return True
@@ -151,23 +136,22 @@ class Stream(XMLStream):
     def hang_up(self) -> None:
         """Close in good order, without waiting for the other side."""
         if self.transport is not None and not self.transport.is_closing():
-            self._trace("out", self.stream_footer)
-            self.send_raw(self.stream_footer)
+            self._write(STREAM_FOOTER)
             self.transport.close()
 
     def abort(self) -> None:
         """Let go of the socket now.
 
-        slixmpp's own closes before it aborts; a second `close` lets asyncio's TLS transport forget
-        the connection, which then lives on until the other side ends it.
+        Nothing closes it before: a second `close` lets asyncio's TLS transport forget the
+        connection, which then lives on until the other side ends it.
         """
         if self.transport is not None:
             self.transport.abort()
 
-    def disconnect(self, *args: Any, **kwargs: Any) -> Any:
-        """End here and now: slixmpp calls this by itself only where XML did not parse."""
-        del args, kwargs
-        self._give_up(NotWellFormedError())
+    def _write(self, xml: Element | str) -> None:
+        assert self.transport is not None
+        self._trace("out", xml)
+        self.transport.write(stanzas.xml_of(xml).encode())
 
     def _parse_slice(self) -> None:
         self._slicing = False
@@ -177,7 +161,7 @@ class Stream(XMLStream):
         if self._unparsed:
             self._slicing = True
             self.transport.pause_reading()
-            self.loop.call_soon(self._parse_slice)
+            asyncio.get_running_loop().call_soon(self._parse_slice)
         else:
             self.transport.resume_reading()
 
@@ -185,17 +169,47 @@ class Stream(XMLStream):
         piece = bytes(self._unparsed[:SLICE_BYTES])
         del self._unparsed[:SLICE_BYTES]
         self._since_element += len(piece)
-        if self.xml_root is None and self._declares(piece):
-            self.disconnect()
+        if self._root is None and self._declares(piece):
+            self._give_up(NotWellFormedError())
             return
         try:
-            super().data_received(piece)
-        except (LookupError, ValueError):  # an encoding that Python, or expat, does not have
-            self.disconnect()
+            self._parse(piece)
+        except (ParseError, LookupError, ValueError):  # the latter two for an encoding unheard of
+            self._give_up(NotWellFormedError())
             return
-        most = MAX_STANZA_BYTES if self._settled else MAX_NEGOTIATION_BYTES
-        if self._since_element > most or self.xml_depth > MAX_DEPTH + 1:  # and the root
+        if self._since_element > (MAX_STANZA_BYTES if self._settled else MAX_NEGOTIATION_BYTES):
             self._give_up(StanzaTooLongError())
+
+    def _parse(self, piece: bytes) -> None:
+        self._parser.feed(piece)
+        # Events of other kinds, which the type allows for, were not asked for.
+        events = cast("Iterator[tuple[str, Element]]", self._parser.read_events())
+        for event, element in events:
+            if event == "start":
+                self._depth += 1
+                if self._root is None:
+                    self._begin(element)
+                elif self._depth > MAX_DEPTH + 1:  # and the root
+                    self._give_up(StanzaTooLongError())
+            else:
+                self._depth -= 1
+                if self._depth == 1:
+                    self._hand_over(element)
+                    assert self._root is not None
+                    self._root.clear()  # it would keep every element
+                elif self._depth == 0:
+                    self._give_up(None)
+            if self._over:
+                return
+
+    def _begin(self, root: Element) -> None:
+        """Note the head of the other side's stream: its id and version may explain what follows."""
+        self._root = root
+        said = "".join(
+            f" {name.replace(XML, 'xml:')}={quoteattr(value)}"
+            for name, value in root.attrib.items()
+        )
+        self._trace("in", f"<stream:stream{said}>")
 
     def _declares(self, piece: bytes) -> bool:
         """Whether a DTD begins here, and with it entities that grow.
@@ -207,18 +221,13 @@ class Stream(XMLStream):
         self._before = piece[-1:]
         return b"<!" in head or b"\0" in head
 
-    def _hand_over(self, stanza: Any) -> None:
+    def _hand_over(self, element: Element) -> None:
         if self._settled:
             self._since_element = 0
-        if self._given_up:
-            return
-        if _is_deep(stanza.xml):
-            self._give_up(StanzaTooLongError())
-            return
-        self._trace("in", stanza.xml)
         try:
-            self._receive(stanza.xml)
-        except Exception as error:  # slixmpp would swallow it
+            self._trace("in", element)
+            self._receive(element)
+        except Exception as error:  # asyncio would put it where nobody looks
             log.error(
                 "a stanza broke the bridge (%s)",
                 type(error).__name__,
@@ -226,21 +235,13 @@ class Stream(XMLStream):
             )
             self._give_up(error)
 
-    def _give_up(self, reason: BaseException) -> None:
+    def _give_up(self, reason: BaseException | None) -> None:
         """End here and now, and believe nothing of what came behind this."""
-        self._given_up = True
+        self._over = True
         self._unparsed.clear()
         self._lost(reason)
         self.abort()
 
-    def _end(self, reason: object) -> None:
-        self._lost(reason if isinstance(reason, BaseException) else None)
 
-
-def _is_deep(element: Element) -> bool:
-    level = [element]
-    for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in parent]
-        if not level:
-            return False
-    return True
+def _parser() -> "XMLPullParser[Element]":
+    return XMLPullParser(("start", "end"))

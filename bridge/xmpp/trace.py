@@ -4,6 +4,7 @@ Elements are kept as they were parsed or built, since most of them are never loo
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
@@ -26,6 +27,12 @@ ELEMENT_WEIGHT = 100
 
 ATTRIBUTES_WEIGHT = 250
 """Bytes that an element's attributes take, if it has any, beside their values."""
+
+SHARED_VALUES = 256
+"""Values of attributes that are kept once however often they come: those of the last stanzas."""
+
+MAX_SHARED_CHARACTERS = 256
+"""Of such a value, which is at hand beyond `MAX_WEIGHT`: longer than nearly every address."""
 
 Direction: TypeAlias = Literal["in", "out"]
 Tracing: TypeAlias = Callable[[Direction, Element | str], None]
@@ -73,6 +80,7 @@ class Trace:
         """Keep one piece; its secrets go no further than this."""
         if not isinstance(xml, str):
             xml = redacted(xml)
+            _share_values(xml)
         weight = _weight(xml)
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
@@ -121,12 +129,29 @@ class Trace:
         return len(self._ring)
 
 
+def _share_values(xml: Element) -> None:
+    """Let what stands in attributes again and again, as addresses do, take memory once."""
+    for one in xml.iter():
+        for name, value in one.items():
+            if len(value) <= MAX_SHARED_CHARACTERS:
+                one.set(name, _shared(value))
+
+
+@lru_cache(SHARED_VALUES)
+def _shared(value: str) -> str:
+    return value
+
+
 def _weight(xml: Element | str) -> int:
     if isinstance(xml, str):
         return ELEMENT_WEIGHT + getsizeof(xml)
     weight = 0
     for one in xml.iter():
-        weight += ELEMENT_WEIGHT + sum(getsizeof(text) for text in (one.text, one.tail) if text)
-        if one.attrib:
+        weight += ELEMENT_WEIGHT
+        if one.text:
+            weight += getsizeof(one.text)
+        if one.tail:
+            weight += getsizeof(one.tail)
+        if one.keys():  # `attrib` would make, and keep, a dictionary where there is none
             weight += ATTRIBUTES_WEIGHT + sum(map(getsizeof, one.attrib.values()))
     return weight

@@ -93,22 +93,14 @@ class TrafficLog:
             self._problem, self._tried_at = error, self._clock()
             raise
 
-    def write(self, fields: Mapping[str, object]) -> None:
-        """Append `fields` as one line; or count it as lost, and say once that it fails."""
-        if self._closed:
-            return
-        now = self._clock()
-        # A wall clock may be set back, which must not put off the next try.
-        if self._problem is not None and 0 <= now - self._tried_at < RETRY_SECONDS:
-            self._lose(now)
-            return
-        try:
-            self._append(_line(fields), now)
-        except TrafficLogError as error:
-            if self._problem is None:
-                log.warning("%s; until then what happens in the room is not recorded", error)
-            self._problem, self._tried_at = error, now
-            self._lose(now)
+    def write(self, *happened: Mapping[str, object]) -> None:
+        """Append a line for each; or count it as lost, and say once that it fails."""
+        lines = [_line(fields) for fields in happened]
+        if self._file is None or self._file.size + sum(map(len, lines)) <= self._max_bytes:
+            self._write(b"".join(lines), len(lines))
+        else:
+            for line in lines:
+                self._write(line, 1)
 
     def close(self) -> None:
         """Say in the log what was lost, if that works by now, and let go of it."""
@@ -122,15 +114,31 @@ class TrafficLog:
                 log.warning("%s; %d events were lost", error, self._lost)
         self._let_go()
 
-    def _append(self, line: bytes, now: float) -> None:
+    def _write(self, lines: bytes, count: int) -> None:
+        if self._closed:
+            return
+        now = self._clock()
+        # A wall clock may be set back, which must not put off the next try.
+        if self._problem is not None and 0 <= now - self._tried_at < RETRY_SECONDS:
+            self._lose(count, now)
+            return
+        try:
+            self._append(lines, now)
+        except TrafficLogError as error:
+            if self._problem is None:
+                log.warning("%s; until then what happens in the room is not recorded", error)
+            self._problem, self._tried_at = error, now
+            self._lose(count, now)
+
+    def _append(self, lines: bytes, now: float) -> None:
         if self._lost:
-            line = self._loss(now) + line
+            lines = self._loss(now) + lines
         if self._file is None or not self._file.stands():
             self._open()
         assert self._file is not None
-        if self._file.holds_something and self._file.size + len(line) > self._max_bytes:
+        if self._file.holds_something and self._file.size + len(lines) > self._max_bytes:
             self._rotate()
-        self._file.append(line)
+        self._file.append(lines)
         if self._problem is not None:
             log.warning(
                 "BRIDGE_TRAFFIC_LOG: %r is written again; %d events were lost",
@@ -139,10 +147,10 @@ class TrafficLog:
             )
         self._problem, self._lost = None, 0
 
-    def _lose(self, now: float) -> None:
+    def _lose(self, count: int, now: float) -> None:
         if not self._lost:
             self._lost_since = now
-        self._lost += 1
+        self._lost += count
 
     def _loss(self, now: float) -> bytes:
         return _line(

@@ -92,6 +92,14 @@ def test_what_we_sent_is_our_own_and_what_another_session_said_under_our_name_is
         assert not other.own
 
 
+def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
+    recall = Recall(2)
+    for id_ in "abc":
+        recall.sent(id_)
+    met = [recall.meet(_said(id_=id_, own=True)) for id_ in "abc"]
+    assert [one is not None and one.own for one in met] == [False, True, True]
+
+
 def test_what_we_said_in_an_earlier_life_stays_our_own() -> None:
     old = _said(id_="from before", own=True, source=Source.HISTORY)
     assert Recall().meet(old) == old

@@ -54,6 +54,27 @@ def test_a_message_is_who_said_what() -> None:
     ]
 
 
+def test_all_that_one_occupant_says_shares_their_address_in_memory() -> None:
+    (one,), (other,) = _message("<body>one</body>"), _message("<body>other</body>")
+    assert isinstance(one, MessageReceived)
+    assert isinstance(other, MessageReceived)
+    assert one.occupant is other.occupant
+    assert one.nickname is other.nickname
+
+
+def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
+    (message,) = _message(
+        "<body>x</body>"
+        + "".join(
+            f"<delay xmlns='{stanzas.DELAY}' from='{by}' stamp='2026-01-0{day}T00:00:00Z'/>"
+            f"<stanza-id xmlns='{stanzas.STANZA_ID}' by='{by}' id='{day}'/>"
+            for day, by in ((1, "forger@localhost"), (2, ROOM), (3, ROOM))
+        )
+    )
+    assert isinstance(message, MessageReceived)
+    assert (message.delayed_from, message.stanza_id) == ("2026-01-02T00:00:00Z", "2")
+
+
 def test_our_own_reflection_is_told_by_our_occupant_jid() -> None:
     (event,) = _message("<body>hello</body>", OWN)
     assert isinstance(event, MessageReceived)

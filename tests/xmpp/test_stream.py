@@ -2,12 +2,15 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from gc import collect
+from weakref import ref
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.stream import (
+    MAX_DEPTH,
     MAX_NEGOTIATION_BYTES,
     MAX_STANZA_BYTES,
     SLICE_BYTES,
@@ -209,6 +212,36 @@ async def test_what_is_not_well_formed_ends_it(broken: bytes) -> None:
     async with _line() as line:
         line.stream.data_received(HEADER + broken)
         assert isinstance(await line.lost(), NotWellFormedError)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [b"</stream:stream>", b"<a></b>", b"<a>" * MAX_DEPTH + b"<a/>" + b"</a>" * MAX_DEPTH],
+    ids=["in good order", "not well-formed", "too deep"],
+)
+async def test_nothing_is_taken_in_behind_the_end(end: bytes) -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + _message("one") + end + _message("two"))
+        line.stream.data_received(_message("three"))
+        await line.lost()
+        assert line.bodies() == ["one"]
+
+
+async def test_the_other_side_may_end_it_in_good_order() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + b"</stream:stream>")
+        assert await line.lost() is None
+
+
+async def test_what_was_handed_over_is_let_go_of() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + _message("one"))
+        (watched,) = map(ref, line.received)
+        line.received.clear()
+        line.traced.clear()
+        line.stream.data_received(_message("two"))
+        collect()
+        assert watched() is None
 
 
 async def test_a_mistake_of_ours_ends_it_and_is_not_swallowed() -> None:

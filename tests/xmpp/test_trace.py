@@ -13,6 +13,7 @@ from bridge.xmpp.trace import (
     ATTRIBUTES_WEIGHT,
     ELEMENT_WEIGHT,
     MAX_PIECE_WEIGHT,
+    MAX_SHARED_CHARACTERS,
     Trace,
     Traced,
 )
@@ -151,6 +152,20 @@ def test_nothing_holds_on_to_what_is_evicted() -> None:
     trace.append("in", "1", "<a/>", 0)
     collect()
     assert watched() is None
+
+
+@pytest.mark.parametrize(("beyond", "shared"), [(0, True), (1, False)])
+def test_a_value_that_comes_again_takes_memory_once_unless_it_is_long(
+    beyond: int, shared: bool
+) -> None:
+    trace = Trace(Numbering("epoch"))
+    for _ in range(2):
+        element = Element("message")
+        SubElement(element, "by", {"jid": "x" * (MAX_SHARED_CHARACTERS + beyond)})
+        trace.append("in", "1", element, 0)
+    first, second = (one.xml[0].get("jid") for one in _kept(trace) if isinstance(one.xml, Element))
+    assert first == second
+    assert (first is second) == shared
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 3])

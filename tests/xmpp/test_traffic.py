@@ -449,6 +449,34 @@ def test_a_file_is_filled_to_the_last_byte_and_not_beyond(
     assert all(one.stat().st_size <= len(HEADER) + 16 for one in tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("last", "files"), [(3, [[1, 2, 3]]), (10, [[1, 2], [10]])], ids=["fits", "does not"]
+)
+def test_what_is_written_together_fills_a_file_likewise_and_goes_on_in_the_next(
+    last: int, files: list[list[int]], path: Path, tmp_path: Path
+) -> None:
+    traffic = TrafficLog(path, max_bytes=len(HEADER) + 24)
+    traffic.write({"n": 1})  # 8 bytes
+    traffic.write({"n": 2}, {"n": last})
+    traffic.close()
+    names = [_earlier(path, 1), path][-len(files) :]
+    assert sorted(tmp_path.iterdir()) == sorted(names)
+    assert [[line["n"] for line in _lines(name)] for name in names] == files
+
+
+def test_of_what_is_written_together_each_is_counted_where_it_is_lost(
+    traffic: TrafficLog, path: Path, clock: Clock
+) -> None:
+    traffic.open()
+    with no_file_beyond(len(HEADER) + 10):
+        traffic.write({"n": 1}, {"n": 2})
+        traffic.write({"n": 3}, {"n": 4}, {"n": 5})
+        assert path.read_bytes() == HEADER
+    clock.now = RETRY_SECONDS
+    traffic.write({"n": 6}, {"n": 7})
+    assert [line.get("events", line.get("n")) for line in _lines(path)] == [5, 6, 7]
+
+
 def test_a_line_longer_than_a_file_has_one_to_itself(path: Path) -> None:
     traffic = TrafficLog(path, max_bytes=100)
     for number in range(3):
