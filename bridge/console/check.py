@@ -16,7 +16,8 @@ from bridge.console.paint import Paint, can_move, is_wanted
 from bridge.escaping import one_line
 from bridge.log import complain
 from bridge.xmpp.faults import Retry
-from bridge.xmpp.probe import PHASES, PhaseReport, Probe, Report
+from bridge.xmpp.probe import Probe
+from bridge.xmpp.report import PHASES, PhaseReport, Report
 
 
 async def check(

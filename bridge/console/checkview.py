@@ -9,7 +9,7 @@ from bridge.console.paint import Paint
 from bridge.escaping import one_line
 
 if TYPE_CHECKING:
-    from bridge.xmpp.probe import PhaseReport, Report
+    from bridge.xmpp.report import PhaseReport, Report
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3

@@ -15,7 +15,7 @@ from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
-    from bridge.xmpp.probe import PhaseReport, Report
+    from bridge.xmpp.report import PhaseReport, Report
 
 TURN_SECONDS = 5.0
 """How long a check waits for another one: with its own 50 s that stays below the minute after
@@ -85,7 +85,8 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
 async def _check(participant: InRoom, setup: Setup, context: Context) -> Check:
     # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
     await _load()
-    from bridge.xmpp.probe import PHASES, Probe
+    from bridge.xmpp.probe import Probe
+    from bridge.xmpp.report import PHASES
 
     names = [SETTINGS, *(name for name in PHASES if name != "send")]
     phases: list[CheckPhase] = []

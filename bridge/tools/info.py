@@ -132,9 +132,9 @@ async def xmpp_info(
     """
     from bridge.xmpp import answers
     from bridge.xmpp.answers import Whom
-    from bridge.xmpp.connection import StanzaRefusedError
     from bridge.xmpp.disco import inform
     from bridge.xmpp.faults import ConnectionFailedError
+    from bridge.xmpp.inquiries import StanzaRefusedError
 
     connection = link.connection()
     whom, address = find(link, target)

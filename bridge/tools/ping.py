@@ -69,8 +69,8 @@ async def xmpp_ping(
     """
     from bridge.xmpp import answers, stanzas
     from bridge.xmpp.answers import Whom
-    from bridge.xmpp.connection import StanzaRefusedError
     from bridge.xmpp.faults import ConnectionFailedError
+    from bridge.xmpp.inquiries import StanzaRefusedError
     from bridge.xmpp.watch import Verdict, verdict
 
     connection = link.connection()

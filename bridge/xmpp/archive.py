@@ -16,8 +16,8 @@ from xml.etree.ElementTree import Element
 
 from bridge.frozen import dataclass
 from bridge.xmpp import mam, stanzas
-from bridge.xmpp.connection import StanzaRefusedError, TooMuchError
 from bridge.xmpp.events import Event, MessageReceived, SubjectChanged
+from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
 from bridge.xmpp.mam import MAX_ID_CHARACTERS, Archived
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ async def inform(
     even disco#info is refused, `ConnectionFailedError` when the connection ends; any other
     refusal, and a silence, are told in the result.
     """
-    from bridge.xmpp.connection import StanzaRefusedError
+    from bridge.xmpp.inquiries import StanzaRefusedError
 
     async def ask(namespace: str) -> Element | Unanswered:
         try:

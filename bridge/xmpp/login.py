@@ -24,6 +24,7 @@ from bridge.xmpp.scram import (
 from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
+ANSWERS = (CHALLENGE, SUCCESS, FAILURE)
 """What a server may answer."""
 
 Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]

@@ -18,6 +18,18 @@ _WRAP = 2**32
 
 
 @dataclass(frozen=True)
+class ConnectionFeatures:
+    """What the server and we use on one stream, beyond the plain protocol."""
+
+    stream_management: bool
+    """Stanzas are counted and acknowledged (XEP-0198)."""
+    resumable: bool
+    """A session whose connection was cut can be taken up again."""
+    channel_binding: str | None
+    """The type that ties the login to the TLS connection (RFC 5929); None if nothing does."""
+
+
+@dataclass(frozen=True)
 class Former:
     """A session whose connection was lost."""
 

@@ -19,7 +19,7 @@ from bridge.config import Settings
 from bridge.escaping import one_line
 from bridge.frozen import dataclass
 from bridge.times import iso
-from bridge.xmpp import faults, refusals
+from bridge.xmpp import faults, refusals, trust
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -183,6 +183,7 @@ class Participant:
         self, settings: Settings, place: Place, resource: str, attempt: int
     ) -> tuple[Fault, float]:
         """Get into the room and stay; return what ended it, and for how many seconds we were in."""
+        context = trust.context_in_the_making(settings, place)
         await asyncio.to_thread(importlib.import_module, "bridge.xmpp.connection")
         from bridge.xmpp.connection import DEADLINES, Connection
 
@@ -192,6 +193,7 @@ class Participant:
         connection = Connection(
             settings,
             place,
+            context=context,
             resource=resource,
             publish=self.publish,
             on_stage=on_stage,
@@ -239,12 +241,7 @@ class Participant:
             self._recall.sent(id_)
             connection.say(body, id_)
             async with asyncio.timeout_at(deadline):
-                await asyncio.wait(
-                    (reflected, connection.ended), return_when=asyncio.FIRST_COMPLETED
-                )
-            if not reflected.done():
-                raise NotReflectedError(connection.ended.result())
-            record = reflected.result()
+                record = await connection.unless_ended(reflected)
         except ConnectionFailedError as failed:
             raise NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
@@ -418,13 +415,11 @@ class Participant:
 
     async def _first_join(self, deadline: float) -> "Connection":
         """Return the connection that stands in the room, or raise `NotInRoomError`."""
-        try:
-            async with asyncio.timeout_at(deadline):
-                while self._is_first_join():
-                    self._changed.clear()
+        with suppress(TimeoutError):
+            while self._is_first_join():
+                self._changed.clear()
+                async with asyncio.timeout_at(deadline):
                     await self._changed.wait()
-        except TimeoutError:
-            pass
         return self.connection
 
     def _is_first_join(self) -> bool:

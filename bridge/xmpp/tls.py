@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Awaitable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from typing import Protocol
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
@@ -16,23 +15,11 @@ from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.findings import Tell
+from bridge.xmpp.negotiation import Negotiation
 from bridge.xmpp.stream import Stream
 
 PROCEED, FAILURE = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
 """What a server may answer when TLS is to begin."""
-
-
-class Negotiation(Protocol):
-    """The conversation on a stream, as a stage needs it."""
-
-    async def features(self) -> Element:
-        """Return the features that the server offers next."""
-
-    async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
-        """Send an element and return the answer, which is one of those `expected`."""
-
-    def forget(self) -> None:
-        """Drop whatever came and was not asked for."""
 
 
 async def secure(
@@ -47,7 +34,7 @@ async def secure(
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return what protects it, and the features offered under it.
 
-    `context` is what `context_for` gives, in the making.
+    `context` is what `trust` gives, in the making.
 
     Raises `ConnectionFailedError`, or `OSError` for what sockets and OpenSSL say.
     """
@@ -98,25 +85,6 @@ def ssl_of(stream: Stream) -> ssl.SSLObject | None:
     assert stream.transport is not None
     secured: ssl.SSLObject | None = stream.transport.get_extra_info("ssl_object")
     return secured
-
-
-def context_for(settings: Settings, place: Place) -> ssl.SSLContext:
-    """Return what the server's certificate is checked with; raises `ConnectionFailedError`.
-
-    It takes a while, since it reads all that the system trusts.
-    """
-    context = ssl.create_default_context()
-    anchors = settings.tls_ca_file
-    if anchors is not None:
-        try:
-            context.load_verify_locations(anchors)
-        except OSError as error:  # OpenSSL's too
-            fault = faults.unusable_anchors(str(anchors), error, place)
-            raise ConnectionFailedError(fault) from error
-    if not settings.tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _protection(stream: Stream, settings: Settings, tell: Tell) -> Tls:

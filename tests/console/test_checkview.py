@@ -19,7 +19,7 @@ from bridge.console.columns import width
 from bridge.console.paint import Paint
 from bridge.escaping import one_line
 from bridge.xmpp.faults import Fault, Place, Retry
-from bridge.xmpp.probe import PhaseReport, Report
+from bridge.xmpp.report import PhaseReport, Report
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"

@@ -22,6 +22,7 @@ from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.search import MAX_PAGES, Collected, collect
+from bridge.xmpp.trust import context_in_the_making
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -92,9 +93,11 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
             allow_plaintext=True,
         )
         published: list[Event] = []
+        place = Place(str(settings.service), DOMAIN, settings.jid, ROOM, NICKNAME)
         connection = Connection(
             settings,
-            Place(str(settings.service), DOMAIN, settings.jid, ROOM, NICKNAME),
+            place,
+            context=context_in_the_making(settings, place),
             resource="reader",
             publish=published.append,
             on_stage=lambda _: None,

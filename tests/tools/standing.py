@@ -7,8 +7,9 @@ from typing import TypeAlias, cast
 from xml.etree.ElementTree import Element, fromstring
 
 from bridge.tools.link import RoomLink
-from bridge.xmpp.connection import Connection, ConnectionFeatures
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Place
+from bridge.xmpp.management import ConnectionFeatures
 from bridge.xmpp.room import Occupant, RoomStatus
 from tests.tools.played import ROOM, STATUS, Played
 

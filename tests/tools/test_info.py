@@ -18,9 +18,9 @@ from bridge.tools.info import (
     MAX_VALUES,
 )
 from bridge.tools.link import RoomLink
-from bridge.xmpp.connection import StanzaRefusedError
 from bridge.xmpp.description import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.tools.played import ROOM
 from tests.tools.standing import parsed, standing

@@ -9,8 +9,8 @@ from bridge.tools import ping
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.ping import MAX_QUOTED_CHARACTERS
-from bridge.xmpp.connection import StanzaRefusedError
 from bridge.xmpp.faults import ConnectionFailedError, Fault
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import PING, StanzaError
 from tests.tools.played import ROOM
 from tests.tools.standing import OWN, standing

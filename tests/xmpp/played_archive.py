@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.xmpp.connection import Connection, StanzaRefusedError, TooMuchError
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
 from bridge.xmpp.mam import FORWARD, MAM, RSM
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, StanzaError
 

@@ -27,6 +27,7 @@ from bridge.xmpp.events import Event, MessageReceived, Source
 from bridge.xmpp.faults import Place
 from bridge.xmpp.mam import Archived
 from bridge.xmpp.search import Collected, collect
+from bridge.xmpp.trust import context_in_the_making
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
@@ -61,7 +62,12 @@ async def standing(
     )
     place = Place(str(settings.service), server.domain, account.jid, room, "Reader")
     connection = Connection(
-        settings, place, resource="reader", publish=lambda _: None, on_stage=lambda _: None
+        settings,
+        place,
+        context=context_in_the_making(settings, place),
+        resource="reader",
+        publish=lambda _: None,
+        on_stage=lambda _: None,
     )
     try:
         await connection.open()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.xmpp import disco, stanzas
-from bridge.xmpp.connection import Connection, StanzaRefusedError
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.description import (
     MAX_DIGITS,
     ROOM_INFO,
@@ -21,6 +21,7 @@ from bridge.xmpp.description import (
 )
 from bridge.xmpp.disco import Unanswered, inform
 from bridge.xmpp.faults import ConnectionFailedError, Fault
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 
 HASTY = 0.05

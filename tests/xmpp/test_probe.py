@@ -9,17 +9,10 @@ from time import monotonic
 import pytest
 
 from bridge.config import Settings, load
-from bridge.xmpp import probe
-from bridge.xmpp.probe import (
-    MAX_DETAIL_CHARACTERS,
-    MAX_TOLD_OCCUPANTS,
-    MESSAGE,
-    PHASES,
-    PhaseReport,
-    Probe,
-    Report,
-)
+from bridge.xmpp import probe, roomservice
+from bridge.xmpp.probe import MAX_TOLD_OCCUPANTS, MESSAGE, Probe
 from bridge.xmpp.refusals import MAX_LISTED_CHARACTERS
+from bridge.xmpp.report import MAX_DETAIL_CHARACTERS, PHASES, PhaseReport, Report
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -297,7 +290,7 @@ async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining()
 async def test_a_room_service_that_is_silent_to_disco_does_not_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(probe, "DISCO_SECONDS", 0.1)
+    monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
     report = await checked(answering(""))
     assert report.ok
     assert "joining decides" in detail(report, "disco")

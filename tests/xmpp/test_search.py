@@ -18,8 +18,8 @@ from bridge.xmpp.archive import (
     NoArchiveError,
     UnknownPositionError,
 )
-from bridge.xmpp.connection import StanzaRefusedError
 from bridge.xmpp.events import Event, MessageReceived
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.mam import Archived, archive_query
 from bridge.xmpp.search import MAX_COLLECTED_CHARACTERS, MAX_PAGES, Collected, collect
 from bridge.xmpp.stanzas import StanzaError

@@ -2,7 +2,7 @@
 
 from tests.benchmarks.bench import BRIDGE, PARTICIPANT, PARTICIPANT_FAST, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated
-from tests.benchmarks.peer import Peer
+from tests.benchmarks.peer import HELLO, LIST, READY, Peer
 
 NAME = "joined"
 
@@ -14,8 +14,8 @@ def measure(bench: Bench) -> Outcome:
     def joined(peer: Peer, text: bytes, *, asks: bool) -> float:
         with peer:
             peer.awaits(text)
-            if asks:  # as every client does, first of all
-                peer.shake_hands()
+            if asks:  # as agents do, first of all
+                peer.write(HELLO + READY + LIST)
             return peer.says(text) - peer.started
 
     seconds = alternated(

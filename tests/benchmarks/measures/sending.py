@@ -55,6 +55,6 @@ def measure(bench: Bench) -> Outcome:
         "`xmppSend` to its reflection (Prosody)",
         tuple(series.values()),
         (Aim("times the bare participant", ratio, "at most", 1.1),),
-        "with XEP-0198, Prosody asks for a receipt after each stanza; that participant pays for it "
-        "as the bridge does",
+        "with XEP-0198, Prosody asks after each stanza what has come; that participant answers "
+        "each at once, the bridge once for all of a moment",
     )

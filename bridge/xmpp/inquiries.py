@@ -1,0 +1,94 @@
+"""What is asked on a standing stream, and who takes the answer: IQ requests and archive queries."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.config import Settings
+from bridge.xmpp import stanzas
+
+UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
+"""Waits for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
+
+
+class StanzaRefusedError(Exception):
+    """The other side answered a request with an error."""
+
+    def __init__(self, error: stanzas.StanzaError) -> None:
+        self.error = error
+        super().__init__(error.text or error.condition)
+
+
+class TooMuchError(Exception):
+    """What came for a request was more than whoever asked would take in."""
+
+
+class Inquiries:
+    """The questions that are open on one stream."""
+
+    def __init__(
+        self, settings: Settings, send: Callable[[Element], None], unless_ended: UnlessEnded
+    ) -> None:
+        self._settings = settings
+        self._send = send
+        self._unless_ended = unless_ended
+        self.jid = ""
+        """Our full JID, once the stream is bound to one."""
+        self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
+        self._collecting: dict[str, tuple[Callable[[Element], bool], asyncio.Future[Element]]] = {}
+        """Who takes what archives send, and the answer to come, by the id of the query."""
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
+        return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
+
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        """Send the archive query `id_` and return its final answer.
+
+        `take` gets each result in the moment it comes, so that none lies about as it was sent, and
+        says whether that was still within bounds; raises `TooMuchError` at once where not.
+        """
+        answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+        self._collecting[id_] = (take, answer)
+        try:
+            return await self._ask("set", to, payload, answer)
+        finally:
+            del self._collecting[id_]
+
+    def answered(self, iq: Element) -> None:
+        """Hand an answer to whoever asked; one that nobody waits for is dropped."""
+        to, answer = self._requests.get(iq.get("id", ""), (None, None))
+        if answer is None or answer.done() or not self.may_answer(iq.get("from"), to):
+            return
+        if iq.get("type") == "error":
+            answer.set_exception(StanzaRefusedError(stanzas.error_of(iq)))
+        else:
+            answer.set_result(iq)
+
+    def archived(self, id_: str, result: Element) -> None:
+        """Hand what an archive sends for the query `id_` to whoever collects it."""
+        if id_ in self._collecting:
+            take, answer = self._collecting[id_]
+            if not answer.done() and not take(result):
+                answer.set_exception(TooMuchError())
+
+    def may_answer(self, sender: str | None, asked: str | None) -> bool:
+        """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""
+        if asked is None or asked == self.jid.partition("/")[0]:
+            return sender in {None, self._settings.domain, self._settings.jid, self.jid}
+        return stanzas.prepared(sender or "") == stanzas.prepared(asked)
+
+    async def _ask(
+        self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
+    ) -> Element:
+        id_ = secrets.token_hex(8)
+        self._requests[id_] = (to, answer)
+        try:
+            self._send(stanzas.query(type_, to, id_, payload))
+            return await self._unless_ended(answer)
+        finally:
+            del self._requests[id_]

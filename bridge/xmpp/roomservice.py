@@ -1,0 +1,113 @@
+"""The room and the service that it is at, as they tell of themselves (XEP-0045, section 6)."""
+
+import asyncio
+from collections.abc import Callable
+
+from bridge.config import Settings
+from bridge.xmpp import mam, refusals, stanzas
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.faults import ConnectionFailedError
+from bridge.xmpp.inquiries import StanzaRefusedError
+
+DISCO_SECONDS = 5.0
+"""For one answer to a question that nothing hangs on."""
+
+GONE_SECONDS = 1.0
+"""For one answer to whether a room is gone, of two."""
+
+MAX_SERVICES_ASKED = 10
+"""Of what a server says it has, for one that is a room service."""
+
+_SILENCE = "remote-server-timeout"
+"""The condition of an address that says nothing at all."""
+
+_UNREACHABLE = frozenset({"remote-server-not-found"})
+"""What a server says of a domain that it cannot find: joining would only say it again."""
+
+
+class RoomService:
+    """Asks over a connection; `find` gets what it finds."""
+
+    def __init__(
+        self, settings: Settings, connection: Connection, find: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._find = find
+        self.others: list[str] = []
+        """What else would be a room service, where ours does not look like one."""
+
+    async def look(self) -> None:
+        """Ask the room service and the room what they are.
+
+        Raises `ConnectionFailedError` where joining can only fail.
+        """
+        place = self._connection.place
+        service = stanzas.prepared(place.room_service) or place.room_service
+        features, refusal = await self._ask(service, DISCO_SECONDS)
+        if refusal is not None:
+            self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
+        elif stanzas.MUC in features:
+            self._find(f"{service} is a room service")
+        elif features:
+            self._find(f"{service} does not name {stanzas.MUC} among its features")
+        else:
+            self._find(f"{service} says nothing of what it is; joining decides")
+        if stanzas.MUC not in features and (refusal is None or refusal.condition != _SILENCE):
+            await self._find_others(service)
+        if refusal is not None and refusal.condition in _UNREACHABLE:
+            fault = refusals.of_join_error(refusal.condition, refusal.text, place, None)
+            raise ConnectionFailedError(fault)
+        if refusal is None:
+            room = stanzas.prepared(place.room) or place.room
+            of_room, refusal = await self._ask(room, DISCO_SECONDS)
+            self._find(_told_room(of_room, refusal))
+            if features and stanzas.MUC not in features | of_room:
+                raise ConnectionFailedError(refusals.no_room_service(place))
+
+    async def has_lost_the_room(self) -> bool:
+        """Tell whether the room went with its last occupant."""
+        room = stanzas.prepared(self._settings.room) or self._settings.room
+        for _ in range(2):  # ejabberd loses what it is asked in the moment when a room ends
+            _, refusal = await self._ask(room, GONE_SECONDS)
+            if refusal is None or refusal.condition != _SILENCE:
+                break
+        return refusal is not None and refusal.condition == "item-not-found"
+
+    async def _ask(
+        self, target: str, seconds: float
+    ) -> tuple[frozenset[str], stanzas.StanzaError | None]:
+        """Return the features of an address, or why it does not tell them."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connection.features_of(target), None
+        except StanzaRefusedError as refused:
+            return frozenset(), refused.error
+        except TimeoutError:
+            return frozenset(), stanzas.StanzaError(_SILENCE)
+
+    async def _find_others(self, doubted: str) -> None:
+        """Ask the server for the room services that it has."""
+        domain = stanzas.prepared(self._settings.domain) or self._settings.domain
+        try:
+            async with asyncio.timeout(DISCO_SECONDS):
+                answer = await self._connection.request("get", domain, stanzas.items_query())
+                for item in stanzas.items_in(answer)[:MAX_SERVICES_ASKED]:
+                    if "@" not in item and item != doubted:
+                        features, _ = await self._ask(item, DISCO_SECONDS)
+                        if stanzas.MUC in features:
+                            self.others.append(item)
+        except (StanzaRefusedError, TimeoutError):
+            return
+        if self.others:
+            self._find(f"room services of {domain}: {', '.join(self.others)}")
+
+
+def _told_room(features: frozenset[str], refusal: stanzas.StanzaError | None) -> str:
+    if refusal is not None and refusal.condition == "item-not-found":
+        return "the room does not exist yet"
+    if refusal is not None:
+        return f"the room does not answer disco ({refusal.condition})"
+    kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
+    archive = "with an archive" if mam.MAM in features else "without an archive"
+    return f"the room exists ({', '.join(kinds) or 'nothing said of its kind'}), {archive}"

@@ -1,0 +1,87 @@
+"""Beginning a session: a resource (RFC 6120, section 7), or the one that was cut (XEP-0198)."""
+
+import secrets
+from collections.abc import Callable
+from typing import TypeAlias
+
+from bridge.frozen import dataclass
+from bridge.xmpp import stanzas
+from bridge.xmpp.findings import Tell
+from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, Former, Management
+from bridge.xmpp.negotiation import Negotiation
+from bridge.xmpp.stanzas import BIND, CLIENT, SM
+
+MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
+"""Whether an answer from the first can be to what the second was asked; None is the server."""
+
+
+class BindRefusedError(Exception):
+    """The server gives us no resource."""
+
+    def __init__(self, error: stanzas.StanzaError) -> None:
+        self.error = error
+        super().__init__(error.text or error.condition)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What was agreed on."""
+
+    jid: str
+    """Our full JID."""
+    management: Management | None
+    """None where the server does not manage streams."""
+    resumed: bool
+    """Whether it is the former session, in which case we are still in the room."""
+
+
+async def begin(
+    negotiation: Negotiation,
+    resource: str,
+    former: Former | None,
+    may_answer: MayAnswer,
+    tell: Tell,
+) -> Session:
+    """Go on with the `former` session, or else begin one; raises `BindRefusedError`."""
+    managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
+    if former is not None and managed and await _resume(negotiation, former):
+        return Session(former.jid, Management(former.id, former.handled), resumed=True)
+    jid = await _bind(negotiation, resource, may_answer)
+    management = await _enable(negotiation) if managed else None
+    tell(f"full JID {jid}")
+    tell(_told(management))
+    return Session(jid, management, resumed=False)
+
+
+async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
+    id_ = secrets.token_hex(8)
+    negotiation.send(stanzas.query("set", None, id_, stanzas.bind(resource)))
+    answer = await negotiation.next((f"{{{CLIENT}}}iq",))
+    while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
+        answer = await negotiation.next((f"{{{CLIENT}}}iq",))
+    jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
+    if answer.get("type") != "result" or not jid:
+        raise BindRefusedError(stanzas.error_of(answer))
+    return jid
+
+
+async def _resume(negotiation: Negotiation, former: Former) -> bool:
+    resumed, failed = f"{{{SM}}}resumed", f"{{{SM}}}failed"
+    request = stanzas.resuming(former.id, former.handled)
+    return (await negotiation.exchange(request, expected=(resumed, failed))).tag == resumed
+
+
+async def _enable(negotiation: Negotiation) -> Management | None:
+    enabled, failed = f"{{{SM}}}enabled", f"{{{SM}}}failed"
+    request = stanzas.enabling(MAX_RESUMPTION_SECONDS)
+    answer = await negotiation.exchange(request, expected=(enabled, failed))
+    if answer.tag == failed:
+        return None
+    resumable = answer.get("resume") in {"true", "1"}
+    return Management(answer.get("id") if resumable else None)
+
+
+def _told(management: Management | None) -> str:
+    if management is None:
+        return "no stream management"
+    return f"stream management {'without' if management.id is None else 'with'} resumption"

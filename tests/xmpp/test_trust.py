@@ -1,0 +1,62 @@
+import asyncio
+import gc
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Secret, Settings
+from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.trust import context_in_the_making
+from tests.servers.certificates import Authority
+
+SECONDS = 10.0
+
+
+def _settings(anchors: Path | None = None, *, verify: bool = True) -> Settings:
+    return Settings(
+        username="bot",
+        domain="localhost",
+        password=Secret("secret"),
+        room="room@conference.localhost",
+        tls_ca_file=anchors,
+        tls_verify=verify,
+    )
+
+
+def _making(settings: Settings) -> "asyncio.Future[ssl.SSLContext]":
+    return context_in_the_making(settings, Place.of(settings))
+
+
+async def test_the_anchors_of_the_settings_are_trusted_beside_those_of_the_system(
+    authority: Authority,
+) -> None:
+    system = await _making(_settings())
+    context = await _making(_settings(authority.ca_file))
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert context.cert_store_stats()["x509_ca"] == system.cert_store_stats()["x509_ca"] + 1
+
+
+async def test_nothing_is_checked_where_the_settings_say_so() -> None:
+    context = await _making(_settings(verify=False))
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
+
+
+async def test_a_file_that_holds_no_anchors_is_named(tmp_path: Path) -> None:
+    anchors = tmp_path / "anchors.pem"
+    anchors.write_text("none")
+    with pytest.raises(ConnectionFailedError) as failed:
+        await _making(_settings(anchors))
+    assert str(anchors) in failed.value.fault.message
+
+
+async def test_a_failure_that_nobody_came_to_hear_of_is_no_complaint(tmp_path: Path) -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    making = _making(_settings(tmp_path / "missing.pem"))
+    async with asyncio.timeout(SECONDS):
+        await asyncio.wait((making,))
+    del making
+    gc.collect()
+    assert not complaints
