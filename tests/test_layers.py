@@ -70,6 +70,7 @@ PURE = frozenset(
             for name in (
                 "answers",
                 "backoff",
+                "chapter",
                 "description",
                 "events",
                 "faults",

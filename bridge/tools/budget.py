@@ -6,7 +6,7 @@ SLICE_COST = 500_000
 """What is done in one turn of the loop, in characters looked at: a few milliseconds."""
 
 PIECE_COST = 500
-"""What each event or stanza costs beside its characters."""
+"""What each event, chapter or stanza costs beside its characters."""
 
 SECONDS = 20.0
 """After which a search ends with what it has found, and says where to go on."""

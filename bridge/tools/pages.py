@@ -2,8 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds, render
@@ -55,6 +64,14 @@ class Book(Protocol[Kept]):
         """Yield what is kept, newest first."""
 
 
+@runtime_checkable
+class Parted(Book[Kept], Protocol[Kept]):
+    """A book whose parts stay what they are, so that much need not be looked at once more."""
+
+    def parts(self, since: str | None) -> "tuple[Sequence[Sequence[Kept]], Loss | None]":
+        """Return the same as `since`, or all there is; raises `CursorError`."""
+
+
 @dataclass(frozen=True)
 class Gap:
     """Events that came after the cursor and are not kept any more."""
@@ -92,13 +109,17 @@ class Opened(NamedTuple, Generic[Shown]):
     more: bool
 
 
+async def _all(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+    return leaves
+
+
 async def opened(
     book: Book[Leaf],
     since: str | None,
     limit: int,
     show: Callable[[Leaf], Awaitable[Shown | None]],
     budget: "Budget",
-    narrow: Callable[[list[Leaf]], list[Leaf]] = list,
+    narrow: Callable[[Sequence[Leaf]], Awaitable[Sequence[Leaf]]] = _all,
 ) -> Opened[Shown]:
     """Return the page after `since`, or the newest; `show` gives None for what is not wanted.
 
@@ -108,20 +129,26 @@ async def opened(
     from bridge.xmpp.ring import CursorError
 
     filling = _Filling(limit, show, budget, narrow)
-    if since is None:
-        end, lost = book.cursor, book.evicted
-        more = await filling.fill(list(reversed(book)))
-        return Opened(filling.entries[::-1], end, None if more else gap_of(lost), more)
     try:
-        leaves, loss = book.since(since)
+        parts, loss = book.parts(since) if isinstance(book, Parted) else _sliced(book, since)
     except CursorError as error:
         raise no_cursor(error) from error
     end = book.cursor
-    more = await filling.fill(leaves)
+    if since is None:
+        more = await filling.fill(parts[::-1], backwards=True)
+        return Opened(filling.entries[::-1], end, None if more else gap_of(loss), more)
+    more = await filling.fill(parts)
     if more:
         start = since if loss is None else book.cursor_of(loss.last)
         end = start if filling.last is None else book.cursor_of(filling.last.number)
     return Opened(filling.entries, end, gap_of(loss), more)
+
+
+def _sliced(book: Book[Leaf], since: str | None) -> "tuple[Sequence[Sequence[Leaf]], Loss | None]":
+    leaves, loss = (
+        (list(reversed(book))[::-1], book.evicted) if since is None else book.since(since)
+    )
+    return [leaves[start : start + SLICE] for start in range(0, len(leaves), SLICE)], loss
 
 
 class _Filling(Generic[Leaf, Shown]):
@@ -132,7 +159,7 @@ class _Filling(Generic[Leaf, Shown]):
         limit: int,
         show: Callable[[Leaf], Awaitable[Shown | None]],
         budget: "Budget",
-        narrow: Callable[[list[Leaf]], list[Leaf]],
+        narrow: Callable[[Sequence[Leaf]], Awaitable[Sequence[Leaf]]],
     ) -> None:
         self._page: Page[Shown] = Page(limit)
         self._show = show
@@ -146,11 +173,12 @@ class _Filling(Generic[Leaf, Shown]):
         """What is on the page."""
         return self._page.entries
 
-    async def fill(self, leaves: list[Leaf]) -> bool:
-        """Look at `leaves` until the page is full or the time up; whether some are left."""
-        for start in range(0, len(leaves), SLICE):
-            part = leaves[start : start + SLICE]
-            for leaf in self._narrow(part):
+    async def fill(self, parts: Sequence[Sequence[Leaf]], *, backwards: bool = False) -> bool:
+        """Look at `parts` until the page is full or the time up; whether some are left."""
+        seen = 0
+        for position, part in enumerate(parts, 1):
+            wanted = await self._narrow(part)
+            for leaf in reversed(wanted) if backwards else wanted:
                 if self._budget.exhausted:
                     return True
                 entry = await self._show(leaf)
@@ -158,9 +186,12 @@ class _Filling(Generic[Leaf, Shown]):
                     return True
                 self.last = leaf
             self.last = part[-1]
-            await asyncio.sleep(0)
+            seen += len(part)
+            if seen + len(part) > SLICE:
+                seen = 0
+                await asyncio.sleep(0)
             if self._budget.exhausted:
-                return start + SLICE < len(leaves)
+                return position < len(parts)
         return False
 
 

@@ -1,9 +1,9 @@
 """Sifting events by what the caller asked for, without keeping everybody else waiting."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import ArgumentError
@@ -34,6 +34,8 @@ PatternText = Annotated[
     "only where this regular expression (RE2 syntax) is found in one of these",
 ]
 Kinds = Annotated[list[Kind] | None, Bounds(min_length=1), "only events of these kinds"]
+Seen = TypeVar("Seen")
+Found = TypeVar("Found")
 
 
 class Sieve:
@@ -43,19 +45,21 @@ class Sieve:
         self._selection = selection
         self.budget = Budget()
 
-    def narrowed(self, records: "list[Record]") -> "list[Record]":
+    async def narrowed(self, records: "Sequence[Record]") -> "list[Record]":
         """Return those that can be wanted at all, in little time."""
-        return self._selection.narrowed(records)
+        cost = self._selection.cost_of_narrowing(records)
+        return await self._look(cost, self._selection.narrowed, records)
 
     async def takes(self, event: "Event") -> bool:
         """Whether `event` is wanted."""
-        cost = self._selection.cost(event)
+        return await self._look(self._selection.cost(event), self._selection.takes, event)
+
+    async def _look(self, cost: int, look: Callable[[Seen], Found], seen: Seen) -> Found:
         if cost > SLICE_COST:
             # RE2 lets go of the interpreter while it searches.
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(_searcher(), self._selection.takes, event)
+            return await asyncio.get_running_loop().run_in_executor(_searcher(), look, seen)
         await self.budget.spend(cost)
-        return self._selection.takes(event)
+        return look(seen)
 
 
 @cache

@@ -3,9 +3,10 @@
 `append` is the one place that numbers and stamps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bridge.frozen import dataclass
+from bridge.xmpp.chapter import Chapter
 from bridge.xmpp.events import Event
 from bridge.xmpp.ring import Loss, Numbering, Ring
 
@@ -41,12 +42,12 @@ class Journal:
     ) -> None:
         self.numbering = Numbering(epoch)
         """Shared with the trace, so that a cursor is a place in both."""
-        self._ring: Ring[Record] = Ring(capacity, max_characters)
+        self._ring: Ring[Record] = Ring(capacity, max_characters, Chapter)
 
     def append(self, event: Event, at: float) -> Record:
         """Number and stamp `event`; the oldest makes room when the journal is full."""
         record = Record(self.numbering.next(), at, event)
-        self._ring.append(record, _size(event))
+        self._ring.append(record, _size(vars(event).values()))
         return record
 
     @property
@@ -77,6 +78,13 @@ class Journal:
         number, loss = self.numbering.place(cursor, self._ring.forgotten)
         return self._ring.after(number), loss
 
+    def parts(self, since: str | None) -> tuple[Sequence[Sequence[Record]], Loss | None]:
+        """Return the same as `since`, or all that is kept, in parts; most are a `Chapter`."""
+        if since is None:
+            return self._ring.stretches(), self.evicted
+        number, loss = self.numbering.place(since, self._ring.forgotten)
+        return self._ring.stretches(number), loss
+
     def __iter__(self) -> Iterator[Record]:
         return iter(self._ring)
 
@@ -87,15 +95,12 @@ class Journal:
         return len(self._ring)
 
 
-def _size(event: Event) -> int:
-    return sum(map(_length, vars(event).values()))
-
-
-def _length(value: object) -> int:
-    match value:
-        case str():
-            return len(value)
-        case tuple() | frozenset():
-            return sum(map(_length, value)) + ITEM_CHARACTERS * len(value)
-        case _:
-            return 0
+def _size(values: Iterable[object]) -> int:
+    size = 0
+    for one in values:
+        match one:
+            case str():
+                size += len(one)
+            case tuple() | frozenset():
+                size += _size(one) + ITEM_CHARACTERS * len(one)
+    return size

@@ -15,6 +15,7 @@ from bridge.mcp.schema import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, history, pages, sieve
 from bridge.tools.entries import NOTICE
+from bridge.xmpp import ring
 from bridge.xmpp.events import (
     Event,
     MessageReceived,
@@ -133,6 +134,33 @@ async def test_the_newest_are_the_end_of_everything_and_oldest_first(
     assert told == everything[len(everything) - len(told) :]
     assert newest["more"] is (len(told) < len(everything))
     assert newest["next"] == f"epoch-{len(events)}"
+
+
+@given(EVENTS, FILTERS, st.integers(1, 50), st.integers(1, 5), st.integers(1, 40))
+async def test_a_page_has_what_a_look_at_each_event_would_have_found(
+    events: list[Event], filters: dict[str, Any], limit: int, stretch: int, capacity: int
+) -> None:
+    played = Played(journal=Journal("epoch", capacity))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ring, "STRETCH", stretch)
+        patch.setattr(pages, "SLICE", 3)
+        for event in events:
+            played.publish(event)
+        selection = await sieve.selected(
+            sender=filters.get("from"),
+            kinds=filters.get("kinds"),
+            contains=filters.get("contains"),
+            pattern=filters.get("pattern"),
+        )
+        wanted = [f"epoch-{one.number}" for one in played.journal if selection.takes(one.event)]
+        newest = await _page(played, limit=limit, **filters)
+        oldest = await _page(played, since=played.journal.oldest, limit=limit, **filters)
+    told = [one["cursor"] for one in newest["entries"]]
+    assert told == wanted[len(wanted) - len(told) :]
+    assert newest["more"] is (len(told) < len(wanted))
+    told = [one["cursor"] for one in oldest["entries"]]
+    assert told == wanted[: len(told)]
+    assert oldest["more"] is (len(told) < len(wanted))
 
 
 @given(st.lists(st.tuples(st.sampled_from(WORST), st.integers(0, 40_000)), max_size=12))
@@ -350,6 +378,20 @@ async def test_a_search_that_took_too_long_ends_and_says_where_to_go_on(
     assert told == [str(number) for number in range(50) if "4" in str(number)]
 
 
+async def test_a_search_that_took_too_long_goes_on_after_what_cannot_be_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ring, "STRETCH", 4)
+    monkeypatch.setattr(budget, "SECONDS", -1.0)
+    played = Played()
+    played.hear(*(str(number) for number in range(10)))
+    for place in (4, 8):
+        page = await _page(played, since=f"epoch-{place - 4}", contains="9")
+        assert (page["entries"], page["next"], page["more"]) == ([], f"epoch-{place}", True)
+    page = await _page(played, since="epoch-8", contains="x")
+    assert (page["entries"], page["next"], page["more"]) == ([], "epoch-10", False)
+
+
 async def test_a_search_for_the_newest_that_took_too_long_says_that_there_is_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -382,7 +424,7 @@ async def test_a_filter_over_a_full_journal_lets_others_have_their_turns() -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sieve.Sieve, "takes", counted)
         ticks = asyncio.create_task(ticking())
-        page = await _page(played, since="epoch-0", pattern="^99999$")
+        page = await _page(played, since="epoch-0", pattern=r"\A99999\z")
         looked_at, turns = len(taken), turn
         narrowed = await _page(played, since="epoch-0", contains="99999")
         ticks.cancel()

@@ -1,9 +1,12 @@
 import asyncio
 import threading
 
+import pytest
+
 from bridge.tools.budget import SLICE_COST
 from bridge.tools.sieve import Sieve
 from bridge.xmpp.events import MessageReceived
+from bridge.xmpp.journal import Record
 from bridge.xmpp.selection import Pattern, Selection
 
 SAID = MessageReceived("room@rooms/W", "W", "x" * 1_000)
@@ -14,7 +17,7 @@ def _searching(instructions: int, where: list[str]) -> Sieve:
         where.append(threading.current_thread().name)
         return text.startswith("x")
 
-    return Sieve(Selection(pattern=Pattern(search, instructions)))
+    return Sieve(Selection(pattern=Pattern(search, instructions, search)))
 
 
 async def test_a_short_search_is_done_at_once() -> None:
@@ -30,3 +33,15 @@ async def test_long_searches_are_done_one_by_one_in_a_thread_of_their_own() -> N
     assert len(where) == 20
     assert len(set(where)) == 1
     assert where[0].startswith("search")
+
+
+@pytest.mark.parametrize(("more", "threads"), [(0, "MainThread"), (1, "search")])
+async def test_many_texts_are_looked_through_at_once_where_one_as_long_would_be(
+    more: int, threads: str
+) -> None:
+    where: list[str] = []
+    # Two texts of a thousand characters, and line breaks.
+    sieve = _searching(SLICE_COST // 2_002 + more, where)
+    records = [Record(number, 0.0, SAID) for number in (1, 2)]
+    assert await sieve.narrowed(records) == records
+    assert {one.partition("_")[0] for one in where} == {threads}

@@ -1,9 +1,11 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.xmpp import ring as ring_module
 from bridge.xmpp.ring import CursorError, Loss, Numbering, Ring
 
 
@@ -175,3 +177,36 @@ def test_a_ring_is_read_both_ways() -> None:
         ring.append(Bead(number), 1)
     assert _kept(ring) == [1, 2, 3]
     assert [one.number for one in reversed(ring)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 3])
+@given(
+    capacity=st.integers(0, 8),
+    max_weight=st.integers(0, 12),
+    weights=st.lists(st.integers(0, 6), max_size=25),
+)
+def test_stretches_are_what_is_kept_and_whole_ones_stay_what_they_are(
+    stretch: int, capacity: int, max_weight: int, weights: list[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ring_module, "STRETCH", stretch)
+        ring = Ring[Bead](capacity, max_weight)
+        kept: list[tuple[Bead, int]] = []
+        seen: list[tuple[list[Sequence[Bead]], list[list[Bead]]]] = []
+        for number, weight in enumerate(weights, 1):
+            ring.append(Bead(2 * number), weight)
+            kept.append((Bead(2 * number), weight))
+            while len(kept) > capacity or sum(one for _, one in kept) > max_weight:
+                assert ring.forgotten >= kept.pop(0)[0].number
+            beads = [bead for bead, _ in kept]
+            assert list(ring) == beads
+            assert list(reversed(ring)) == beads[::-1]
+            assert len(ring) == len(beads)
+            for after in range(2 * number + 2):
+                parts = ring.stretches(after)
+                assert [one for part in parts for one in part] == ring.after(after)
+                assert ring.after(after) == [one for one in beads if one.number > after]
+                assert all(parts)
+            parts = ring.stretches()
+            seen.append((parts, [list(one) for one in parts]))
+        assert all([list(one) for one in parts] == then for parts, then in seen)

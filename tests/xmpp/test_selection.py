@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.xmpp.chapter import text_of
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,
@@ -24,7 +25,6 @@ from bridge.xmpp.selection import (
     PatternError,
     Selection,
     is_own_message,
-    text_of,
 )
 
 ROOM = "lobby@rooms.example"

@@ -1,0 +1,89 @@
+"""A stretch of the journal, and what tells soon whether anything in it is wanted. Pure."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from bridge.escaping import visible
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    SubjectChanged,
+)
+
+if TYPE_CHECKING:
+    from bridge.xmpp.journal import Record
+
+MAX_TEXT = 65_536
+"""Characters of a text that is kept of a chapter, with line breaks: what people say is shorter."""
+
+_TEXTS: dict[type, str] = {
+    MessageReceived: "body",
+    MessageSent: "body",
+    SubjectChanged: "subject",
+    OccupantJoined: "status",
+    OccupantChanged: "status",
+    OccupantLeft: "status",
+}
+"""What people wrote, of each event that has such a text."""
+
+
+Names: TypeAlias = tuple[str | None, str | None, str | None, str | None]
+"""Nickname, new nickname, occupant JID and real JID."""
+
+
+class Chapter(list["Record"]):
+    """Records one after the other.
+
+    What is told of them all is found out by the first search that asks, and kept: to look at each
+    record by itself takes ten times as long.
+    """
+
+    @cached_property
+    def types(self) -> frozenset[type[Event]]:
+        """Of the events."""
+        return frozenset([type(one.event) for one in self])
+
+    @cached_property
+    def names(self) -> str:
+        """What everybody in it is called, one name a line; the case of letters is folded."""
+        names = {name for each in {names_of(one.event) for one in self} for name in each if name}
+        return "\n".join(names.union(map(visible, names))).casefold()
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What people wrote, of each event; an empty text where it has none."""
+        events = [one.event for one in self]
+        # Nearly all of them are messages, and a call for each is what takes the time.
+        return [
+            event.body if type(event) is MessageReceived else text_of(event) or ""
+            for event in events
+        ]
+
+    @cached_property
+    def characters(self) -> int:
+        """How long the texts are, with a line break after each."""
+        return sum(map(len, self.texts)) + len(self)
+
+    @cached_property
+    def text(self) -> str | None:
+        """All of them, one after the other; None where that is too long to be kept twice."""
+        return "\n".join(self.texts) if self.characters <= MAX_TEXT else None
+
+
+def names_of(event: Event) -> Names:
+    """Return what the one is called whom `event` is about."""
+    told = vars(event).get
+    nickname, occupant = told("nickname"), told("occupant")
+    if nickname is None and occupant is not None:
+        nickname = occupant.partition("/")[2]
+    return nickname, told("new_nickname"), occupant, told("jid")
+
+
+def text_of(event: Event) -> str | None:
+    """Return the body, subject or status text of `event`; None where it has none."""
+    name = _TEXTS.get(type(event))
+    return getattr(event, name) or None if name is not None else None
