@@ -77,22 +77,23 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _values(self: Any) -> tuple[object, ...]:
-    return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+def values(of: Any) -> tuple[object, ...]:
+    """Return what the fields of an instance hold, in their order."""
+    return tuple([getattr(of, name) for name in of.__dataclass_fields__])
 
 
 def _eq(self: Any, other: object) -> Any:
     if type(other) is not type(self):
         return NotImplemented
-    return _values(self) == _values(other)
+    return values(self) == values(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(_values(self))
+    return hash(values(self))
 
 
-def _restore(self: Any, values: tuple[object, ...]) -> None:
-    for name, value in zip(self.__dataclass_fields__, values, strict=True):
+def _restore(self: Any, held: tuple[object, ...]) -> None:
+    for name, value in zip(self.__dataclass_fields__, held, strict=True):
         object.__setattr__(self, name, value)
 
 
@@ -104,7 +105,7 @@ _SHARED = {
     "__repr__": _repr,
     "__eq__": _eq,
     "__hash__": _hash,
-    "__getstate__": _values,
+    "__getstate__": values,
     "__setstate__": _restore,
     "__setattr__": _refuse,
     "__delattr__": _refuse,

@@ -70,6 +70,7 @@ PURE = frozenset(
             for name in (
                 "answers",
                 "backoff",
+                "book",
                 "chapter",
                 "description",
                 "events",

@@ -2,17 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Generic,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeVar,
-    runtime_checkable,
-)
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, TypeVar
 
 from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds, render
@@ -20,6 +11,7 @@ from bridge.mcp.toolset import ArgumentError
 
 if TYPE_CHECKING:
     from bridge.tools.budget import Budget
+    from bridge.xmpp.book import Book
     from bridge.xmpp.ring import CursorError, Loss, Numbered
 
 MAX_PAGE_BYTES = 64 * 1024
@@ -38,38 +30,8 @@ Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "how many entries a
 Since = Annotated[
     str | None, "a cursor from any result: only what came after it; without it, the newest"
 ]
-Kept = TypeVar("Kept", bound="Numbered")
 Leaf = TypeVar("Leaf", bound="Numbered")
 Shown = TypeVar("Shown")
-
-
-class Book(Protocol[Kept]):
-    """What pages are taken from: the journal is one, and the trace."""
-
-    @property
-    def cursor(self) -> str:
-        """The place after everything."""
-
-    @property
-    def evicted(self) -> "Loss | None":
-        """What is not kept of this run."""
-
-    def cursor_of(self, number: int) -> str:
-        """The place after this number."""
-
-    def since(self, cursor: str) -> "tuple[list[Kept], Loss | None]":
-        """Return what came after `cursor`, and what of it is lost; raises `CursorError`."""
-
-    def __reversed__(self) -> Iterator[Kept]:
-        """Yield what is kept, newest first."""
-
-
-@runtime_checkable
-class Parted(Book[Kept], Protocol[Kept]):
-    """A book whose parts stay what they are, so that much need not be looked at once more."""
-
-    def parts(self, since: str | None) -> "tuple[Sequence[Sequence[Kept]], Loss | None]":
-        """Return the same as `since`, or all there is; raises `CursorError`."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +76,7 @@ async def _all(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
 
 
 async def opened(
-    book: Book[Leaf],
+    book: "Book[Leaf]",
     since: str | None,
     limit: int,
     show: Callable[[Leaf], Awaitable[Shown | None]],
@@ -130,7 +92,7 @@ async def opened(
 
     filling = _Filling(limit, show, budget, narrow)
     try:
-        parts, loss = book.parts(since) if isinstance(book, Parted) else _sliced(book, since)
+        parts, loss = book.parts(since)
     except CursorError as error:
         raise no_cursor(error) from error
     end = book.cursor
@@ -142,13 +104,6 @@ async def opened(
         start = since if loss is None else book.cursor_of(loss.last)
         end = start if filling.last is None else book.cursor_of(filling.last.number)
     return Opened(filling.entries, end, gap_of(loss), more)
-
-
-def _sliced(book: Book[Leaf], since: str | None) -> "tuple[Sequence[Sequence[Leaf]], Loss | None]":
-    leaves, loss = (
-        (list(reversed(book))[::-1], book.evicted) if since is None else book.since(since)
-    )
-    return [leaves[start : start + SLICE] for start in range(0, len(leaves), SLICE)], loss
 
 
 class _Filling(Generic[Leaf, Shown]):

@@ -76,11 +76,12 @@ class Chapter(list["Record"]):
 
 def names_of(event: Event) -> Names:
     """Return what the one is called whom `event` is about."""
-    told = vars(event).get
-    nickname, occupant = told("nickname"), told("occupant")
+    if type(event) is MessageReceived:  # as nearly all are
+        return event.nickname, None, event.occupant, event.jid
+    nickname, occupant = getattr(event, "nickname", None), getattr(event, "occupant", None)
     if nickname is None and occupant is not None:
         nickname = occupant.partition("/")[2]
-    return nickname, told("new_nickname"), occupant, told("jid")
+    return nickname, getattr(event, "new_nickname", None), occupant, getattr(event, "jid", None)
 
 
 def text_of(event: Event) -> str | None:

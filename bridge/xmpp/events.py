@@ -46,7 +46,7 @@ class Tls:
     verified: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room."""
 

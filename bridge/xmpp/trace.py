@@ -3,15 +3,16 @@
 Elements are kept as they were parsed or built, since most of them are never looked at.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.frozen import dataclass
+from bridge.xmpp.book import Book
 from bridge.xmpp.redaction import redacted
-from bridge.xmpp.ring import Loss, Numbering, Ring
+from bridge.xmpp.ring import Numbering, Ring
 
 CAPACITY = 2_000
 """Stanzas kept, at 3 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
@@ -44,7 +45,7 @@ def untraced(direction: Direction, xml: Element | str) -> None:
     del direction, xml
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Traced:
     """One stanza, or another piece of the stream."""
 
@@ -59,14 +60,13 @@ class Traced:
     comment of ours on what cannot be seen in it."""
 
 
-class Trace:
+class Trace(Book[Traced]):
     """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
 
     def __init__(
         self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
     ) -> None:
-        self._numbering = numbering
-        self._ring: Ring[Traced] = Ring(capacity, max_weight)
+        super().__init__(numbering, Ring(capacity, max_weight))
         self._listeners: list[Callable[[Traced], None]] = []
         self._connections = 0
 
@@ -85,7 +85,7 @@ class Trace:
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
             weight = _weight(xml)
-        traced = Traced(self._numbering.next(), at, direction, connection, xml)
+        traced = Traced(self.numbering.next(), at, direction, connection, xml)
         self._ring.append(traced, weight)
         for listener in self._listeners:
             listener(traced)
@@ -93,40 +93,6 @@ class Trace:
     def listen(self, listener: Callable[[Traced], None]) -> None:
         """Call `listener` with each piece from now on."""
         self._listeners.append(listener)
-
-    @property
-    def cursor(self) -> str:
-        """The place after everything that has happened."""
-        return self.cursor_of(self._numbering.last)
-
-    @property
-    def oldest(self) -> str:
-        """The place before the oldest piece that is kept."""
-        return self.cursor_of(self._ring.forgotten)
-
-    def cursor_of(self, number: int) -> str:
-        """The place after the piece with this number."""
-        return self._numbering.cursor_of(number)
-
-    @property
-    def evicted(self) -> Loss | None:
-        """What is not kept of this run; None if all of it is."""
-        forgotten = self._ring.forgotten
-        return Loss(1, forgotten, "evicted") if forgotten else None
-
-    def since(self, cursor: str) -> tuple[list[Traced], Loss | None]:
-        """Return what came after `cursor`, oldest first, and what of it is lost.
-
-        Raises `CursorError` where it is no cursor.
-        """
-        number, loss = self._numbering.place(cursor, self._ring.forgotten)
-        return self._ring.after(number), loss
-
-    def __reversed__(self) -> Iterator[Traced]:
-        return reversed(self._ring)
-
-    def __len__(self) -> int:
-        return len(self._ring)
 
 
 def _share_values(xml: Element) -> None:

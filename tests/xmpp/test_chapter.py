@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.escaping import visible
+from bridge.frozen import values
 from bridge.xmpp import ring
 from bridge.xmpp.chapter import MAX_TEXT, Chapter
 from bridge.xmpp.events import (
@@ -87,8 +88,8 @@ def _pattern(source: str | None) -> Pattern | None:
 
 def _selections(events: Sequence[Event]) -> st.SearchStrategy[Selection]:
     """Such that something is likely to be found: with what is in the events."""
-    values = [one for event in events for one in vars(event).values() if isinstance(one, str)]
-    known = st.sampled_from(sorted({part for one in values for part in _writings(one)}) or ["a"])
+    texts = [one for event in events for one in values(event) if isinstance(one, str)]
+    known = st.sampled_from(sorted({part for one in texts for part in _writings(one)}) or ["a"])
     return st.builds(
         Selection,
         kinds=st.none() | st.frozensets(st.sampled_from(sorted(set(KINDS.values())))),
