@@ -12,7 +12,7 @@ from bridge import __version__
 from bridge.manual import complete
 from bridge.registration.client import KEYS
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - no public name
 
 MAX_REPEATS = 1_000
 """Of a check: each logs in, and servers count."""

@@ -1,13 +1,12 @@
 """Fixtures that every folder of tests may use: running servers."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.prerequisites import do_without
 from tests.servers.certificates import Authority
 from tests.servers.ejabberd import missing_ejabberd, running_ejabberd
 from tests.servers.endpoint import Endpoint
@@ -28,6 +27,7 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
     ("sandbox", "plaintext"),
 )
 """Every server by every transport it offers."""
+SERVERS = "sudo apt-get install prosody ejabberd"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,14 +49,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _do_without(program: str) -> NoReturn:
-    """Skip on a laptop; fail where everything must have been tested (CI=true)."""
-    reason = f"{program} is not installed: sudo apt-get install prosody ejabberd"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """The authority that all servers' certificates come from, unless a test makes its own."""
@@ -73,7 +65,7 @@ def server_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prosody_process(authority: Authority, server_directory: Path) -> Iterator[ServerProcess]:
     """The session's Prosody, to stop, kill and start again."""
     if (program := missing_prosody()) is not None:
-        _do_without(program)
+        do_without(f"{program} is not installed: {SERVERS}")
     with running_prosody(server_directory, authority) as process:
         yield process
 
@@ -82,7 +74,7 @@ def prosody_process(authority: Authority, server_directory: Path) -> Iterator[Se
 def ejabberd_process(authority: Authority, server_directory: Path) -> Iterator[ServerProcess]:
     """The session's ejabberd, to stop, kill and start again."""
     if (program := missing_ejabberd()) is not None:
-        _do_without(program)
+        do_without(f"{program} is not installed: {SERVERS}")
     with running_ejabberd(server_directory, authority) as process:
         yield process
 
@@ -112,6 +104,13 @@ def server_process(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
     process: ServerProcess = request.getfixturevalue(f"{request.param}_process")
     yield process
     process.start()
+
+
+@pytest.fixture(params=["prosody", "ejabberd"])
+def real_server(request: pytest.FixtureRequest) -> XmppServer:
+    """Each server of those in the field: they do all of XEP-0045, and TLS."""
+    server: XmppServer = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.fixture(params=["prosody", "ejabberd", "sandbox"])

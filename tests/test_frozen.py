@@ -72,7 +72,7 @@ def test_it_does_what_the_standard_one_does(cls: Callable[..., Any]) -> None:
     assert dataclasses.asdict(a) == {"self": "x", "number": 5, "hidden": "secret", "items": [1]}
     assert dataclasses.replace(a, number=7).number == 7
     assert [one.name for one in dataclasses.fields(a)] == ["self", "number", "hidden", "items"]
-    assert pickle.loads(pickle.dumps(a)) == copy.deepcopy(a) == a  # noqa: S301
+    assert pickle.loads(pickle.dumps(a)) == copy.deepcopy(a) == a  # noqa: S301 - ours
     with pytest.raises(FrozenInstanceError):
         a.number = 1
     with pytest.raises(FrozenInstanceError):

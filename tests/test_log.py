@@ -18,7 +18,7 @@ PATIENCE = 10.0
 @contextmanager
 def logging_to(descriptor: int) -> Iterator[logging.Logger]:
     # Nobody else listens to it: pytest would keep what xdist then cannot hand over.
-    logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001
+    logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001 - as said
     logger.addHandler(StderrHandler("[Server]", descriptor))
     yield logger
 

@@ -19,8 +19,8 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
     page = parser()
     (commands,) = (
         action
-        for action in page._actions  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+        for action in page._actions  # noqa: SLF001 - no public way to them
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - no public name
     )
     return {"": page, **commands.choices}
 
@@ -44,9 +44,9 @@ def test_a_page_has_what_a_manual_page_has(command: str) -> None:
 @EACH
 def test_every_option_is_on_its_page_and_explained(command: str) -> None:
     page = PAGES[command].format_help()
-    for action in PAGES[command]._actions:  # noqa: SLF001
+    for action in PAGES[command]._actions:  # noqa: SLF001 - as above
         assert all(re.search(rf"(?m)^  .*{option}\b", page) for option in action.option_strings)
-        if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+        if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
             assert action.help
             assert action.help is not argparse.SUPPRESS
             assert action.help in " ".join(page.split())

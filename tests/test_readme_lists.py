@@ -42,13 +42,14 @@ def _options() -> dict[str, set[str]]:
     parser = commandline.parser()
     (commands,) = (
         action
-        for action in parser._actions  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+        for action in parser._actions  # noqa: SLF001 - no public way to them
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - no public name
     )
-    return {
-        name: {word for action in one._actions for word in action.option_strings} - {"-h"}  # noqa: SLF001
-        for name, one in {"": parser, **commands.choices}.items()
-    }
+    found = {}
+    for name, one in {"": parser, **commands.choices}.items():
+        actions = one._actions  # noqa: SLF001 - as above
+        found[name] = {word for action in actions for word in action.option_strings} - {"-h"}
+    return found
 
 
 OPTIONS = _options()

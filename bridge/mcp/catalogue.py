@@ -147,7 +147,7 @@ class Catalogue:
 def _ran(name: str, run: Callable[..., Any], /, **arguments: object) -> Any:
     try:
         return run(**arguments)
-    except Exception as error:  # one that breaks must not take the others along
+    except Exception as error:  # its author's mistake must not take the others along
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 

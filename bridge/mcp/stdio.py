@@ -158,7 +158,7 @@ async def _becomes_readable(descriptor: int) -> None:
     try:
         loop.add_reader(descriptor, readable.set)
     except PermissionError:  # a regular file or /dev/null, which epoll does not take
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # others get their turn
         return
     try:
         await readable.wait()

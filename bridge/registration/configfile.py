@@ -113,6 +113,6 @@ class ConfigFile:
                     with suppress(PermissionError):  # only root may give files away
                         os.fchown(file.fileno(), old.st_uid, old.st_gid)
             Path(name).replace(self._target)
-        except BaseException:
+        except BaseException:  # whatever it was, nothing half-written is left lying
             Path(name).unlink(missing_ok=True)
             raise

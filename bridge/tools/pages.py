@@ -144,7 +144,7 @@ class _Filling(Generic[Leaf, Shown]):
             seen += len(part)
             if seen + len(part) > SLICE:
                 seen = 0
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # others get their turn
             if self._budget.exhausted:
                 return position < len(parts)
         return False

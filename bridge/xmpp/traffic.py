@@ -305,7 +305,7 @@ def _descriptor(path: Path, *, empty: bool = False) -> int:
                 "which holds something other than such a log and is left as it is",
                 "the path of a new file",
             )
-    except BaseException:
+    except BaseException:  # whatever it was, nobody else has the descriptor to close
         os.close(descriptor)
         raise
     return descriptor

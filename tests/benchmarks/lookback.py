@@ -58,15 +58,15 @@ async def stall(played: Played, given: Mapping[str, object]) -> float:
         nonlocal longest
         last = perf_counter()
         while True:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # once a turn
             now = perf_counter()
             longest = max(longest, now - last)
             last = now
 
     ticking = asyncio.create_task(tick())
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # its first tick
     await look(played, given)
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # its last
     ticking.cancel()
     return 1000 * longest
 

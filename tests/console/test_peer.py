@@ -75,7 +75,8 @@ async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_
             up.set()
 
         program = f"import signal, sys, time; {prelude}; print('up', file=sys.stderr, flush=True)"
-        peer = await Peer.start([sys.executable, "-c", program + "\ntime.sleep(600)"], take)
+        program += "\ntime.sleep(600)"  # it does not end by itself
+        peer = await Peer.start([sys.executable, "-c", program], take)
         async with asyncio.timeout(20):
             await up.wait()
             await peer.stop()

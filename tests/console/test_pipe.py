@@ -32,7 +32,7 @@ def refuse() -> str:
 async def sleep() -> str:
     print('asleep', file=sys.stderr, flush=True)
     try:
-        await asyncio.sleep(60)
+        await asyncio.sleep(60)  # until somebody cancels it
     finally:
         print('awake', file=sys.stderr, flush=True)
     return 'slept'
@@ -263,19 +263,27 @@ def test_a_server_that_writes_nonsense_is_told_of(tmp_path: Path) -> None:
     assert ran.returncode == 0
 
 
-def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(
-    other: list[str], tmp_path: Path
-) -> None:
-    program = "import os, threading\nthreading.Timer(3, os._exit, (4,)).start()\n" + OTHER
+def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(tmp_path: Path) -> None:
+    told_to_end = tmp_path / "end"
+    os.mkfifo(told_to_end)
+    ends = "import os, sys, threading\ndef end():\n    open(sys.argv[1]).read()\n    os._exit(4)\n"
+    program = f"{ends}threading.Thread(target=end, daemon=True).start()\n{OTHER}"
     client = subprocess.Popen(
-        [COMMAND, "client", "--", sys.executable, "-c", program],
+        [COMMAND, "client", "--", sys.executable, "-c", program, str(told_to_end)],
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )
     with client:
+        assert client.stdin is not None
+        assert client.stdout is not None
         assert client.stderr is not None
+        client.stdin.write("/call add first=1 second=2\n")
+        client.stdin.flush()
+        assert json.loads(client.stdout.readline()) == {"sum": 3}
+        told_to_end.write_text("")
         assert "[Client] the server ended: exit code 4\n" in client.stderr.read()
         assert client.wait(SECONDS) == 1

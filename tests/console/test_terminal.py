@@ -49,7 +49,7 @@ def other_server(tmp_path: Path) -> Path:
         "@server.tool()\n"
         "async def sleep(seconds: int) -> None:\n"
         "    print('asleep', file=sys.stderr, flush=True)\n"
-        "    await asyncio.sleep(seconds)\n"
+        "    await asyncio.sleep(seconds)\n"  # until somebody cancels it
         "@server.prompt()\n"
         "def greet(name: str) -> str:\n"
         "    return f'Say hello to {name}\\x1b[31m.'\n"

@@ -181,7 +181,7 @@ class BridgeProcess:
         try:
             async with asyncio.timeout(seconds):
                 # The process tells nobody that its status changed, so we have to ask.
-                while not satisfied(status := await self.status()):  # noqa: ASYNC110
+                while not satisfied(status := await self.status()):  # noqa: ASYNC110 - as said
                     await asyncio.sleep(LOOK_EVERY_SECONDS)
         except TimeoutError:
             told = json.dumps(status, indent=1, ensure_ascii=False)
@@ -247,12 +247,17 @@ class BridgeProcess:
         self.process.stdin.close()
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
-        self.process.terminate()
+        """Send SIGTERM, if it still runs."""
+        self._signal(signal.SIGTERM)
 
     def interrupt(self) -> None:
-        """Send SIGINT, as Ctrl-C does."""
-        self.process.send_signal(signal.SIGINT)
+        """Send SIGINT, as Ctrl-C does, if it still runs."""
+        self._signal(signal.SIGINT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Not `send_signal`, which may take the exit code away from whoever waits for it.
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
 
     async def wait(self, seconds: float = END_SECONDS) -> int:
         """Its exit code, once it has ended and all it wrote is read."""

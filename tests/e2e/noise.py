@@ -31,10 +31,10 @@ IN_A_THREAD = """
     def keep_on():
         # Not before the command has begun: nobody can answer for an interpreter's start.
         while "bridge.service" not in sys.modules:
-            time.sleep(0.001)
+            time.sleep(0.001)  # nothing tells a thread of an import
         while True:
             make_noise("thread")
-            time.sleep(0.005)
+            time.sleep(0.005)  # often, and the bridge gets on all the same
 
     threading.Thread(target=keep_on, daemon=True).start()
 """

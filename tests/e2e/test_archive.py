@@ -13,12 +13,6 @@ SAID = 70
 """Messages in the archive: more than Prosody gives in a page."""
 
 
-@pytest.fixture(params=["prosody", "ejabberd"])
-def server(request: pytest.FixtureRequest) -> XmppServer:
-    found: XmppServer = request.getfixturevalue(request.param)
-    return found
-
-
 @asynccontextmanager
 async def _room_with_a_past(
     server: XmppServer, home: Path
@@ -51,8 +45,10 @@ async def _all(bridge: BridgeProcess, **arguments: Any) -> list[dict[str, Any]]:
         page = await bridge.bare("xmppHistory", archive=True, **arguments | {"since": page["next"]})
 
 
-async def test_the_archive_is_paged_through_by_cursor(server: XmppServer, tmp_path: Path) -> None:
-    async with _room_with_a_past(server, tmp_path) as (bridge, _):
+async def test_the_archive_is_paged_through_by_cursor(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with _room_with_a_past(real_server, tmp_path) as (bridge, _):
         start = {"after": "2020-01-01T00:00:00Z", "kinds": ["message"], "limit": 30}
         entries = await _all(bridge, **start)
         assert len(entries) == SAID
@@ -64,9 +60,9 @@ async def test_the_archive_is_paged_through_by_cursor(server: XmppServer, tmp_pa
 
 
 async def test_the_newest_of_the_archive_stand_oldest_first_and_lead_on(
-    server: XmppServer, tmp_path: Path
+    real_server: XmppServer, tmp_path: Path
 ) -> None:
-    async with _room_with_a_past(server, tmp_path) as (bridge, wilma):
+    async with _room_with_a_past(real_server, tmp_path) as (bridge, wilma):
         page = await bridge.bare("xmppHistory", archive=True, limit=5, kinds=["message"])
         assert [one["body"] for one in page["entries"]] == [
             f"number {number}" for number in range(SAID - 5, SAID) if number % 7
@@ -79,9 +75,9 @@ async def test_the_newest_of_the_archive_stand_oldest_first_and_lead_on(
 
 
 async def test_the_archive_is_searched_by_sender_text_pattern_and_time(
-    server: XmppServer, tmp_path: Path
+    real_server: XmppServer, tmp_path: Path
 ) -> None:
-    async with _room_with_a_past(server, tmp_path) as (bridge, _):
+    async with _room_with_a_past(real_server, tmp_path) as (bridge, _):
         lucky = [f"Lucky {number} \\u{{202E}}" for number in range(0, SAID, 7)]
 
         async def bodies(**arguments: Any) -> list[str]:

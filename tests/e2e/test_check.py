@@ -19,13 +19,6 @@ PHASES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
 IN_THE_ROOM = ["disco", "join", "occupants", "leave"]
 
 
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
 def write(file: Path, environment: Mapping[str, str]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{name}='{value}'\n" for name, value in environment.items())

@@ -32,13 +32,6 @@ def _nowhere(**overrides: str) -> dict[str, str]:
     return NOWHERE | {"XMPP_SERVICE": f"xmpp://127.0.0.1:{port}"} | overrides
 
 
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
 @pytest.fixture
 def black_hole() -> Iterator[int]:
     """The port of a server that takes connections and never says a word."""

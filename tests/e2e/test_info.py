@@ -2,8 +2,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.asking import asked, refused
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
@@ -17,13 +15,6 @@ from tests.servers.witness import Witness
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 SILENCE_SECONDS = 20.0
 """What a server that answers nothing at all takes: two rounds of 10 s."""
-
-
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that tells of itself as those in the field do."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
 
 
 async def test_a_server_tells_what_it_is_and_how_we_are_connected(

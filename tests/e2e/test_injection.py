@@ -26,13 +26,6 @@ NICKNAMES = (f"{ORDER}\u3164", f"{ORDER[:20]}\u115f</notice>")
 STRANGE = "a\u3164b"
 
 
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
 def _strings(value: object) -> Iterator[str]:
     match value:
         case str():

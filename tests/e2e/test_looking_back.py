@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e import schemas
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.company import in_company
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -18,17 +19,6 @@ Settings = dict[str, str]
 BOMB = "[ab]*a[ab]{900}c"
 """Makes a backtracking matcher take for ever, and RE2 about a second for BOMBED."""
 BOMBED = "".join(random.Random(1).choices("ab", k=60_000))  # noqa: S311 - the same each time
-
-
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
-def _witness(server: XmppServer, settings: Settings, nick: str = "Wilma") -> Witness:
-    return Witness(server, server.witness, settings["MUC_ROOM"], nick)
 
 
 def _bodies(page: dict[str, Any]) -> list[str]:
@@ -79,7 +69,9 @@ async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
     settings = real_server.environment()
     room = settings["MUC_ROOM"]
     async with AsyncExitStack() as stack:
-        witness = await stack.enter_async_context(_witness(real_server, settings))
+        witness = await stack.enter_async_context(
+            Witness(real_server, real_server.witness, room, "Wilma")
+        )
         # Who keeps order in a room is shown the real JIDs.
         await witness.muc.set_affiliation(room, "admin", jid=real_server.bot.jid)
         bridge = await stack.enter_async_context(BridgeProcess(tmp_path, settings))
@@ -153,22 +145,14 @@ async def test_what_cannot_be_asked_is_refused_in_both_forms(tool: str, tmp_path
 async def test_who_is_here_is_told_and_who_is_not_is_named(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, witness):
         told = await bridge.call("xmppOccupants")
-        assert (told["room"], told["count"], told["more"]) == (settings["MUC_ROOM"], 2, False)
+        assert (told["room"], told["count"], told["more"]) == (witness.room, 2, False)
         people = {one["nickname"]: one for one in told["occupants"]}
         assert set(people) == {"Wilma", "McpDebug"}
         assert people["McpDebug"]["self"] is True
         assert (people["Wilma"]["role"], people["Wilma"]["affiliation"]) == ("moderator", "owner")
-        witness.client.send_presence(
-            pto=f"{settings['MUC_ROOM']}/Wilma", pshow="dnd", pstatus="not now"
-        )
+        witness.client.send_presence(pto=f"{witness.room}/Wilma", pshow="dnd", pstatus="not now")
         changed = await bridge.call("xmppWait", since=told["cursor"], kinds=["role"])
         assert changed["entry"]["status"] == "not now"
         (wilma,) = (await bridge.call("xmppOccupants", nickname="Wilma"))["occupants"]
@@ -190,17 +174,11 @@ async def test_who_is_here_is_told_and_who_is_not_is_named(
 async def test_a_subscriber_hears_of_a_change_of_role(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
     uri = "bridge://room/occupants"
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, witness):
         await bridge.request("resources/subscribe", {"uri": uri})
         told = await bridge.call("xmppOccupants")
-        await witness.muc.set_role(settings["MUC_ROOM"], "McpDebug", "visitor")
+        await witness.muc.set_role(witness.room, "McpDebug", "visitor")
         assert await bridge.frame() == {
             "jsonrpc": "2.0",
             "method": "notifications/resources/updated",
@@ -235,7 +213,7 @@ async def test_cursors_outlive_a_reconnect(server_process: ServerProcess, tmp_pa
         assert "connection" in {one["kind"] for one in waited["passed"]}
         await asyncio.to_thread(server_process.start)
         await bridge.joined()
-        async with _witness(server, settings) as witness:
+        async with Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as witness:
             witness.say("after")
             answer = await bridge.call("xmppWait", since=sent["cursor"])
             assert (answer["entry"]["body"], answer["gap"]) == ("after", None)
@@ -267,13 +245,8 @@ async def test_a_restart_of_the_bridge_is_told(prosody: XmppServer, tmp_path: Pa
 
 
 async def test_what_a_small_memory_lost_is_told(real_server: XmppServer, tmp_path: Path) -> None:
-    settings = real_server.environment(BRIDGE_HISTORY="100")
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        status = await bridge.joined()
+    async with in_company(real_server, tmp_path, BRIDGE_HISTORY="100") as (bridge, witness):
+        status = await bridge.status()
         for number in range(150):
             witness.say(f"said {number:03}")
         end = await bridge.call("xmppWait", since=status["cursor"], contains="said 149")
@@ -342,13 +315,8 @@ def server_jid(server: XmppServer) -> str:
 async def test_an_expensive_pattern_keeps_nobody_else_waiting(
     tool: str, prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
-    async with (
-        _witness(prosody, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        cursor = (await bridge.joined())["cursor"]
+    async with in_company(prosody, tmp_path) as (bridge, witness):
+        cursor = (await bridge.status())["cursor"]
         for _ in range(5):
             witness.say(BOMBED)
         witness.say("that was it")

@@ -3,24 +3,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 ROUNDS = 30
-
-
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
-def _witness(server: XmppServer, settings: dict[str, str]) -> Witness:
-    return Witness(server, server.witness, settings["MUC_ROOM"], "Wilma")
 
 
 def _answering(witness: Witness) -> None:
@@ -36,14 +24,7 @@ def _answering(witness: Witness) -> None:
 async def test_an_answer_that_comes_at_once_is_never_missed(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await witness.joined("McpDebug")
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, witness):
         _answering(witness)
         for number in range(ROUNDS):
             sent = await bridge.call("xmppSend", message=f"question {number}")
@@ -57,13 +38,8 @@ async def test_an_answer_that_comes_at_once_is_never_missed(
 async def test_waits_that_follow_next_miss_nothing_of_a_flood(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        cursor = (await bridge.joined())["cursor"]
+    async with in_company(real_server, tmp_path) as (bridge, witness):
+        cursor = (await bridge.status())["cursor"]
         said = [f"{'needle' if number % 7 == 0 else 'hay'} {number}" for number in range(200)]
         for body in said:
             witness.say(body)
@@ -82,13 +58,7 @@ async def test_waits_that_follow_next_miss_nothing_of_a_flood(
 async def test_many_waits_at_once_are_answered_by_one_message(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    async with (
-        _witness(real_server, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, witness):
         cursor = (await bridge.status())["cursor"]
         waits = [
             asyncio.create_task(bridge.call("xmppWait", since=cursor, contains="everybody"))
@@ -145,13 +115,7 @@ async def test_progress_is_told_to_who_asks_and_grows(prosody: XmppServer, tmp_p
 async def test_a_wait_that_is_cancelled_gets_no_reply_and_holds_nothing_up(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
-    settings = prosody.environment()
-    async with (
-        _witness(prosody, settings) as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.initialize()
-        await bridge.joined()
+    async with in_company(prosody, tmp_path) as (bridge, witness):
         bridge.send(
             {
                 "jsonrpc": "2.0",

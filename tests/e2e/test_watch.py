@@ -213,7 +213,7 @@ async def test_an_impatient_ctrl_c_after_the_first_changes_nothing(
         await watching.says("in the room as")
         while watching.running:
             watching.signal(signal.SIGINT)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # two signals at once become one
         assert await watching.ended() == 0
 
 

@@ -225,7 +225,7 @@ class Relay:
     async def _pass(self, way: Way, data: bytes, writer: StreamWriter) -> None:
         if not data:
             return
-        if self._delays[way]:
+        if self._delays[way]:  # as slow as a test wants the network
             await asyncio.sleep(self._delays[way])
         # What was read before a stall began waits here.
         await self._until(lambda: self._treatments[way] is not Treatment.STALL)

@@ -121,7 +121,7 @@ class Eyes:
         """The first status that satisfies, where no event tells of it."""
         async with asyncio.timeout(seconds):
             while not satisfied(status := self.status()):  # noqa: ASYNC110 - as said
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # so that it is not all that happens
         return status
 
     def messages(self) -> list[MessageReceived]:
@@ -188,7 +188,7 @@ class Scene:
         running = asyncio.create_task(participant.run())
         try:
             yield eyes
-        except BaseException as error:
+        except BaseException as error:  # however it fails, one wants to know what was seen
             error.add_note(str(eyes))
             raise
         finally:

@@ -205,7 +205,7 @@ async def recovers(lie: Lie, home: Path) -> None:
             status = await bridge.joined()
             assert len(server.wires) == 2
             assert status["attempt"] == 0
-    except BaseException as error:
+    except BaseException as error:  # however it fails, one wants to know at which lie
         error.add_note(f"the lie was: {lie.name}")
         raise
 
@@ -345,7 +345,7 @@ async def stays_away(lie: Lie, home: Path) -> None:
             assert (b"<auth" in server.heard) == (lie not in UNSAFE_OFFERS[:-1])
             assert_no_password(server.heard)
             assert len(bridge.stderr) < 10_000
-    except BaseException as error:
+    except BaseException as error:  # however it fails, one wants to know at which lie
         error.add_note(f"the lie was: {lie.name}")
         raise
 

@@ -215,6 +215,26 @@ async def _in_the_domain_of_the_account(stage: Scene, wilma: Witness) -> None:
 
 
 WAITING, FAILED = Phase.WAITING, Phase.FAILED
+
+
+def _silence(
+    step: str,
+    side: Way,
+    moment: int | bytes,
+    way: Literal["starttls", "direct", "open"] = "starttls",
+) -> Row:
+    """A black hole in one step of connecting, which the message names."""
+    return Row(
+        WAITING,
+        "connection-timeout",
+        "XMPP_SERVICE",
+        before=_silent(side, moment),
+        mend=_heal,
+        message=f"the step {step}",
+        way=way,
+    )
+
+
 ROWS = {
     "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_cut),
     "the connection is reset": Row(WAITING, "connection-reset", "by itself", do=_reset),
@@ -244,49 +264,11 @@ ROWS = {
     "bytes are garbled in the handshake": Row(
         WAITING, "tls-handshake-failed", "TLS", before=_corrupt_from_the_start, mend=_heal
     ),
-    "silence before TLS": Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(Way.TO_SERVER, 0),
-        mend=_heal,
-        message="the step tls",
-    ),
-    "silence in the TLS handshake": Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(Way.TO_CLIENT, b"<proceed[^>]*>"),
-        mend=_heal,
-        message="the step tls",
-    ),
-    "silence in the middle of the TLS handshake": Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(Way.TO_CLIENT, 100),
-        mend=_heal,
-        way="direct",
-        message="the step tls",
-    ),
-    "silence at SASL": Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(Way.TO_SERVER, b"<auth[^>]*>"),
-        mend=_heal,
-        way="open",
-        message="the step sasl",
-    ),
-    "silence at binding": Row(
-        WAITING,
-        "connection-timeout",
-        "XMPP_SERVICE",
-        before=_silent(Way.TO_SERVER, b"<bind[^>]*>"),
-        mend=_heal,
-        way="open",
-        message="the step bind",
-    ),
+    "silence before TLS": _silence("tls", Way.TO_SERVER, 0),
+    "silence in the TLS handshake": _silence("tls", Way.TO_CLIENT, b"<proceed[^>]*>"),
+    "silence in the middle of the TLS handshake": _silence("tls", Way.TO_CLIENT, 100, way="direct"),
+    "silence at SASL": _silence("sasl", Way.TO_SERVER, b"<auth[^>]*>", way="open"),
+    "silence at binding": _silence("bind", Way.TO_SERVER, b"<bind[^>]*>", way="open"),
     "silence at joining": Row(
         WAITING,
         "remote-server-timeout",

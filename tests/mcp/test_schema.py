@@ -1,9 +1,6 @@
-import dataclasses
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -11,41 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.schema import (
-    ABSENT_IF_NONE,
-    ArgumentsError,
-    Bounds,
-    MismatchError,
-    SchemaError,
-    Signature,
-    describe,
-    render,
-    wire_name,
-)
-
-
-class Colour(Enum):
-    RED = "red"
-    ONE = 1
-
-
-class Level(IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-@dataclass(frozen=True)
-class Point:
-    x_axis: int
-    label_: str = "here"
-    tags: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Line:
-    points: tuple[Point, ...]
-    colour: Colour | None = None
-
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, MismatchError, SchemaError, describe, render
+from tests.mcp.shapes import Colour, Level, Line, Point, values
 
 HINTS: tuple[Any, ...] = (
     str,
@@ -88,31 +52,9 @@ HINTS: tuple[Any, ...] = (
     list[Point] | dict[str, Point],
 )
 
-texts = st.text(st.characters(exclude_categories=[]), max_size=5)
-keys = st.one_of(texts, st.sampled_from(["xAxis", "label", "tags", "points", "colour"]))
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 7),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from([0.0, 1.0, 2.5, "a", "b", "red"]),
-    texts,
-)
-values = st.recursive(
-    scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(keys, inner, max_size=4),
-        st.fixed_dictionaries({"xAxis": inner}, optional={"label": inner, "tags": inner}),
-        st.fixed_dictionaries({"points": st.lists(inner)}, optional={"colour": inner}),
-    ),
-    max_leaves=8,
-)
-
 
 def named(hint: Any) -> str:
-    return str(hint).replace(f"{__name__}.", "")
+    return str(hint).replace(f"{Point.__module__}.", "")
 
 
 def fits(hint: Any, value: object) -> bool:
@@ -307,175 +249,3 @@ def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: obje
     found = describe(hint)[1](value, "value")
     assert found == read
     assert type(found) is type(read)
-
-
-def gather(
-    house: Point,
-    /,
-    message: Annotated[str, Bounds(min_length=1)],
-    timeout_seconds: Annotated[float, Bounds(minimum=0, maximum=50)] = 10,
-    from_: str | None = None,
-    *,
-    colours: Sequence[Colour] = (Colour.RED,),
-    where: Point = Point(1),
-) -> Line:
-    raise AssertionError((house, message, timeout_seconds, from_, colours, where))
-
-
-SIGNATURE = Signature.of(gather)
-
-
-def test_a_signature_is_told_apart_into_collaborators_and_arguments() -> None:
-    assert SIGNATURE.collaborators == (Point,)
-    assert SIGNATURE.result is Line
-    assert [(one.name, one.wire, one.required) for one in SIGNATURE.parameters] == [
-        ("message", "message", True),
-        ("timeout_seconds", "timeoutSeconds", False),
-        ("from_", "from", False),
-        ("colours", "colours", False),
-        ("where", "where", False),
-    ]
-
-
-def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> None:
-    schema = SIGNATURE.input_schema()
-    Draft202012Validator.check_schema(schema)
-    assert schema["required"] == ["message"]
-    assert schema["additionalProperties"] is False
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    assert {name: one.get("default") for name, one in properties.items()} == {
-        "message": None,
-        "timeoutSeconds": 10,
-        "from": None,
-        "colours": ["red"],
-        "where": {"xAxis": 1, "label": "here", "tags": []},
-    }
-
-
-def test_arguments_are_bound_by_their_python_names() -> None:
-    arguments = {"message": "m", "from": "x", "timeoutSeconds": 50, "colours": [1]}
-    assert SIGNATURE.bind(arguments) == {
-        "message": "m",
-        "from_": "x",
-        "timeout_seconds": 50,
-        "colours": [Colour.ONE],
-    }
-
-
-def test_every_fault_of_the_arguments_is_named_at_once() -> None:
-    with pytest.raises(ArgumentsError) as caught:
-        SIGNATURE.bind({"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}})
-    assert caught.value.problems == (
-        "message is missing",
-        "timeoutSeconds is 51; the most is 50",
-        "from is a number; a string is wanted",
-        "'from_' is not an argument (colours, from, message, timeoutSeconds, where)",
-        "'house' is not an argument (colours, from, message, timeoutSeconds, where)",
-    )
-    assert "; ".join(caught.value.problems) == str(caught.value)
-
-
-def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
-    with pytest.raises(ArgumentsError) as caught:
-        SIGNATURE.bind({"message": "m"} | {f"{index}" * 10_000: 1 for index in range(100)})
-    assert len(caught.value.problems) == 5
-    assert len(str(caught.value)) < 1000
-
-
-@given(
-    st.one_of(
-        st.dictionaries(texts, values),
-        st.fixed_dictionaries(
-            {},
-            optional=dict.fromkeys(
-                ("message", "timeoutSeconds", "from", "colours", "where", "house"), values
-            ),
-        ),
-    )
-)
-def test_arguments_are_bound_exactly_if_the_schema_allows_them(
-    arguments: dict[str, object],
-) -> None:
-    allowed = Draft202012Validator(SIGNATURE.input_schema()).is_valid(arguments)
-    if allowed:
-        SIGNATURE.bind(arguments)
-    else:
-        with pytest.raises(ArgumentsError):
-            SIGNATURE.bind(arguments)
-
-
-def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:
-    def untyped(x) -> str:  # type: ignore[no-untyped-def]
-        return str(x)
-
-    def several(*xs: int) -> str:
-        return str(xs)
-
-    def options(**xs: int) -> str:
-        return str(xs)
-
-    def raw(x: bytes) -> str:
-        return str(x)
-
-    for function in (untyped, several, options, raw):
-        with pytest.raises(SchemaError):
-            Signature.of(function)
-
-
-@pytest.mark.parametrize(
-    ("name", "wire"),
-    [("from_", "from"), ("timeout_seconds", "timeoutSeconds"), ("a_b_c", "aBC"), ("x", "x")],
-)
-def test_a_wire_name_is_camel_case_without_a_trailing_underscore(name: str, wire: str) -> None:
-    assert wire_name(name) == wire
-
-
-@dataclass(frozen=True)
-class Seen:
-    at_time: str
-    reason: Annotated[str | None, ABSENT_IF_NONE]
-    real_jid: str | None = None
-    level: Level = Level.LOW
-
-
-def test_a_result_leaves_out_what_is_absent_and_keeps_what_is_null() -> None:
-    assert render(Seen("now", None)) == {"atTime": "now", "realJid": None, "level": 1}
-    assert render(Seen("now", "r", "j", Level.HIGH)) == {
-        "atTime": "now",
-        "reason": "r",
-        "realJid": "j",
-        "level": 2,
-    }
-    assert type(render(Level.HIGH)) is int
-    schema = describe(Seen)[0]
-    assert schema["required"] == ["atTime"]
-    assert Draft202012Validator(schema).is_valid(render(Seen("now", None)))
-
-
-def test_keys_of_a_mapping_are_data_and_keep_their_spelling() -> None:
-    assert render({"snake_case": [Point(1)]}) == {
-        "snake_case": [{"xAxis": 1, "label": "here", "tags": []}]
-    }
-
-
-@pytest.mark.parametrize(
-    "value",
-    [object, b"x", {1, 2}, Point, {1: "x"}, float("nan"), [float("inf")], {"a": -float("inf")}],
-    ids=str,
-)
-def test_what_has_no_json_form_is_not_rendered(value: object) -> None:
-    with pytest.raises(SchemaError):
-        render(value)
-
-
-@given(values)
-def test_json_is_rendered_as_it_is(value: object) -> None:
-    assert render(value) == value
-
-
-def test_fields_are_not_shared_between_classes_of_one_name() -> None:
-    first = dataclasses.make_dataclass("Same", [("a", int)])
-    second = dataclasses.make_dataclass("Same", [("b", int)])
-    assert render(first(1)) == {"a": 1}
-    assert render(second(1)) == {"b": 1}

@@ -19,6 +19,7 @@ from zipfile import ZipFile
 import pytest
 
 import bridge
+from tests.prerequisites import do_without
 
 TOP = Path(bridge.__file__).parent.parent
 STEM = f"xmpp_debug_bridge-{bridge.__version__}"
@@ -185,17 +186,43 @@ def test_whatever_the_package_imports_it_asks_for(built: Built) -> None:
     assert needed <= asked
 
 
+@pytest.fixture
+def fetching(tmp_path: Path) -> dict[str, str]:
+    """The environment of the `uvx` and `pipx` beside us, which fetch dependencies from an index."""
+    environ = {
+        **os.environ,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "HOME": str(tmp_path),
+        "PIPX_HOME": str(tmp_path / "pipx"),
+        "PIPX_BIN_DIR": str(tmp_path / "bin"),
+        "PIPX_DEFAULT_PYTHON": sys.executable,
+        "UV_PYTHON": sys.executable,
+    }
+    for tool in ("uv", "pipx"):
+        if shutil.which(tool, path=environ["PATH"]) is None:
+            do_without(f"{tool} is not installed: pip install -e '.[test]'")
+    asking = ("uv", "pip", "install", "--dry-run", "--target", tmp_path / "none", "python-dotenv")
+    asked = subprocess.run(asking, capture_output=True, env=environ, timeout=SECONDS, check=False)
+    if asked.returncode:
+        do_without("no package index is within reach")
+    return environ
+
+
 @pytest.mark.parametrize(
-    "tool",
-    [("uvx", "--from", "{wheel}"), ("pipx", "run", "--spec", "{wheel}")],
-    ids=lambda it: it[0],
+    "tool", [("uvx", "--from"), ("pipx", "run", "--spec")], ids=lambda it: it[0]
 )
 def test_it_runs_without_being_installed(
-    tool: tuple[str, ...], built: Built, tmp_path: Path
+    tool: tuple[str, ...], built: Built, fetching: dict[str, str], tmp_path: Path
 ) -> None:
-    if shutil.which(tool[0]) is None:
-        pytest.skip(f"{tool[0]} is not installed")
-    command = [part.format(wheel=built.wheel) for part in tool]
-    environ = {**os.environ, "HOME": str(tmp_path), "PIPX_HOME": str(tmp_path / "pipx")}
-    said = _run(*command, "xmpp-bridge", "--version", cwd=tmp_path, environ=environ)
+    asked = ("xmpp-bridge", "--version")
+    said = _run(*tool, built.wheel, *asked, cwd=tmp_path, environ=fetching)
+    assert said == f"xmpp-bridge {bridge.__version__}\n"
+
+
+def test_pipx_puts_the_command_where_a_shell_finds_it(
+    built: Built, fetching: dict[str, str], tmp_path: Path
+) -> None:
+    _run("pipx", "install", built.wheel, cwd=tmp_path, environ=fetching)
+    command = Path(fetching["PIPX_BIN_DIR"]) / "xmpp-bridge"
+    said = _run(command, "--version", cwd=tmp_path, environ=fetching)
     assert said == f"xmpp-bridge {bridge.__version__}\n"

@@ -219,7 +219,7 @@ class Witness:
         if client.is_connected():
             await client.disconnect(wait=1.0)
         # slixmpp starts this task with the connection and never ends it.
-        sender = client._run_out_filters  # noqa: SLF001
+        sender = client._run_out_filters  # noqa: SLF001 - as said
         if sender is not None:
             sender.cancel()
             await asyncio.wait([sender])

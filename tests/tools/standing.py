@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
@@ -12,6 +12,7 @@ from bridge.xmpp.faults import Place
 from bridge.xmpp.management import ConnectionFeatures
 from bridge.xmpp.room import Occupant, RoomStatus
 from tests.tools.played import ROOM, STATUS, Played
+from tests.xmpp.elements import parsed
 
 OWN = f"{ROOM}/McpDebug"
 Answer: TypeAlias = Callable[[str, str], Element | Exception]
@@ -22,11 +23,6 @@ FEATURES = ConnectionFeatures(
     stream_management=True, resumable=False, channel_binding="tls-server-end-point"
 )
 PLACE = Place("xmpp://example:5222", "Example", "bot@example", ROOM, "McpDebug")
-
-
-def parsed(xml: str) -> Element:
-    """An element of a stream."""
-    return fromstring(f"<stream xmlns='jabber:client'>{xml}</stream>")[0]  # noqa: S314 - ours
 
 
 def occupant(nickname: str) -> Occupant:
@@ -48,7 +44,7 @@ class Asked:
         assert type_ == "get"
         namespace = payload.tag[1:].partition("}")[0]
         self.asked.append((to, namespace))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # no server answers in the same turn
         answer = self.answer(to, namespace)
         if isinstance(answer, Exception):
             raise answer

@@ -419,7 +419,7 @@ async def test_a_filter_over_a_full_journal_lets_others_have_their_turns() -> No
         nonlocal turn
         while True:
             turn += 1
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # once a turn
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sieve.Sieve, "takes", counted)
@@ -440,7 +440,7 @@ async def test_events_that_come_while_a_page_is_made_are_left_for_the_next() -> 
     played = Played()
     played.hear(*(str(number) for number in range(5_000)))
     call = asyncio.create_task(_page(played, since="epoch-0", contains="4999"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it is under way, and lets others in
     await asyncio.sleep(0)
     played.hear("4999 again")
     page = await call

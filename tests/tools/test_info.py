@@ -23,7 +23,8 @@ from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.tools.played import ROOM
-from tests.tools.standing import parsed, standing
+from tests.tools.standing import standing
+from tests.xmpp.elements import parsed
 
 BOUND_BYTES = 256 * 1024
 """What the most hostile answer may become: every limit reached at once, in escapes."""

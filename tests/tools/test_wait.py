@@ -83,7 +83,7 @@ async def test_without_a_cursor_a_wait_begins_now() -> None:
 async def test_what_comes_while_the_pattern_is_compiled_counts() -> None:
     played = Played()
     waiting = asyncio.create_task(_wait(played, pattern="^at once$"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it has begun to compile, and does not listen yet
     assert played.listeners == []
     played.hear("at once")
     assert (await waiting)["matched"] is True
@@ -174,7 +174,7 @@ async def test_what_is_evicted_while_a_wait_is_under_way_is_told() -> None:
     waiting = asyncio.create_task(_wait(played, contains="answer"))
     await _armed(played)
     played.hear("answer", *"abcd")  # in one turn: nobody could look in between
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it wakes, and looks too late
     await asyncio.sleep(0)
     played.hear("answer")
     waited = await waiting
@@ -233,8 +233,9 @@ async def test_a_wait_that_is_given_up_leaves_nothing_behind() -> None:
 
 async def test_a_participant_forgets_those_who_waited() -> None:
     participant = Participant(None)
-    before = list(participant._listeners)  # noqa: SLF001
+    before = list(participant._listeners)  # noqa: SLF001 - a leak shows nowhere else
     waits = [asyncio.create_task(_wait(participant)) for _ in range(3)]
+    # Nobody tells of a new listener.
     while len(participant._listeners) < len(before) + 3:  # noqa: ASYNC110, SLF001
         await asyncio.sleep(0)
     waits[0].cancel()
@@ -242,7 +243,7 @@ async def test_a_participant_forgets_those_who_waited() -> None:
     await asyncio.gather(*waits, return_exceptions=True)
     assert waits[0].cancelled()
     assert [one.result()["matched"] for one in waits[1:]] == [True, True]
-    assert participant._listeners == before  # noqa: SLF001
+    assert participant._listeners == before  # noqa: SLF001 - as above
 
 
 async def test_progress_is_told_while_nothing_comes_and_while_much_does(
@@ -320,7 +321,7 @@ async def test_nothing_is_lost_between_two_waits_that_follow_next(
 
     async def arriving() -> None:
         for event, pause in zip(events, pauses, strict=False):
-            for _ in range(pause):
+            for _ in range(pause):  # in turns of the loop
                 await asyncio.sleep(0)
             participant.publish(event)
 
@@ -338,7 +339,7 @@ async def test_nothing_is_lost_between_two_waits_that_follow_next(
         elif over and cursor == participant.journal.cursor:
             break
         else:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # until more has arrived
     assert found == [f"yes {number}" for number, kind in enumerate(kinds) if kind == "yes"]
     assert seen == len(kinds) - len(found)
     assert waited["gap"] is None
@@ -382,7 +383,7 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
                     await asyncio.sleep(0)
                 for body in answers:
                     loop.call_soon(publish, body)
-                    if chance.random() < 0.3:
+                    if chance.random() < 0.3:  # the next in another turn
                         await asyncio.sleep(0)
             waited = await waiting
         assert waited.entry is not None
@@ -390,4 +391,4 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
         assert (waited.seen, waited.gap) == (noise, None)
         cursor = waited.next
     assert cursor == participant.journal.cursor
-    assert participant._listeners == []  # noqa: SLF001
+    assert participant._listeners == []  # noqa: SLF001 - a leak shows nowhere else

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp.connection import Connection
@@ -112,6 +112,35 @@ class PlayedArchive:
     def _result(self, index: int, query: str) -> Element:
         line = self.lines[index]
         return result_of(query, self._id(index), line)
+
+
+@dataclass(frozen=True)
+class Endless(Sequence[Line]):
+    """Fifty thousand lines, none of which is there before it is looked at."""
+
+    length: int = 50_000
+    characters: int = 500
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | Sequence[Line]:
+        assert isinstance(index, int)
+        return Line(
+            "Fred" if index % 1_000 == 0 else "Wilma", f"line {index} {'x' * self.characters}"
+        )
+
+
+class Lazy(PlayedArchive):
+    """Finds its way without looking through everything."""
+
+    def _found(self, fields: dict[str, str]) -> Sequence[int]:
+        del fields
+        return range(len(self.lines))
 
 
 def result_of(query: str, id_: str, line: Line) -> Element:

@@ -3,33 +3,10 @@ import pytest
 from bridge.xmpp import answers
 from bridge.xmpp.answers import Whom
 from bridge.xmpp.watch import Verdict, verdict
+from tests.xmpp.conditions import STANZA_CONDITIONS
 
-CONDITIONS = [
-    "bad-request",
-    "conflict",
-    "feature-not-implemented",
-    "forbidden",
-    "gone",
-    "internal-server-error",
-    "item-not-found",
-    "jid-malformed",
-    "not-acceptable",
-    "not-allowed",
-    "not-authorized",
-    "policy-violation",
-    "recipient-unavailable",
-    "redirect",
-    "registration-required",
-    "remote-server-not-found",
-    "remote-server-timeout",
-    "resource-constraint",
-    "service-unavailable",
-    "subscription-required",
-    "undefined-condition",
-    "unexpected-request",
-    "x-of-its-own",
-]
-"""Those of RFC 6120, section 8.3.3, and one that nobody knows."""
+CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]
+"""Those of the standard, and one that nobody knows."""
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

@@ -1,24 +1,21 @@
 from collections.abc import Callable
 from typing import cast
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.xmpp import archive, mam, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
+from tests.xmpp.elements import parsed
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
 START = "2026-01-01T00:00:00.000Z"
 
 
-def _parsed(xml: str) -> Element:
-    return fromstring(f"<stream xmlns='jabber:client'>{xml}</stream>")[0]  # noqa: S314
-
-
 def _result(number: int, nickname: str = "Wilma", ids: str = "") -> Element:
-    return _parsed(
+    return parsed(
         f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='archived-{number}'>"
         "<forwarded xmlns='urn:xmpp:forward:0'>"
         f"<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:{number:02}Z'/>"
@@ -31,7 +28,7 @@ def _result(number: int, nickname: str = "Wilma", ids: str = "") -> Element:
 def _fin(last: str | None, *, complete: bool) -> Element:
     page = f"<last>{last}</last>" if last else ""
     done = " complete='true'" if complete else ""
-    return _parsed(
+    return parsed(
         f"<iq type='result'><fin xmlns='urn:xmpp:mam:2'{done}>"
         f"<set xmlns='http://jabber.org/protocol/rsm'>{page}</set></fin></iq>"
     )
@@ -116,11 +113,11 @@ async def test_an_archive_that_does_not_go_on_is_left() -> None:
 
 
 async def test_an_answer_without_an_end_is_the_end() -> None:
-    assert len(await Pages(([_result(1)], _parsed("<iq type='result'/>"))).told()) == 1
+    assert len(await Pages(([_result(1)], parsed("<iq type='result'/>"))).told()) == 1
 
 
 def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Archived | None:
-    result = _parsed(
+    result = parsed(
         f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
         "<forwarded xmlns='urn:xmpp:forward:0'>"
         "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
@@ -146,7 +143,7 @@ async def test_catching_up_leaves_former_subjects_alone() -> None:
     message = result.find(f".//{{{stanzas.CLIENT}}}message")
     assert message is not None
     message.remove(message[0])
-    message.append(_parsed("<subject>Ships</subject>"))
+    message.append(parsed("<subject>Ships</subject>"))
     pages = Pages(([result, _result(2)], _fin(None, complete=True)))
     told = [one async for one in archive.since(cast(Connection, pages), ROOM, START)]
     assert [type(one) for one in told] == [MessageReceived]
@@ -196,12 +193,12 @@ def test_ids_that_cannot_be_paged_from_are_none() -> None:
 
 
 async def test_a_result_that_forwards_nothing_tells_nothing() -> None:
-    empty = _parsed("<result xmlns='urn:xmpp:mam:2' queryid='q' id='1'/>")
+    empty = parsed("<result xmlns='urn:xmpp:mam:2' queryid='q' id='1'/>")
     assert await Pages(([empty], _fin(None, complete=True))).told() == []
 
 
 def test_results_come_from_the_rooms_archive_only() -> None:
-    message = _parsed(f"<message from='{ROOM}'/>")
+    message = parsed(f"<message from='{ROOM}'/>")
     message.append(_result(1))
     found = mam.archived(message, ROOM)
     assert found is not None
@@ -209,4 +206,4 @@ def test_results_come_from_the_rooms_archive_only() -> None:
     for sender in (f"{ROOM}/Wilma", "wilma@example", ""):
         message.set("from", sender)
         assert mam.archived(message, ROOM) is None
-    assert mam.archived(_parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None
+    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None

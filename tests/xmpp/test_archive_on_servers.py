@@ -38,12 +38,6 @@ MESSAGES = 250
 SECONDS = 30.0
 
 
-@pytest.fixture(params=["prosody", "ejabberd"])
-def server(request: pytest.FixtureRequest) -> XmppServer:
-    found: XmppServer = request.getfixturevalue(request.param)
-    return found
-
-
 @asynccontextmanager
 async def standing(
     server: XmppServer, room: str, account: Account | None = None
@@ -137,21 +131,23 @@ async def search(
 
 
 @pytest.mark.parametrize("most", [17, 100])
-async def test_all_that_was_said_is_paged_through_forward(server: XmppServer, most: int) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+async def test_all_that_was_said_is_paged_through_forward(
+    real_server: XmppServer, most: int
+) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         found = await every(connection, past.room, ArchiveQuery(most=most))
     assert said([one for page in found for one in page.results]) == list(past.bodies)
     assert [page.complete for page in found] == [False] * (len(found) - 1) + [True]
     # Prosody's rooms give fifty at most, whatever is asked for.
-    given = min(most, 50) if server.name == "prosody" else most
+    given = min(most, 50) if real_server.name == "prosody" else most
     assert max(len(page.results) for page in found) == given
 
 
 @pytest.mark.parametrize("most", [17, 100])
-async def test_and_backward_each_page_oldest_first(server: XmppServer, most: int) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+async def test_and_backward_each_page_oldest_first(real_server: XmppServer, most: int) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         found = await every(connection, past.room, ArchiveQuery(before="", most=most))
     assert said([one for page in reversed(found) for one in page.results]) == list(past.bodies)
     for one in found:
@@ -159,9 +155,9 @@ async def test_and_backward_each_page_oldest_first(server: XmppServer, most: int
             assert (one.first, one.last) == (one.results[0].id, one.results[-1].id)
 
 
-async def test_what_is_found_has_who_said_it_and_when(server: XmppServer) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         (first,) = (await page(connection, past.room, ArchiveQuery(most=1))).results
     (event,) = first.events
     assert isinstance(event, MessageReceived)
@@ -173,15 +169,15 @@ async def test_what_is_found_has_who_said_it_and_when(server: XmppServer) -> Non
     assert first.at is not None
     assert first.at.endswith("Z")
     # Prosody stamps to the second, and ejabberd to the microsecond.
-    assert ("." in first.at) == (server.name == "ejabberd")
+    assert ("." in first.at) == (real_server.name == "ejabberd")
 
 
 @pytest.mark.parametrize("limit", [1, 60, 1000])
 async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
-    server: XmppServer, limit: int
+    real_server: XmppServer, limit: int
 ) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         found = await search(connection, past.room, ArchiveQuery(before=""), limit)
         assert said(found.results) == list(past.bodies[-limit:])
         assert found.more == (limit < MESSAGES)
@@ -190,11 +186,11 @@ async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
             assert said(older.results) == list(past.bodies[-2 * limit : -limit])
 
 
-async def test_a_search_is_taken_up_where_it_stopped(server: XmppServer) -> None:
-    past = await told(server)
+async def test_a_search_is_taken_up_where_it_stopped(real_server: XmppServer) -> None:
+    past = await told(real_server)
     bodies: list[str] = []
     position: str | None = None
-    async with standing(server, past.room) as connection:
+    async with standing(real_server, past.room) as connection:
         while True:
             found = await search(connection, past.room, ArchiveQuery(after=position), 70)
             bodies += said(found.results)
@@ -204,9 +200,9 @@ async def test_a_search_is_taken_up_where_it_stopped(server: XmppServer) -> None
     assert bodies == list(past.bodies)
 
 
-async def test_times_bound_a_search_and_are_themselves_within(server: XmppServer) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         whole = await search(connection, past.room, ArchiveQuery())
         stamps = [datetime.fromisoformat(one.at or "") for one in whole.results]
         start, end = stamps[60], stamps[180]
@@ -223,7 +219,7 @@ async def test_times_bound_a_search_and_are_themselves_within(server: XmppServer
         expected = [
             body
             for body, at in zip(past.bodies, stamps, strict=True)
-            if at >= start and (server.name == "prosody" or at > start)
+            if at >= start and (real_server.name == "prosody" or at > start)
         ]
         assert said(after.results) == expected
         long_past = ArchiveQuery(end=iso(start.timestamp() - 3600))
@@ -236,26 +232,26 @@ def replace_before(query: ArchiveQuery) -> ArchiveQuery:
 
 
 async def test_one_occupants_messages_are_found_whatever_the_server_makes_of_with(
-    server: XmppServer,
+    real_server: XmppServer,
 ) -> None:
-    past = await told(server)
+    past = await told(real_server)
     query = ArchiveQuery(sender=f"{past.room}/Fred", before="")
-    async with standing(server, past.room) as connection:
+    async with standing(real_server, past.room) as connection:
         assert (await archive.abilities(connection, past.room)).sender
         found = await search(connection, past.room, query, 30)
         assert said(found.results) == past.by("Fred")[-30:]
         assert found.filtered == frozenset()
         able = await archive.abilities(connection, past.room)
         asked = await page(connection, past.room, query, able)
-    if server.name == "prosody":  # pays no heed to it
+    if real_server.name == "prosody":  # pays no heed to it
         assert {one.occupant.rpartition("/")[2] for one in asked.results} == {"Fred", "Wilma"}
     else:  # claims that there is nothing
         assert (asked.results, asked.complete) == ((), True)
 
 
-async def test_text_is_looked_for_here_since_no_server_does(server: XmppServer) -> None:
-    past = await told(server)
-    async with standing(server, past.room) as connection:
+async def test_text_is_looked_for_here_since_no_server_does(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
         able = await archive.abilities(connection, past.room)
         assert able.text_field is None, able
         found = await search(connection, past.room, ArchiveQuery(text="äRGER"))
@@ -267,33 +263,35 @@ async def test_text_is_looked_for_here_since_no_server_does(server: XmppServer) 
 
 @pytest.mark.parametrize("open_room", [False, True])
 async def test_a_real_jid_finds_what_the_room_shows_of_it(
-    server: XmppServer, *, open_room: bool
+    real_server: XmppServer, *, open_room: bool
 ) -> None:
-    room = server.room()
-    async with Witness(server, server.witness, room, "Wilma") as wilma:
+    room = real_server.room()
+    async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
         await configure(wilma, whois="anyone" if open_room else "moderators")
-        async with standing(server, room) as connection:
+        async with standing(real_server, room) as connection:
             wilma.say("of Wilma's")
             await wilma.heard("of Wilma's")
             connection.say("of mine", "1")
             await wilma.heard("of mine")
-            hers = await search(connection, room, ArchiveQuery(sender=server.witness.jid))
-            mine = await search(connection, room, ArchiveQuery(sender=server.bot.jid))
+            hers = await search(connection, room, ArchiveQuery(sender=real_server.witness.jid))
+            mine = await search(connection, room, ArchiveQuery(sender=real_server.bot.jid))
             (first, *_) = (await page(connection, room, ArchiveQuery())).results
     assert said(hers.results) == (["of Wilma's"] if open_room else [])
     # ejabberd shows everybody their own.
-    assert said(mine.results) == (["of mine"] if open_room or server.name == "ejabberd" else [])
+    assert said(mine.results) == (
+        ["of mine"] if open_room or real_server.name == "ejabberd" else []
+    )
     # The room that has been opened is all that ejabberd filters in.
-    heeded = open_room and server.name == "ejabberd"
+    heeded = open_room and real_server.name == "ejabberd"
     assert hers.filtered == (frozenset({"sender"}) if heeded else frozenset())
     assert (first.jid is not None) == open_room
 
 
-async def test_an_id_that_nobody_gave(server: XmppServer) -> None:
-    past = await told(server)
+async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
+    past = await told(real_server)
     query = ArchiveQuery(after="1234567890123456")
-    async with standing(server, past.room) as connection:
-        if server.name == "prosody":
+    async with standing(real_server, past.room) as connection:
+        if real_server.name == "prosody":
             with pytest.raises(UnknownPositionError):
                 await search(connection, past.room, query)
         else:  # ids are times there: this is one long ago
@@ -301,16 +299,18 @@ async def test_an_id_that_nobody_gave(server: XmppServer) -> None:
             assert len(found.results) == MESSAGES
 
 
-async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(server: XmppServer) -> None:
-    room = server.room()
-    async with Witness(server, server.witness, room, "Wilma") as wilma:
+async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
+    real_server: XmppServer,
+) -> None:
+    room = real_server.room()
+    async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
         wilma.say("kept")
         await wilma.heard("kept")
         form = await wilma.muc.get_room_config(room)
         prosodys, ejabberds = "muc#roomconfig_enablearchiving", "mam"
-        form.set_values({prosodys if server.name == "prosody" else ejabberds: False})
+        form.set_values({prosodys if real_server.name == "prosody" else ejabberds: False})
         await wilma.muc.set_room_config(room, form)
-        async with standing(server, room) as connection:
+        async with standing(real_server, room) as connection:
             assert not await archive.exists(connection, room)
             for asked in (
                 archive.abilities(connection, room),
@@ -343,29 +343,29 @@ async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
                     await asked
 
 
-async def test_a_room_that_is_none_has_no_archive_to_search(server: XmppServer) -> None:
-    nobody = f"nobody-there@{server.muc}"
-    async with standing(server, server.room()) as connection:
+async def test_a_room_that_is_none_has_no_archive_to_search(real_server: XmppServer) -> None:
+    nobody = f"nobody-there@{real_server.muc}"
+    async with standing(real_server, real_server.room()) as connection:
         with pytest.raises(ArchiveError):
             await search(connection, nobody, ArchiveQuery())
 
 
-async def test_who_is_banned_may_not_read(server: XmppServer) -> None:
-    room, other = server.room(), server.room()
+async def test_who_is_banned_may_not_read(real_server: XmppServer) -> None:
+    room, other = real_server.room(), real_server.room()
     async with (
-        Witness(server, server.witness, room, "Wilma") as wilma,
-        standing(server, other) as connection,
+        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
+        standing(real_server, other) as connection,
     ):
         wilma.say("not for you")
         await wilma.heard("not for you")
-        await wilma.muc.set_affiliation(room, "outcast", jid=server.bot.jid)
+        await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
         with pytest.raises(ArchiveForbiddenError):
             await page(connection, room, ArchiveQuery())
 
 
-async def test_a_room_may_be_written_as_people_write_it(server: XmppServer) -> None:
-    past = await told(server)
+async def test_a_room_may_be_written_as_people_write_it(real_server: XmppServer) -> None:
+    past = await told(real_server)
     written = past.room.replace("room", "Room")
-    async with asyncio.timeout(SECONDS), standing(server, written) as connection:
+    async with asyncio.timeout(SECONDS), standing(real_server, written) as connection:
         assert await archive.exists(connection, written)
         assert len((await search(connection, written, ArchiveQuery(), 3)).results) == 3

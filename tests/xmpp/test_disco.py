@@ -1,7 +1,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import cast
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 import pytest
 from hypothesis import given
@@ -23,6 +23,7 @@ from bridge.xmpp.disco import Unanswered, inform
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from tests.xmpp.elements import parsed
 
 HASTY = 0.05
 """Seconds for an answer that does not come."""
@@ -30,15 +31,11 @@ SOON = 5.0
 """Limit for what ends by itself."""
 
 
-def _parsed(xml: str) -> Element:
-    return fromstring(f"<stream xmlns='jabber:client'>{xml}</stream>")[0]  # noqa: S314 - ours
-
-
 INFO = f"<iq type='result'><query xmlns='{DISCO_INFO}'>{{}}</query></iq>"
 
 
 def _info(inner: str) -> Element:
-    return _parsed(INFO.format(inner))
+    return parsed(INFO.format(inner))
 
 
 def _form(fields: str, kind: str = ROOM_INFO, type_: str = "result") -> str:
@@ -83,7 +80,7 @@ def test_a_feature_named_twice_counts_once_and_one_without_a_name_never() -> Non
     ids=["empty", "wrong namespace", "wrong children", "a form to fill in"],
 )
 def test_what_is_not_of_the_standard_tells_nothing(answer: str) -> None:
-    assert disco.description_in(_parsed(answer)) == Description()
+    assert disco.description_in(parsed(answer)) == Description()
 
 
 def test_a_form_without_a_type_and_fields_without_a_name_or_value_do_no_harm() -> None:
@@ -94,16 +91,16 @@ def test_a_form_without_a_type_and_fields_without_a_name_or_value_do_no_harm() -
 
 
 def test_software_and_uptime_are_what_the_answers_say() -> None:
-    version = _parsed(
+    version = parsed(
         "<iq><query xmlns='jabber:iq:version'><name>Prosody</name><version>1</version></query></iq>"
     )
     assert disco.software_in(version) == Software("Prosody", "1", None)
-    assert disco.software_in(_parsed("<iq><query xmlns='jabber:iq:version'/></iq>")) is None
-    assert disco.software_in(_parsed("<iq/>")) is None
+    assert disco.software_in(parsed("<iq><query xmlns='jabber:iq:version'/></iq>")) is None
+    assert disco.software_in(parsed("<iq/>")) is None
     last = "<iq><query xmlns='jabber:iq:last' seconds='{}'/></iq>"
-    assert disco.seconds_in(_parsed(last.format("903"))) == 903
-    assert disco.seconds_in(_parsed(last.format("-1"))) is None
-    assert disco.seconds_in(_parsed("<iq/>")) is None
+    assert disco.seconds_in(parsed(last.format("903"))) == 903
+    assert disco.seconds_in(parsed(last.format("-1"))) is None
+    assert disco.seconds_in(parsed("<iq/>")) is None
 
 
 def test_a_number_is_one_only_up_to_its_bound() -> None:
@@ -266,8 +263,8 @@ async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
 
 async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_an_uptime() -> None:
     announced = _info("<feature var='jabber:iq:version'/><feature var='jabber:iq:last'/>")
-    version = _parsed("<iq><query xmlns='jabber:iq:version'><name>X</name></query></iq>")
-    last = _parsed("<iq><query xmlns='jabber:iq:last' seconds='9'/></iq>")
+    version = parsed("<iq><query xmlns='jabber:iq:version'><name>X</name></query></iq>")
+    last = parsed("<iq><query xmlns='jabber:iq:last' seconds='9'/></iq>")
     answers = {DISCO_INFO: announced, disco.VERSION: version, disco.LAST: last}
     played = Played(answers)
     told = await _inform(played, "w@b.example/home", is_server=False)
@@ -292,8 +289,8 @@ async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
     lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
     answers: dict[str, Element | Exception | None] = {
         DISCO_INFO: _info(""),
-        disco.VERSION: _parsed("<iq/>"),
-        disco.LAST: _parsed("<iq/>"),
+        disco.VERSION: parsed("<iq/>"),
+        disco.LAST: parsed("<iq/>"),
     }
     with pytest.raises(ConnectionFailedError):
         await _inform(Played(answers | {when: lost}), "b.example", is_server=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bridge.config import VARIABLES
 from bridge.xmpp import faults, refusals
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 
 PLACE = Place(
     service="xmpp://chat.example:5222",
@@ -19,76 +20,6 @@ PLACE = Place(
     room="lobby@conference.chat.example",
     nickname="McpDebug",
 )
-
-SASL_CONDITIONS = (
-    "aborted",
-    "account-disabled",
-    "credentials-expired",
-    "encryption-required",
-    "incorrect-encoding",
-    "invalid-authzid",
-    "invalid-mechanism",
-    "malformed-request",
-    "mechanism-too-weak",
-    "not-authorized",
-    "temporary-auth-failure",
-)
-"""RFC 6120, section 6.5."""
-
-STREAM_CONDITIONS = (
-    "bad-format",
-    "bad-namespace-prefix",
-    "conflict",
-    "connection-timeout",
-    "host-gone",
-    "host-unknown",
-    "improper-addressing",
-    "internal-server-error",
-    "invalid-from",
-    "invalid-namespace",
-    "invalid-xml",
-    "not-authorized",
-    "not-well-formed",
-    "policy-violation",
-    "remote-connection-failed",
-    "reset",
-    "resource-constraint",
-    "restricted-xml",
-    "see-other-host",
-    "system-shutdown",
-    "undefined-condition",
-    "unsupported-encoding",
-    "unsupported-feature",
-    "unsupported-stanza-type",
-    "unsupported-version",
-)
-"""RFC 6120, section 4.9.3."""
-
-STANZA_CONDITIONS = (
-    "bad-request",
-    "conflict",
-    "feature-not-implemented",
-    "forbidden",
-    "gone",
-    "internal-server-error",
-    "item-not-found",
-    "jid-malformed",
-    "not-acceptable",
-    "not-allowed",
-    "not-authorized",
-    "policy-violation",
-    "recipient-unavailable",
-    "redirect",
-    "registration-required",
-    "remote-server-not-found",
-    "remote-server-timeout",
-    "resource-constraint",
-    "service-unavailable",
-    "subscription-required",
-    "undefined-condition",
-    "unexpected-request",
-)
-"""RFC 6120, section 8.3.3."""
 
 
 def _verification(message: str) -> ssl.SSLCertVerificationError:

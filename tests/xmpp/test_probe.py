@@ -1,18 +1,16 @@
 """The check against real servers, and against one that misbehaves where they do not."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from bridge.config import Settings, load
 from bridge.xmpp import probe, roomservice
 from bridge.xmpp.probe import MAX_TOLD_OCCUPANTS, MESSAGE, Probe
 from bridge.xmpp.refusals import MAX_LISTED_CHARACTERS
-from bridge.xmpp.report import MAX_DETAIL_CHARACTERS, PHASES, PhaseReport, Report
+from bridge.xmpp.report import MAX_DETAIL_CHARACTERS, PHASES, Report
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -21,51 +19,10 @@ from tests.servers.ports import free_ports
 from tests.servers.process import DOMAIN
 from tests.servers.server import Transport, XmppServer
 from tests.servers.witness import Witness
+from tests.xmpp.probing import check, detail, failed, names, settings
 
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 WITHOUT_SEND = [name for name in PHASES if name != "send"]
-
-
-@pytest.fixture(params=["prosody", "ejabberd"])
-def real_server(request: pytest.FixtureRequest) -> XmppServer:
-    """Each server that does all of XEP-0045, and TLS."""
-    server: XmppServer = request.getfixturevalue(request.param)
-    return server
-
-
-def settings(environment: Mapping[str, str]) -> Settings:
-    nowhere = Path("/nonexistent")
-    read = load(environment, cwd=nowhere, package_root=nowhere, searching=False)
-    assert read.settings is not None, read.problems
-    return read.settings
-
-
-async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
-    told: list[PhaseReport] = []
-    report = await Probe(settings(environment)).run(told.append, send=send)
-    assert told == list(report.phases)
-    assert environment["XMPP_PASSWORD"] not in repr(report)
-    return report
-
-
-def names(report: Report) -> list[str]:
-    return [one.name for one in report.phases]
-
-
-def detail(report: Report, name: str) -> str:
-    (found,) = (one.detail for one in report.phases if one.name == name)
-    return found
-
-
-def failed(report: Report, name: str) -> PhaseReport:
-    """The phase that failed: the last one, and no other."""
-    assert not report.ok
-    assert [one.name for one in report.phases if not one.ok] == [name], report
-    last = report.phases[-1]
-    assert last.name == name
-    assert last.hint
-    assert report.diagnosis in last.detail
-    return last
 
 
 # What real servers show.

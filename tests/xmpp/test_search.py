@@ -1,8 +1,8 @@
 import asyncio
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, overload
+from dataclasses import replace
+from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 import pytest
@@ -23,7 +23,17 @@ from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.mam import Archived, archive_query
 from bridge.xmpp.search import MAX_COLLECTED_CHARACTERS, MAX_PAGES, Collected, collect
 from bridge.xmpp.stanzas import StanzaError
-from tests.xmpp.played_archive import ROOM, Heed, Line, PlayedArchive, asked_for, paging, stamp
+from tests.xmpp.played_archive import (
+    ROOM,
+    Endless,
+    Heed,
+    Lazy,
+    Line,
+    PlayedArchive,
+    asked_for,
+    paging,
+    stamp,
+)
 
 FIELDS = ("start", "end", "with", "withtext")
 PATIENT = 600.0
@@ -283,35 +293,6 @@ async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
 
 
 # Bounds.
-
-
-@dataclass(frozen=True)
-class Endless(Sequence[Line]):
-    """Fifty thousand lines, none of which is there before it is looked at."""
-
-    length: int = 50_000
-    characters: int = 500
-
-    def __len__(self) -> int:
-        return self.length
-
-    @overload
-    def __getitem__(self, index: int) -> Line: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Line]: ...
-    def __getitem__(self, index: int | slice) -> Line | Sequence[Line]:
-        assert isinstance(index, int)
-        return Line(
-            "Fred" if index % 1_000 == 0 else "Wilma", f"line {index} {'x' * self.characters}"
-        )
-
-
-class Lazy(PlayedArchive):
-    """Finds its way without looking through everything."""
-
-    def _found(self, fields: dict[str, str]) -> Sequence[int]:
-        del fields
-        return range(len(self.lines))
 
 
 @pytest.mark.parametrize("backward", [False, True])

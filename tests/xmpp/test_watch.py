@@ -68,11 +68,11 @@ class Standing:
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.answered = 0
-        self._answer = answer
+        self.answer = answer
 
     async def ping(self, target: str | None) -> str | None:
         self.pinged.append(target)
-        answer = self._answer(target)
+        answer = self.answer(target)
         if answer == SILENCE:
             await asyncio.get_running_loop().create_future()
         self.answered += 1
@@ -117,7 +117,7 @@ async def test_any_answer_to_a_ping_will_do() -> None:
             standing.ended.set_result(END)
         return "service-unavailable"
 
-    standing._answer = answer  # noqa: SLF001
+    standing.answer = answer
     assert await standing.watched(SERVER_ONLY) == END
     assert set(standing.pinged) == {None}
 
@@ -166,7 +166,7 @@ async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() 
         standing.ended.set_result(END)
         return None
 
-    standing._answer = answer  # noqa: SLF001
+    standing.answer = answer
     assert await standing.watched(ROOM_ONLY) == END
     assert standing.pinged == [OWN, f"{PLACE.room}/You"]
 

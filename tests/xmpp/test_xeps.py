@@ -123,7 +123,7 @@ def test_no_feature_is_claimed_by_two_standards_and_the_table_is_in_order() -> N
     rows = [*xeps._XEPS, *xeps._RFCS]  # noqa: SLF001 - the table is what is tested
     features = [one for _, _, listed in rows for one in listed.split()]
     assert len(features) == len(set(features))
-    numbers = [number for number, _, _ in xeps._XEPS]  # noqa: SLF001
+    numbers = [number for number, _, _ in xeps._XEPS]  # noqa: SLF001 - likewise
     assert numbers == sorted(set(numbers))
 
 

@@ -1,0 +1,57 @@
+"""Where a `.env` may lie, what stands in it, and what was read."""
+
+from pathlib import Path
+
+from bridge.config import Configuration, Settings, load
+
+PASSWORD = "correct-horse-battery"
+ACCOUNT = {
+    "XMPP_USERNAME": "bot@example.org",
+    "XMPP_PASSWORD": PASSWORD,
+    "MUC_ROOM": "room@conference.example.org",
+}
+REQUIRED = {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"}
+USED = "used"
+MISSING = "missing"
+SAYS_NOTHING = "sets none of our variables"
+NOT_NEEDED = "not needed, an earlier one was used"
+UNREADABLE = "unreadable or not UTF-8"
+
+
+class Folders:
+    """Three places for a `.env`: where the agent starts, beside the package, and elsewhere."""
+
+    def __init__(self, root: Path) -> None:
+        self.here, self.package, self.elsewhere = (
+            root / name for name in ("here", "package", "elsewhere")
+        )
+        for folder in (self.here, self.package, self.elsewhere):
+            folder.mkdir()
+
+    def load(self, environ: dict[str, str], env_file: Path | None = None) -> Configuration:
+        return load(environ, cwd=self.here, package_root=self.package, env_file=env_file)
+
+    def reasons(self, environ: dict[str, str]) -> list[str]:
+        return [candidate.reason for candidate in self.load(environ).candidates]
+
+
+def written(values: dict[str, str]) -> str:
+    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+
+
+def write(folder: Path, values: dict[str, str] | str | bytes, name: str = ".env") -> Path:
+    path = folder / name
+    text = written(values) if isinstance(values, dict) else values
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def settled(configuration: Configuration) -> Settings:
+    assert configuration.problems == ()
+    assert configuration.settings is not None
+    return configuration.settings
+
+
+def about(configuration: Configuration, variable: str) -> str:
+    (problem,) = (p for p in configuration.problems if p.variable == variable)
+    return str(problem)

@@ -1,0 +1,155 @@
+"""Which `.env` is used, and how it is read."""
+
+from pathlib import Path
+
+import pytest
+
+from bridge.config import Candidate, Secret
+from bridge.environment import MAX_LINES_NAMED
+from tests.config.folders import (
+    ACCOUNT,
+    MISSING,
+    NOT_NEEDED,
+    REQUIRED,
+    SAYS_NOTHING,
+    USED,
+    Folders,
+    settled,
+    write,
+    written,
+)
+
+
+def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> None:
+    here = write(folders.here, {**ACCOUNT, "XMPP_USERNAME": "here@example.org"})
+    write(folders.package, {**ACCOUNT, "MCP_BOT_NICKNAME": "package"})
+    named = write(folders.elsewhere, ACCOUNT, "named")
+    configuration = folders.load({"TIA_ENV_PATH": str(named)})
+    assert settled(configuration).username == "here"
+    assert settled(configuration).nickname == "McpDebug"
+    assert configuration.env_file == str(here)
+    assert configuration.candidates == (
+        Candidate(str(here), USED),
+        Candidate(str(named), NOT_NEEDED),
+        Candidate(str(folders.package / ".env"), NOT_NEEDED),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "DATABASE_URL=x\n", "MUC_ROOM=\nLOG_LEVEL=DEBUG\n"])
+def test_another_projects_file_does_not_stand_in_front_of_ours(folders: Folders, text: str) -> None:
+    write(folders.here, text)
+    named = write(folders.elsewhere, ACCOUNT)
+    configuration = folders.load({"TIA_ENV_PATH": str(named)})
+    assert settled(configuration).username == "bot"
+    assert configuration.log_level == "INFO"
+    assert configuration.env_file == str(named)
+    reasons = [candidate.reason for candidate in configuration.candidates]
+    assert reasons == [SAYS_NOTHING, USED, NOT_NEEDED]
+
+
+def test_the_file_beside_the_package_comes_last(folders: Folders) -> None:
+    write(folders.package, ACCOUNT)
+    assert settled(folders.load({})).username == "bot"
+    assert folders.reasons({}) == [MISSING, USED]
+    assert folders.reasons({"TIA_ENV_PATH": "nowhere/.env"}) == [MISSING, MISSING, USED]
+
+
+@pytest.mark.parametrize("name", ["XMPP_SERVICE", "XMPP_DOMAIN", *sorted(REQUIRED)])
+def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders, name: str) -> None:
+    write(folders.here, {name: "x"})
+    assert folders.reasons({}) == [USED, NOT_NEEDED]
+
+
+def test_the_environment_wins_over_the_file_one_by_one_and_blank_is_unset(
+    folders: Folders,
+) -> None:
+    write(folders.package, {**ACCOUNT, "BRIDGE_SEND_RATE": "5", "LOG_LEVEL": "ERROR"})
+    configuration = folders.load({"BRIDGE_SEND_RATE": "6", "LOG_LEVEL": "  "})
+    assert configuration.send_rate == 6
+    assert configuration.log_level == "ERROR"
+
+
+def test_a_relative_path_of_the_environment_starts_in_the_current_directory(
+    folders: Folders,
+) -> None:
+    named = write(folders.here, ACCOUNT, "named")
+    configuration = folders.load({"TIA_ENV_PATH": " named "})
+    assert configuration.env_file == str(named)
+    home = folders.load({"TIA_ENV_PATH": "~/named", "HOME": str(folders.here)})
+    assert home.env_file == str(named)
+
+
+def test_a_relative_path_in_a_file_starts_in_its_folder(folders: Folders) -> None:
+    write(folders.elsewhere, "certificate", "ca.pem")
+    named = write(
+        folders.elsewhere,
+        {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_TRAFFIC_LOG": "~/room.jsonl"},
+    )
+    configuration = folders.load({"TIA_ENV_PATH": str(named), "HOME": "/home/bot"})
+    assert settled(configuration).tls_ca_file == folders.elsewhere / "ca.pem"
+    assert configuration.traffic_log == Path("/home/bot/room.jsonl")
+
+
+def test_tia_env_path_counts_in_the_process_environment_only(folders: Folders) -> None:
+    named = write(folders.elsewhere, ACCOUNT)
+    write(folders.here, {"TIA_ENV_PATH": str(named)})
+    assert folders.load({}).env_file is None
+
+
+def test_nothing_is_expanded(folders: Folders) -> None:
+    write(folders.package, 'XMPP_PASSWORD="${HOME}"\nMUC_PASSWORD=$HOME\n')
+    configuration = folders.load(
+        {**ACCOUNT, "XMPP_PASSWORD": "", "HOME": "/home/bot", "MCP_BOT_NICKNAME": "${HOME}"}
+    )
+    assert settled(configuration).password == Secret("${HOME}")
+    assert settled(configuration).room_password == Secret("$HOME")
+    assert settled(configuration).nickname == "${HOME}"
+
+
+def test_byte_order_mark_and_carriage_returns_are_tolerated(folders: Folders) -> None:
+    text = "\ufeff" + written(ACCOUNT).replace("\n", "\r\n") + "export BOT_NICKNAME=Bot\r\n"
+    write(folders.here, text)
+    assert settled(folders.load({})).nickname == "Bot"
+
+
+def test_lines_that_cannot_be_read_are_named_in_warnings(
+    folders: Folders, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(folders.package, f"# ours\r\n\r\n\r\n=secret-line\r\n{written(ACCOUNT)}")
+    configuration = folders.load({})
+    settled(configuration)
+    (warning,) = configuration.warnings
+    assert f"'{path}', line 4" in warning
+    assert "secret-line" not in warning
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("rubbish", [MAX_LINES_NAMED, MAX_LINES_NAMED + 1])
+def test_many_unreadable_lines_are_counted_rather_than_named(
+    folders: Folders, rubbish: int
+) -> None:
+    write(folders.package, written(ACCOUNT) + "=\n" * rubbish)
+    warnings = folders.load({}).warnings
+    assert len(warnings) == rubbish
+    assert ("1 more lines" in warnings[-1]) == (rubbish > MAX_LINES_NAMED)
+
+
+def test_a_passed_over_file_is_criticised_only_if_it_is_ours(folders: Folders) -> None:
+    text = "MUC_ROOM\n=\n"
+    write(folders.here, text)
+    assert folders.load({}).warnings == ()
+    write(folders.package, text)
+    assert len(folders.load({}).warnings) == 1
+
+
+def test_env_file_names_the_one_file_outright(folders: Folders) -> None:
+    write(folders.here, ACCOUNT)
+    write(folders.package, ACCOUNT)
+    path = write(folders.elsewhere, {"LOG_LEVEL": "ERROR"})
+    environ = ACCOUNT | {"TIA_ENV_PATH": str(folders.here / ".env")}
+    configuration = folders.load(environ, env_file=path)
+    assert configuration.candidates == (Candidate(str(path), USED),)
+    assert configuration.env_file == str(path)
+    assert configuration.log_level == "ERROR"
+    assert folders.load({}, env_file=Path("../elsewhere/.env")).log_level == "ERROR"

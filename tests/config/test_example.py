@@ -1,0 +1,28 @@
+import re
+
+from bridge.config import VARIABLES
+from tests.config.folders import ACCOUNT, REQUIRED, Folders, settled, write
+from tests.readme import TOP
+
+
+def test_the_example_names_every_variable_with_its_true_default(folders: Folders) -> None:
+    example = (TOP / ".env.example").read_text("utf-8")
+    assert set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE)) == set(VARIABLES)
+
+    pristine = folders.load({}, env_file=write(folders.here, example, "pristine"))
+    assert {problem.variable for problem in pristine.problems} == REQUIRED | {"XMPP_DOMAIN"}
+
+    blank = re.compile(r"^([A-Z_]+)=$", re.MULTILINE)
+    filled = blank.sub(lambda match: f"{match[0]}{ACCOUNT[match[1]]}", example)
+    defaults = folders.load({}, env_file=write(folders.here, filled, "filled"))
+    settled(defaults)
+
+    write(folders.here, "certificate", "ca.pem")
+    uncommented = re.sub(r"^#(?=[A-Z_]+=)", "", filled, flags=re.MULTILINE)
+    everything = folders.load({}, env_file=write(folders.here, uncommented, "everything"))
+    settled(everything)
+    assert everything.warnings == ()
+    for name in ("read_only", "send_rate", "history", "log_level"):
+        assert getattr(everything, name) == getattr(defaults, name)
+    for name in ("nickname", "tls_verify", "allow_plaintext", "domain"):
+        assert getattr(everything.settings, name) == getattr(defaults.settings, name)

@@ -1,0 +1,79 @@
+"""What is shown to nobody."""
+
+import copy
+import dataclasses
+import json
+import pickle
+
+import pytest
+
+from bridge.config import Secret
+from bridge.environment import MIN_MASKED
+from tests.config.folders import ACCOUNT, PASSWORD, Folders, about
+
+
+def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
+    secret = Secret(PASSWORD)
+    assert secret.reveal() == PASSWORD
+    assert repr(secret) == str(secret) == f"{secret}" == "Secret(***)"
+    assert secret == Secret(PASSWORD)
+    assert secret != Secret("other")
+    assert secret != PASSWORD
+    assert len({secret, Secret(PASSWORD)}) == 1
+    assert copy.copy(secret) is copy.deepcopy(secret) is secret
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+    with pytest.raises(TypeError):
+        json.dumps(secret)
+    with pytest.raises(TypeError):
+        vars(secret)
+
+
+def test_a_secret_cannot_be_changed() -> None:
+    secret = Secret(PASSWORD)
+    for name in ("_value", "other"):
+        with pytest.raises(AttributeError):
+            setattr(secret, name, "other")
+        with pytest.raises(AttributeError):
+            delattr(secret, name)
+    assert secret.reveal() == PASSWORD
+
+
+def test_settings_taken_apart_do_not_show_the_password(folders: Folders) -> None:
+    assert PASSWORD not in repr(dataclasses.asdict(folders.load(ACCOUNT)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("XMPP_SERVICE", "xmpp://bot:{}@example.org"),
+        ("XMPP_SERVICE", "xmpp://bot:p@{}/x@example.org"),
+        ("XMPP_SERVICE", "https://bot:{}@example.org"),
+        ("XMPP_SERVICE", "bot:{}@example.org"),
+        ("XMPP_SERVICE", "xmpp://example.org/?password={}"),
+        ("XMPP_USERNAME", "bot:{}@example.org"),
+        ("XMPP_USERNAME", "bot:{}"),
+        ("MUC_ROOM", "xmpp:room@example.org?join;password={}"),
+        ("LLM_BASE_URL", "https://user:{}@llm.example.org"),
+        ("LLM_BASE_URL", "https://llm.example.org/v1?key={}"),
+    ],
+)
+def test_a_credential_inside_another_value_is_not_echoed(
+    folders: Folders, variable: str, value: str
+) -> None:
+    configuration = folders.load({**ACCOUNT, variable: value.format("hunter2-hunter2")})
+    assert "***" in about(configuration, variable)
+    assert "hunter2" not in repr(configuration)
+
+
+def test_a_password_that_strayed_into_another_variable_is_not_echoed(folders: Folders) -> None:
+    configuration = folders.load({**ACCOUNT, "LOG_LEVEL": PASSWORD, "XMPP_SERVICE": PASSWORD})
+    assert len(configuration.problems) == 2
+    assert PASSWORD not in repr(configuration)
+
+
+def test_masking_begins_with_secrets_long_enough_to_be_no_common_word(folders: Folders) -> None:
+    short, long = "x" * (MIN_MASKED - 1), "x" * MIN_MASKED
+    for secret, shown in ((short, repr(short)), (long, "'***'")):
+        configuration = folders.load({"XMPP_PASSWORD": secret, "LOG_LEVEL": secret})
+        assert f"holds {shown}," in about(configuration, "LOG_LEVEL")

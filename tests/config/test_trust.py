@@ -1,0 +1,118 @@
+"""A file that was found only because it lies in the current directory."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridge.config import FORECAST_URL, GEOCODING_URL, Configuration, load
+from tests.config.folders import ACCOUNT, NOT_NEEDED, PASSWORD, USED, Folders, about, settled, write
+from tests.config.wrong import SECRET_VARIABLES
+
+IGNORED = {
+    "BRIDGE_TRAFFIC_LOG": "room.jsonl",
+    "BRIDGE_TOOLSETS": "llm",
+    "LLM_BASE_URL": "https://evil.example",
+    "LLM_API_KEY": "k",
+    "LLM_MODEL": "m",
+    "OPEN_METEO_GEOCODING_URL": "https://geo.evil.example",
+    "OPEN_METEO_FORECAST_URL": "https://met.evil.example",
+}
+REFUSED = {
+    "XMPP_SERVICE": "xmpp://evil.example",
+    "XMPP_DOMAIN": "evil.example",
+    "XMPP_USERNAME": "bot@evil.example",
+    "MUC_ROOM": "room@evil.example",
+    "XMPP_TLS_CA_FILE": "evil.pem",
+    "NODE_TLS_REJECT_UNAUTHORIZED": "0",
+    "XMPP_ALLOW_PLAINTEXT": "1",
+}
+Trust = Callable[[Folders], Configuration]
+
+
+def named_by_option(folders: Folders) -> Configuration:
+    return folders.load({"XMPP_PASSWORD": PASSWORD}, env_file=Path(".env"))
+
+
+def named_by_variable(folders: Folders) -> Configuration:
+    return folders.load({"XMPP_PASSWORD": PASSWORD, "TIA_ENV_PATH": "../here/.env"})
+
+
+def beside_the_package(folders: Folders) -> Configuration:
+    return load({"XMPP_PASSWORD": PASSWORD}, cwd=folders.here, package_root=folders.here)
+
+
+def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) -> None:
+    path = write(folders.here, ACCOUNT | IGNORED)
+    configuration = folders.load({})
+    settled(configuration)
+    assert configuration.traffic_log is None
+    assert configuration.toolsets == ()
+    assert configuration.llm_base_url is None
+    assert configuration.llm_api_key is None
+    assert configuration.llm_model is None
+    assert configuration.geocoding_url == GEOCODING_URL
+    assert configuration.forecast_url == FORECAST_URL
+    assert [warning.split()[0] for warning in configuration.warnings] == list(IGNORED)
+    assert all(str(path) in warning for warning in configuration.warnings)
+
+
+@pytest.mark.parametrize("secret", SECRET_VARIABLES)
+@pytest.mark.parametrize("variable", REFUSED)
+def test_a_strangers_file_cannot_say_where_a_secret_of_the_environment_goes(
+    folders: Folders, variable: str, secret: str
+) -> None:
+    path = write(folders.here, {"XMPP_DOMAIN": "x.example", variable: REFUSED[variable]})
+    configuration = folders.load({secret: PASSWORD})
+    message = about(configuration, variable)
+    for part in (str(path), secret, "--env-file", "TIA_ENV_PATH", REFUSED[variable]):
+        assert part in message
+    assert configuration.settings is None
+    assert PASSWORD not in repr(configuration)
+
+
+def test_all_that_a_strangers_file_is_refused_is_named_at_once(folders: Folders) -> None:
+    write(folders.here, REFUSED)
+    configuration = folders.load({"XMPP_PASSWORD": PASSWORD})
+    assert [problem.variable for problem in configuration.problems] == list(REFUSED)
+    assert configuration.warnings == ()
+
+
+def test_what_the_environment_says_itself_is_no_quarrel_with_a_strangers_file(
+    folders: Folders,
+) -> None:
+    write(folders.here, {"XMPP_USERNAME": "bot@evil.example", "MUC_ROOM": "room@evil.example"})
+    assert settled(folders.load(ACCOUNT)).jid == "bot@example.org"
+
+
+def test_a_strangers_file_may_use_its_own_password_at_its_own_server(folders: Folders) -> None:
+    write(folders.here, ACCOUNT | {"XMPP_SERVICE": "xmpp://evil.example"})
+    assert settled(folders.load({"MCP_BOT_NICKNAME": "Bot"})).service is not None
+
+
+@pytest.mark.parametrize("trust", [named_by_option, named_by_variable, beside_the_package])
+def test_a_file_that_is_named_or_ours_is_trusted_even_in_the_current_directory(
+    folders: Folders, trust: Trust
+) -> None:
+    write(folders.here, "certificate", "evil.pem")
+    write(folders.here, REFUSED | IGNORED)
+    configuration = trust(folders)
+    assert settled(configuration).tls_ca_file is not None
+    assert configuration.toolsets == ("llm",)
+    assert configuration.llm_model == "m"
+    assert [candidate.reason for candidate in configuration.candidates].count(USED) == 1
+
+
+def test_a_file_that_two_places_name_is_listed_once(folders: Folders) -> None:
+    write(folders.here, ACCOUNT)
+    assert [c.reason for c in beside_the_package(folders).candidates] == [USED]
+    assert [c.reason for c in named_by_variable(folders).candidates] == [USED, NOT_NEEDED]
+
+
+def test_a_link_to_our_file_does_not_move_the_files_that_it_names(folders: Folders) -> None:
+    ours = write(folders.elsewhere, {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem"})
+    write(folders.elsewhere, "ours", "ca.pem")
+    write(folders.here, "a stranger's", "ca.pem")
+    (folders.here / ".env").symlink_to(ours)
+    configuration = folders.load({"TIA_ENV_PATH": str(ours)})
+    assert settled(configuration).tls_ca_file == folders.elsewhere / "ca.pem"

@@ -1,0 +1,56 @@
+"""`xmpp-bridge check` as a person runs it, and what it shows."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.console.screen import Screen
+from tests.e2e.bridge_process import COMMAND
+from tests.e2e.watching import SECONDS, Watching
+
+STAGES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
+IN_THE_ROOM = ["disco", "join", "occupants", "leave"]
+STAGE = re.compile(r"([a-z]+) +(ok|FAILED) +([0-9]+\.[0-9]) ms(?:  (.*))?")
+XTERM = {"TERM": "xterm"}
+SGR = re.compile("\x1b\\[[0-9;]*m")
+
+
+async def run(
+    home: Path, environment: Mapping[str, str], *arguments: str, columns: int | None = None
+) -> tuple[int, Watching]:
+    """Check once; no secret is ever seen."""
+    async with Watching(
+        home, environment, *arguments, command="check", columns=columns
+    ) as checking:
+        code = await checking.ended()
+    for name in ("XMPP_PASSWORD", "MUC_PASSWORD"):
+        if secret := environment.get(name):
+            assert secret not in checking.out + checking.err
+    return code, checking
+
+
+def stages(lines: list[str]) -> list[tuple[str, bool, str]]:
+    """What was found, as (name, passed, detail), up to the bars."""
+    found = [STAGE.fullmatch(line) for line in lines[: lines.index("")]]
+    return [(one[1], one[2] == "ok", one[4] or "") for one in found if one is not None]
+
+
+def on_screen(checking: Watching, columns: int) -> list[str]:
+    """What stands on the terminal at the end."""
+    screen = Screen(columns)
+    screen.feed(checking.out.replace("\n", "\r\n"))
+    return screen.lines
+
+
+def shell(script: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run `check` in a shell, where `"$@"` stands for it."""
+    return subprocess.run(
+        ["/bin/bash", "-c", script, "bash", COMMAND, "check", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
+        timeout=SECONDS,
+        check=False,
+    )

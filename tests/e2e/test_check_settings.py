@@ -1,0 +1,64 @@
+"""`xmpp-bridge check` and the settings that it reads."""
+
+import json
+from pathlib import Path
+
+from tests.e2e.checking import run, stages
+from tests.servers.server import XmppServer
+
+WRONG = "XMPP_SERVICE=http://example.org\nXMPP_USERNAME=bot@example.org\nMUC_ROOM=nonsense\n"
+PROBLEMS = {"XMPP_SERVICE", "XMPP_PASSWORD", "MUC_ROOM"}
+
+
+async def test_settings_that_do_not_do_are_all_named_with_where_they_were_looked_for(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "wrong.env").write_text(WRONG, encoding="utf-8")
+    code, checking = await run(tmp_path, {"TIA_ENV_PATH": "wrong.env"})
+    assert code == 2
+    assert checking.out == ""
+    lines = checking.err.splitlines()
+    for name in PROBLEMS:
+        assert len([one for one in lines if one.startswith(f"xmpp-bridge: {name} ")]) == 1
+    assert f"xmpp-bridge: looked at {tmp_path}/.env: missing" in lines
+    assert f"xmpp-bridge: looked at {tmp_path}/wrong.env: used" in lines
+    assert all(line.startswith("xmpp-bridge: ") for line in lines)
+
+
+async def test_settings_that_do_not_do_are_an_object_as_any_other_check(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.env").write_text(WRONG, encoding="utf-8")
+    code, checking = await run(tmp_path, {}, "--json", "--env-file", "wrong.env")
+    assert code == 2
+    told = json.loads(checking.out)
+    assert (told["ok"], told["condition"]) == (False, "unconfigured")
+    assert {one.split()[0] for one in told["problems"]} == PROBLEMS
+    (phase,) = told["phases"]
+    assert (phase["name"], phase["ok"]) == ("settings", False)
+    assert f"{tmp_path}/wrong.env: used" in phase["detail"]
+    for name in PROBLEMS:
+        assert name in told["diagnosis"]
+        assert f"xmpp-bridge: {name} " in checking.err
+    _, passed = await run(tmp_path, sandbox.environment(), "--json")
+    assert json.loads(passed.out).keys() == told.keys()
+
+
+async def test_a_warning_is_part_of_what_the_settings_say(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment(NODE_TLS_REJECT_UNAUTHORIZED="0", XMPP_TLS_CA_FILE=None)
+    code, checking = await run(tmp_path, environment)
+    assert code == 0
+    found = {name: detail for name, _, detail in stages(checking.out.splitlines())}
+    assert "warning: " in found["settings"]
+    assert checking.out.splitlines()[-1].startswith("tls: The certificate was not checked")
+    assert checking.err == ""
+
+
+async def test_a_file_can_be_named(sandbox: XmppServer, tmp_path: Path) -> None:
+    text = "".join(f"{name}='{value}'\n" for name, value in sandbox.environment().items())
+    (tmp_path / "its own\u202e.env").write_text(text, encoding="utf-8")
+    code, checking = await run(tmp_path, {}, "--env-file", "its own\u202e.env")
+    assert code == 0
+    assert f"{tmp_path}/its own\\u{{202E}}.env: used" in checking.out

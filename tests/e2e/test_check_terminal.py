@@ -1,0 +1,100 @@
+"""`xmpp-bridge check` on a terminal."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.checking import IN_THE_ROOM, SGR, STAGE, STAGES, XTERM, on_screen, run
+from tests.e2e.watching import SECONDS, Watching
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+
+async def test_on_a_terminal_the_bars_follow_the_stages_and_nothing_is_left_behind(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    environment = real_server.environment()
+    code, checking = await run(tmp_path, environment | XTERM, columns=80)
+    assert code == 0
+    assert "\x1b[32m" in checking.out
+    shown = on_screen(checking, 80)
+    assert max(map(len, shown)) <= 80
+    piped_code, piped = await run(tmp_path, environment)
+    assert piped_code == 0
+    # The same stages in the same places, once: what was drawn on the way is gone.
+    for lines in (shown, piped.out.splitlines()):
+        heads = [one[1] for line in lines if (one := STAGE.fullmatch(line))]
+        assert heads == (STAGES + IN_THE_ROOM) * 2
+    assert not [line for line in shown if line.endswith("...")]
+    # On the way there was one more block for each stage, with the next one under way.
+    plain = SGR.sub("", checking.out)
+    assert re.findall(r"(?m)^([a-z]+) +\.\.\.$", plain) == [*STAGES[1:], *IN_THE_ROOM]
+    assert plain.count("\x1b[J") == len(STAGES + IN_THE_ROOM)
+
+
+@pytest.mark.parametrize("no", [{"NO_COLOR": "1", **XTERM}, {"TERM": "dumb"}, {}])
+async def test_on_a_terminal_there_is_no_colour_where_nobody_wants_it(
+    no: dict[str, str], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    code, checking = await run(tmp_path, sandbox.environment() | no, columns=80)
+    assert code == 0
+    assert not SGR.search(checking.out)
+    assert ("\x1b" in checking.out) is ("NO_COLOR" in no)  # moving the cursor is no colour
+    heads = [one[1] for line in on_screen(checking, 80) if (one := STAGE.fullmatch(line))]
+    assert heads == (STAGES + IN_THE_ROOM) * 2
+
+
+@pytest.mark.parametrize("columns", [1, 35])
+async def test_on_a_terminal_too_narrow_for_bars_nothing_is_drawn_anew(
+    columns: int, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    code, checking = await run(tmp_path, sandbox.environment() | XTERM, columns=columns)
+    assert code == 0
+    assert "\x1b[J" not in checking.out
+
+
+async def test_a_nickname_cannot_pass_for_a_stage(prosody: XmppServer, tmp_path: Path) -> None:
+    environment = prosody.environment() | XTERM
+    nickname = "y" * 30 + " leave      ok         0.1 ms"
+    async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], nickname):
+        for columns in (60, 50, 45):
+            code, checking = await run(tmp_path, environment, columns=columns)
+            assert code == 0
+            lines = on_screen(checking, columns)
+            assert len([one for one in lines if one.startswith("leave ")]) == 2
+            assert "0.1 ms" in "".join(line[columns // 2 :] for line in lines)
+
+
+async def test_ctrl_c_in_the_middle_hangs_up(tmp_path: Path) -> None:
+    reached = asyncio.Event()
+    left = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        reached.set()
+        await reader.read()
+        left.set()
+        writer.close()
+
+    silent = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    environment = {
+        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
+        "XMPP_USERNAME": "bot@localhost",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": "room@conference.localhost",
+        **XTERM,
+    }
+    async with (
+        silent,
+        Watching(tmp_path, environment, command="check", columns=80) as checking,
+        asyncio.timeout(SECONDS),
+    ):
+        await reached.wait()
+        await checking.shows("tls")
+        assert on_screen(checking, 80)[-3] == "tls        ..."
+        checking.press(b"\x03")
+        await left.wait()
+        assert await checking.ended() == 130

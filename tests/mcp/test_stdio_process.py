@@ -1,0 +1,236 @@
+"""The process's own descriptors."""
+
+import os
+import resource
+import select
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge.mcp.stdio import MAX_UNSENT_BYTES
+from tests.mcp.pipes import PATIENCE, pipe, read_all
+
+ECHO = """
+import asyncio, os, subprocess, sys
+from bridge.mcp.stdio import Stdio, StdioError
+
+async def main():
+    stdio = Stdio.claim()
+    BEFORE
+    async for chunk in stdio.chunks():
+        stdio.write(chunk)
+        if stdio.broken.is_set():
+            sys.stderr.write("broken\\n")
+            break
+    stdio.write(b"end\\n")
+    await stdio.flush()
+    AFTER
+    stdio.close()
+
+try:
+    asyncio.run(main())
+except StdioError as error:
+    sys.stderr.write(f"refused: {error}\\n")
+    sys.exit(3)
+"""
+
+
+def echo(before: str = "pass", after: str = "pass") -> list[str]:
+    """Return the command of a child that writes what it reads, and `end` at the end."""
+    script = ECHO.replace("BEFORE", before).replace("AFTER", after)
+    return [sys.executable, "-W", "error", "-c", script]
+
+
+def shell(redirections: str, command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run `command` with the shell's redirections, which can close descriptors."""
+    return subprocess.run(
+        ["bash", "-c", f'exec "$@" {redirections}', "bash", *command],
+        capture_output=True,
+        input=b"hello\n",
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_every_byte_of_a_pipe_comes_back() -> None:
+    sent = os.urandom(3_000_000)
+    done = subprocess.run(echo(), input=sent, capture_output=True, timeout=PATIENCE, check=True)
+    assert done.stdout == sent + b"end\n"
+    assert done.stderr == b""
+
+
+def test_requests_may_come_from_a_file_and_replies_go_to_one(tmp_path: Path) -> None:
+    requests, replies = tmp_path / "requests", tmp_path / "replies"
+    requests.write_bytes(b"x" * 200_000)
+    with requests.open("rb") as stdin, replies.open("wb") as stdout:
+        subprocess.run(echo(), stdin=stdin, stdout=stdout, timeout=PATIENCE, check=True)
+    assert replies.read_bytes() == requests.read_bytes() + b"end\n"
+
+
+def test_one_socket_may_be_both_stdin_and_stdout() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, subprocess.Popen(echo(), stdin=theirs.fileno(), stdout=theirs.fileno()) as child:
+        theirs.close()
+        ours.settimeout(PATIENCE)
+        ours.sendall(b"hello\n")
+        assert ours.recv(100) == b"hello\n"
+        ours.shutdown(socket.SHUT_WR)
+        assert ours.recv(100) == b"end\n"
+        assert child.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("redirections", ["<&-", "</dev/null", "<&- 2>&-", "</dev/null 2>&-"])
+def test_a_closed_or_empty_stdin_is_at_its_end_and_stdout_still_works(redirections: str) -> None:
+    done = shell(redirections, echo("print('stray', flush=True)"))
+    assert done.stdout == b"end\n"
+    assert done.returncode == 0
+    assert done.stderr == (b"" if "2>&-" in redirections else b"stray\n")
+
+
+def test_a_closed_stderr_lets_no_stray_print_reach_stdout() -> None:
+    done = shell("2>&-", echo("print('stray', flush=True); os.write(1, b'stray')"))
+    assert done.stdout == b"hello\nend\n"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("redirections", [">&-", ">&- <&-"])
+def test_a_closed_stdout_is_refused(redirections: str) -> None:
+    done = shell(redirections, echo())
+    assert done.returncode == 3
+    assert done.stderr == b"refused: stdout is closed, so no answer could be read\n"
+
+
+def test_replies_to_an_empty_device_are_gone_without_a_word() -> None:
+    done = shell(">/dev/null", echo())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+STRAY = """
+    print("printed", flush=True)
+    os.write(1, b"written\\n")
+    os.system("echo from a shell")
+    subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+    import ctypes
+    libc = ctypes.CDLL(None)
+    libc.puts(b"from C")
+    libc.fflush(None)
+"""
+
+
+def test_whatever_anybody_prints_goes_to_stderr() -> None:
+    done = subprocess.run(
+        echo(STRAY), input=b"hello\n", capture_output=True, timeout=PATIENCE, check=True
+    )
+    assert done.stdout == b"hello\nend\n"
+    assert done.stderr.decode().splitlines() == [
+        "printed",
+        "written",
+        "from a shell",
+        "from a child",
+        "from C",
+    ]
+
+
+CHILD = """
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.read(0, 9), os.listdir('/proc/self/fd'))"],
+        check=True, stdout=subprocess.PIPE, close_fds=False,
+    )
+    sys.stderr.write(child.stdout.decode())
+    sys.stderr.write(repr(sys.stdin and sys.stdin.read()) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("redirections", ["", "<&-"])
+def test_a_child_process_inherits_an_empty_stdin_and_neither_of_our_ends(
+    redirections: str,
+) -> None:
+    # asyncio.run comes later: the loop must not have taken descriptor 0.
+    command = echo(CHILD)
+    script = (
+        command[-1]
+        .replace("stdio = Stdio.claim()", "stdio = CLAIMED")
+        .replace("async def main", "CLAIMED = Stdio.claim()\n\nasync def main")
+    )
+    done = shell(redirections, [*command[:-1], script])
+    childs, own = done.stderr.decode().splitlines()
+    assert done.returncode == 0
+    assert childs == "b'' ['0', '1', '2', '3']"  # 3 is the listing itself
+    assert own == ("None" if redirections else "''")
+
+
+BLOCKING = """
+    sys.stderr.write(repr([os.get_blocking(one) for one in (1, 2)]) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("redirections", ["", "2>&1"])
+def test_the_callers_pipes_go_on_blocking(redirections: str) -> None:
+    with pipe() as (reading, writing):
+        with subprocess.Popen(
+            ["bash", "-c", f'exec "$@" {redirections}', "bash", *echo(after=BLOCKING)],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        ) as child:
+            _, errors = child.communicate(timeout=PATIENCE)
+        assert os.get_blocking(writing)
+        told = errors if not redirections else read_all(reading)
+        assert b"[True, True]" in told
+
+
+def memory_bytes(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_a_client_that_does_not_read_stops_being_read_and_all_comes_when_it_does() -> None:
+    total = 40 * 1024 * 1024
+    with subprocess.Popen(echo(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        sending, receiving = child.stdin.fileno(), child.stdout.fileno()
+        os.set_blocking(sending, False)
+        sent = 0
+        # Once the child reads no more, its stdin stays full; before that it may be slow.
+        while _becomes(
+            sending, writable=True, seconds=PATIENCE if sent <= MAX_UNSENT_BYTES else 0.3
+        ):
+            sent += os.write(sending, b"\0" * 65536)
+        assert MAX_UNSENT_BYTES < sent < MAX_UNSENT_BYTES + 1024 * 1024
+        assert memory_bytes(child.pid) < 80 * 1024 * 1024
+        os.set_blocking(receiving, False)
+        received = 0
+        while received < total:
+            if sent < total and _becomes(sending, writable=True, seconds=0):
+                sent += os.write(sending, b"\0" * min(65536, total - sent))
+            if _becomes(receiving, writable=False, seconds=0.01):
+                received += len(os.read(receiving, 1 << 20))
+        assert received == total
+        child.stdin.close()
+        assert _becomes(receiving, writable=False, seconds=PATIENCE)
+        assert os.read(receiving, 100) == b"end\n"
+        assert child.wait(PATIENCE) == 0
+
+
+def _becomes(descriptor: int, *, writable: bool, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT if writable else select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def test_a_client_that_closes_its_end_breaks_the_pipe() -> None:
+    with subprocess.Popen(
+        echo(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        child.stdin.write(b"hello\n")
+        child.stdin.flush()
+        assert child.stderr.readline() == b"broken\n"
+        assert child.wait(PATIENCE) == 0

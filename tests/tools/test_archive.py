@@ -1,0 +1,89 @@
+"""`xmppHistory` with `archive: true`, over an archive of fifty thousand messages."""
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.replies import compact
+from bridge.tools.entries import NOTICE
+from bridge.tools.history import xmpp_history
+from bridge.tools.link import RoomLink
+from tests.tools.played import ROOM, Played, arguments, wire
+from tests.xmpp.played_archive import Endless, Lazy
+
+SCHEMA = Draft202012Validator(xmpp_history.output_schema)
+MAX_PAGE_BYTES = 65_536
+"""As the contract has it."""
+START = "1970-01-01T00:00:00Z"
+"""Before everything."""
+
+
+class Archived(Played):
+    """A participant in a room with such an archive."""
+
+    archive = Lazy(Endless())
+
+    @property
+    def connection(self) -> Any:
+        return self.archive
+
+
+async def _page(link: RoomLink, **given: object) -> dict[str, Any]:
+    given = {"archive": True, **given}
+    page = wire(await xmpp_history(link, **arguments(xmpp_history, given)))
+    SCHEMA.validate(page)
+    assert (page["notice"], page["gap"]) == (NOTICE, None)
+    assert "oldest" not in page
+    assert len(compact(page)) <= MAX_PAGE_BYTES
+    assert {one["source"] for one in page["entries"]} <= {"archive"}
+    return page
+
+
+def _numbers(page: dict[str, Any]) -> list[int]:
+    return [int(one["body"].split()[1]) for one in page["entries"]]
+
+
+async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -> None:
+    link = RoomLink(Archived)
+    wanted: dict[str, object] = {"from": "Fred", "after": START, "limit": 20}
+    page = await _page(link, **wanted)
+    told = _numbers(page)
+    while page["more"]:
+        page = await _page(link, since=page["next"], **wanted)
+        assert len(page["entries"]) <= 20
+        told += _numbers(page)
+    assert told == list(range(0, 50_000, 1_000))
+    assert page["next"] == "archive:id-49999"
+    assert {one["from"] for one in page["entries"]} == {f"{ROOM}/Fred"}
+
+
+async def test_the_newest_are_the_end_of_the_archive_and_oldest_first() -> None:
+    link = RoomLink(Archived)
+    page = await _page(link, **{"from": "Fred", "limit": 10})
+    assert _numbers(page) == list(range(40_000, 50_000, 1_000))
+    assert page["more"] is True
+    assert page["next"] == page["entries"][-1]["cursor"] == "archive:id-49000"
+    after = await _page(link, since=page["next"], limit=3)
+    assert _numbers(after) == [49_001, 49_002, 49_003]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"contains": "LINE 25000 ", "limit": 1}, {"pattern": "^line 25000 ", "limit": 500}],
+    ids=lambda it: next(iter(it)),
+)
+async def test_a_text_is_found_in_the_middle_of_them(wanted: dict[str, object]) -> None:
+    page = await _page(RoomLink(Archived), after=START, **wanted)
+    assert _numbers(page) == [25_000]
+
+
+async def test_a_page_holds_no_more_than_a_client_takes_and_the_next_goes_on_after_it() -> None:
+    link = RoomLink(Archived)
+    page = await _page(link, after=START, limit=500)
+    told = _numbers(page)
+    assert 50 < len(told) < 500
+    assert len(compact(page)) > MAX_PAGE_BYTES - 5_000
+    assert page["more"] is True
+    told += _numbers(await _page(link, since=page["next"], limit=500))
+    assert told == list(range(len(told)))

@@ -1,0 +1,43 @@
+"""A check, and what its report says."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bridge.config import Settings, load
+from bridge.xmpp.probe import Probe
+from bridge.xmpp.report import PhaseReport, Report
+
+
+def settings(environment: Mapping[str, str]) -> Settings:
+    nowhere = Path("/nonexistent")
+    read = load(environment, cwd=nowhere, package_root=nowhere, searching=False)
+    assert read.settings is not None, read.problems
+    return read.settings
+
+
+async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
+    told: list[PhaseReport] = []
+    report = await Probe(settings(environment)).run(told.append, send=send)
+    assert told == list(report.phases)
+    assert environment["XMPP_PASSWORD"] not in repr(report)
+    return report
+
+
+def names(report: Report) -> list[str]:
+    return [one.name for one in report.phases]
+
+
+def detail(report: Report, name: str) -> str:
+    (found,) = (one.detail for one in report.phases if one.name == name)
+    return found
+
+
+def failed(report: Report, name: str) -> PhaseReport:
+    """The phase that failed: the last one, and no other."""
+    assert not report.ok
+    assert [one.name for one in report.phases if not one.ok] == [name], report
+    last = report.phases[-1]
+    assert last.name == name
+    assert last.hint
+    assert report.diagnosis in last.detail
+    return last

@@ -1,0 +1,25 @@
+"""Stanzas of one room, as they are read."""
+
+from bridge.xmpp import stanzas
+from bridge.xmpp.events import Event
+from tests.xmpp.elements import parsed
+
+ROOM = "lobby@conference.example"
+OWN = f"{ROOM}/Me"
+USER = "xmlns='http://jabber.org/protocol/muc#user'"
+DELAY = "<delay xmlns='urn:xmpp:delay' stamp='2020-01-01T00:00:00Z' from='{}'/>"
+
+
+def events(xml: str) -> list[Event]:
+    return list(stanzas.read(parsed(xml), room=ROOM, own=OWN))
+
+
+def message_events(
+    inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "groupchat"
+) -> list[Event]:
+    return events(f"<message from='{sender}' type='{type_}' id='m1'>{inner}</message>")
+
+
+def presence_events(inner: str, sender: str = f"{ROOM}/Wilma", type_: str = "") -> list[Event]:
+    attribute = f" type='{type_}'" if type_ else ""
+    return events(f"<presence from='{sender}'{attribute}>{inner}</presence>")

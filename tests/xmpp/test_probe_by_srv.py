@@ -1,0 +1,67 @@
+"""The check of a domain that says by SRV where its servers are (RFC 6120, section 3.2.1)."""
+
+import pytest
+
+from tests.servers.nameserver import Record, name_server
+from tests.servers.ports import free_ports
+from tests.servers.server import XmppServer
+from tests.xmpp.probing import check, detail, failed
+
+STARTTLS = "_xmpp-client._tcp.localhost"
+DIRECT = "_xmpps-client._tcp.localhost"
+
+
+async def test_the_records_lead_to_the_server_and_are_told(
+    real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = real_server.port("starttls")
+    async with name_server(monkeypatch, {STARTTLS: [(0, port, "localhost")]}) as asked:
+        report = await check(real_server.environment(XMPP_SERVICE=None), send=True)
+    assert report.ok, report
+    assert sorted(asked.asked) == [STARTTLS, DIRECT]
+    assert detail(report, "resolve").startswith(f"SRV _xmpp-client: localhost:{port}")
+    assert detail(report, "connect").endswith(f":{port}: connected")
+    assert detail(report, "tls").startswith("TLSv1.3")
+
+
+async def test_a_record_for_direct_tls_begins_with_it(
+    real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, later = real_server.port("direct"), real_server.port("starttls")
+    records = {DIRECT: [(1, port, "localhost")], STARTTLS: [(2, later, "localhost")]}
+    async with name_server(monkeypatch, records):
+        report = await check(real_server.environment(XMPP_SERVICE=None))
+    assert report.ok, report
+    told = [f"SRV _xmpps-client: localhost:{port}", f"SRV _xmpp-client: localhost:{later}"]
+    assert detail(report, "resolve").startswith("; ".join(told))
+    assert detail(report, "connect").endswith(f":{port}: connected")
+
+
+async def test_where_nobody_listens_at_the_first_record_the_next_is_tried(
+    real_server: XmppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (closed,) = free_ports(1)
+    port = real_server.port("starttls")
+    records = {STARTTLS: [(1, closed, "localhost"), (2, port, "localhost")]}
+    async with name_server(monkeypatch, records):
+        report = await check(real_server.environment(XMPP_SERVICE=None))
+    assert report.ok, report
+    assert f":{closed}: connection refused; " in detail(report, "connect")
+    assert detail(report, "connect").endswith(f":{port}: connected")
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ((0, 0, "."), "SRV _xmpp-client: .:0"),
+        ((0, 5222, "nowhere.invalid"), "nowhere.invalid: no address"),
+    ],
+)
+async def test_records_that_lead_nowhere_end_it_at_the_names(
+    record: Record, told: str, sandbox: XmppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with name_server(monkeypatch, {STARTTLS: [record]}):
+        report = await check(sandbox.environment(XMPP_SERVICE=None))
+    assert told in failed(report, "resolve").detail
+    assert report.fault is not None
+    assert report.fault.condition == "remote-server-not-found"
