@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
 
+LOOKED_AT_ONCE = 500
+"""Messages that a pattern is looked for in before the archive is asked again: five of its pages."""
+
 MARK = "archive:"
 """How the archive's cursors begin, which the journal's cannot."""
 
@@ -82,6 +85,7 @@ class _Search:
         self._room = room
         self._sieve = Sieve(selection)
         self._cheap = replace(selection, pattern=None)
+        self._at_once = 1 if selection.pattern is None else LOOKED_AT_ONCE
         self._limit = limit
         self._page: Page[Entry] = Page(limit)
         self._until = asyncio.get_running_loop().time() + BUDGET_SECONDS
@@ -101,7 +105,7 @@ class _Search:
                     self._room,
                     query=query,
                     wanted=self._cheap.takes,
-                    limit=self._limit - len(self._page.entries),
+                    limit=max(self._limit - len(self._page.entries), self._at_once),
                     budget_seconds=left,
                 )
             except ArchiveSilentError:

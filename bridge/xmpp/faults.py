@@ -107,11 +107,7 @@ def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
     """Classify what the operating system, OpenSSL or the resolver raised in `stage`."""
     kinds = {cls.__name__ for cls in type(error).__mro__}
     if "gaierror" in kinds or "DNSError" in kinds:
-        return Fault(
-            "remote-server-not-found",
-            f"The name in {place.service} has no address.",
-            "Check the host in XMPP_SERVICE, and that this machine can resolve names.",
-        )
+        return _of_resolver(place)
     if "SSLCertVerificationError" in kinds:
         return _of_certificate(str(getattr(error, "verify_message", "")) or str(error), place)
     if "SSLError" in kinds:
@@ -152,6 +148,21 @@ def of_lost_connection(stage: Stage, place: Place) -> Fault:
         "connection-reset",
         f"The connection to {place.service} was cut.",
         "The server or the network between ended it; the bridge tries again by itself.",
+    )
+
+
+def _of_resolver(place: Place) -> Fault:
+    if place.service == f"xmpp://{place.domain}":  # no XMPP_SERVICE: the domain itself says where
+        return Fault(
+            "remote-server-not-found",
+            f"Nothing tells where the server of {place.domain} is: no SRV record and no address.",
+            "Check XMPP_DOMAIN and that this machine can resolve names, or name the server's host "
+            "in XMPP_SERVICE.",
+        )
+    return Fault(
+        "remote-server-not-found",
+        f"The name in {place.service} has no address.",
+        "Check the host in XMPP_SERVICE, and that this machine can resolve names.",
     )
 
 

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
-from xml.sax.saxutils import quoteattr
+
+from slixmpp.xmlstream.tostring import escape
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.trace import Tracing
@@ -206,8 +207,7 @@ class Stream(asyncio.Protocol):
         """Note the head of the other side's stream: its id and version may explain what follows."""
         self._root = root
         said = "".join(
-            f" {name.replace(XML, 'xml:')}={quoteattr(value)}"
-            for name, value in root.attrib.items()
+            f" {name.replace(XML, 'xml:')}='{escape(value)}'" for name, value in root.attrib.items()
         )
         self._trace("in", f"<stream:stream{said}>")
 

@@ -160,6 +160,15 @@ def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
     _assert_fit_to_be_read(fault)
 
 
+def test_without_a_service_it_is_the_domain_that_leads_nowhere() -> None:
+    place = replace(PLACE, service="xmpp://chat.example")
+    fault = faults.of_exception(Stage.RESOLVE, socket.gaierror(-2, "not known"), place)
+    assert (fault.condition, fault.retry) == ("remote-server-not-found", Retry.SOON)
+    assert "chat.example" in fault.message
+    assert "Check XMPP_DOMAIN" in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
 def test_a_mistake_of_ours_is_told_without_its_text() -> None:
     fault = faults.of_exception(Stage.SASL, ValueError("hunter2"), PLACE)
     assert "hunter2" not in fault.message + fault.hint
