@@ -207,7 +207,7 @@ class Stream(asyncio.Protocol):
         """Note the head of the other side's stream: its id and version may explain what follows."""
         self._root = root
         said = "".join(
-            f" {name.replace(XML, 'xml:')}='{escape(value)}'" for name, value in root.attrib.items()
+            f' {name.replace(XML, "xml:")}="{escape(value)}"' for name, value in root.attrib.items()
         )
         self._trace("in", f"<stream:stream{said}>")
 
