@@ -28,6 +28,9 @@ FILTERS: Mapping[str, Mapping[str, object]] = {
     "kinds nothing": {"kinds": ["error"]},
 }
 
+FIRST = ("contains nothing", "pattern nothing", "from nothing")
+"""Those that are measured over a journal that nobody has searched yet, too."""
+
 
 def full() -> Played:
     """A room that has heard ten thousand people's worth of talk, and remembers all of it."""
@@ -71,6 +74,14 @@ async def stall(played: Played, given: Mapping[str, object]) -> float:
     return 1000 * longest
 
 
+async def first(given: Mapping[str, object]) -> tuple[float, float]:
+    """Milliseconds of one call over events that were never searched before, and of its stall."""
+    played = full()
+    gc.collect()
+    taken = await look(played, given)
+    return taken, await stall(full(), given)
+
+
 async def main(runs: int) -> None:
     """Measure and print."""
     played = full()
@@ -80,6 +91,12 @@ async def main(runs: int) -> None:
         for what, measured in ((name, look), (f"{name}, stall", stall)):
             await measured(played, given)
             found.append((what, "ms", [await measured(played, given) for _ in range(runs)]))
+    for name in FIRST:
+        taken, stalled = zip(*[await first(FILTERS[name]) for _ in range(runs)], strict=True)
+        found += [
+            (f"{name}, first search", "ms", [*taken]),
+            (f"{name}, first search, stall", "ms", [*stalled]),
+        ]
     sys.stdout.write(json.dumps(found))
 
 

@@ -25,15 +25,19 @@ def measure(bench: Bench) -> Outcome:
     series = tuple(
         Series(BRIDGE, what, unit, tuple(values)) for what, unit, values in json.loads(ran.stdout)
     )
-    taken = max(one.median for one in series if not one.what.endswith("stall"))
-    stalled = max(one.median for one in series if one.what.endswith("stall"))
+    stalls = [one.median for one in series if one.what.endswith("stall")]
+    firsts = [one.median for one in series if one.what.endswith("first search")]
+    again = [one.median for one in series if not one.what.endswith(("stall", "first search"))]
     return Outcome(
         NAME,
         "`xmppHistory` with a filter over a full journal of 100,000 events",
         series,
         (
-            Aim("for the slowest filter", taken, "at most", LIMIT_MS, "ms"),
-            Aim("for the longest turn of the loop", stalled, "at most", STALL_MS, "ms"),
+            Aim("for the slowest filter", max(again), "at most", LIMIT_MS, "ms"),
+            Aim("for the slowest first search", max(firsts), "at most", LIMIT_MS, "ms"),
+            Aim("for the longest turn of the loop", max(stalls), "at most", STALL_MS, "ms"),
         ),
-        "in process, without a pipe; `nothing` finds nothing and has to look at everything",
+        "in process, without a pipe; `nothing` finds nothing and has to look at everything; the "
+        "first search is over 100,000 events of which none was ever searched, and finds out what "
+        "later ones use",
     )
