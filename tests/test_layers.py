@@ -60,6 +60,7 @@ PURE = frozenset(
                 "jsonrpc",
                 "revisions",
                 "schema",
+                "signature",
                 "toolset",
                 "server",
             )

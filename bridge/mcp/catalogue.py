@@ -7,7 +7,8 @@ from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError
 from bridge.mcp.replies import compact, described, text
 from bridge.mcp.resource import JSON_TYPE, Completes, Prompt, Resource
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import ArgumentsError, Signature, render
+from bridge.mcp.schema import render
+from bridge.mcp.signature import ArgumentsError, Signature
 from bridge.mcp.toolset import Toolset, bound
 
 MAX_COMPLETIONS = 100

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bridge.frozen import dataclass
-from bridge.mcp.schema import Signature
+from bridge.mcp.signature import Signature
 
 JSON_TYPE = "application/json"
 """What every resource here is."""

@@ -38,7 +38,7 @@ from bridge.mcp.jsonrpc import (
 from bridge.mcp.questions import CannotAskError, Questions
 from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.subscriptions import MAX_LISTENERS, Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool
 

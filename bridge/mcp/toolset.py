@@ -25,7 +25,8 @@ from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.resource import Prompt, Resource
-from bridge.mcp.schema import Schema, SchemaError, Signature, describe
+from bridge.mcp.schema import Schema, SchemaError, describe
+from bridge.mcp.signature import Signature
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""

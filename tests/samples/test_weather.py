@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 
 from bridge import config
-from bridge.mcp.schema import ArgumentsError, render
+from bridge.mcp.schema import render
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import web
 from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant

@@ -6,7 +6,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from bridge.config import Settings
-from bridge.mcp.schema import ArgumentsError, render
+from bridge.mcp.schema import render
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import Tool
 from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
 from bridge.mcp.replies import compact
-from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, history, pages, sieve
 from bridge.tools.entries import NOTICE

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.replies import compact
-from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE

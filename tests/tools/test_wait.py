@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
 from bridge.mcp.replies import compact
-from bridge.mcp.schema import ArgumentsError
+from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
