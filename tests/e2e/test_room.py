@@ -30,7 +30,7 @@ async def test_a_message_from_somebody_else_becomes_the_last_incoming_one(
             "from": f"{room}/Wilma",
             "type": "groupchat",
         }
-        assert "<Wilma> does anybody hear me?\\u{A}second line" in bridge.stderr
+        await bridge.stderr_says("<Wilma> does anybody hear me?\\u{A}second line")
 
 
 async def test_what_the_agent_says_is_heard_and_comes_back_reflected(
