@@ -72,8 +72,8 @@ MESSAGE_BYTES = 2_600
 counted: 2,245."""
 GROWTH_BYTES = 10
 """What may be left per message where a full history takes in one more and drops the oldest."""
-REPLY_SYSCALLS = 7.5
-"""System calls from the wait for one call of echo to the wait for the next; counted: 7.0."""
+REPLY_SYSCALLS = 4.5
+"""System calls from the wait for one call of echo to the wait for the next; counted: 4.0."""
 
 HELLO = {
     "jsonrpc": "2.0",

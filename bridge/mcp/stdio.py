@@ -57,6 +57,8 @@ class Stdio:
             os.close(nothing)
         else:  # it fills a gap that child processes would inherit
             os.set_inheritable(nothing, True)
+        if inward is not None:
+            inward = _opened_anew(inward, os.O_RDONLY)
         return cls(inward, _unblock(outward))
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -133,37 +135,62 @@ class Stdio:
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
     """Yield what comes from a pipe, socket, terminal or file, without blocking the loop."""
-    now = select.poll()
-    now.register(descriptor, select.POLLIN)
-    while True:
-        await _becomes_readable(descriptor)
-        if not now.poll(0):
-            # Another process that shares the descriptor took the bytes; this read would block.
-            continue
-        try:
-            data = os.read(descriptor, READ_BYTES)
-        except BlockingIOError:
-            continue
-        except OSError:  # a terminal that hung up
-            return
-        if not data:
-            return
-        yield data
-
-
-async def _becomes_readable(descriptor: int) -> None:
-    """Listen only as long as somebody waits: the loop spins on bytes that nobody takes."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
+    reader = _Reader(descriptor)
     try:
-        loop.add_reader(descriptor, readable.set)
-    except PermissionError:  # a regular file or /dev/null, which epoll does not take
-        await asyncio.sleep(0)  # others get their turn
-        return
-    try:
-        await readable.wait()
+        while data := await reader.read():
+            yield data
     finally:
-        loop.remove_reader(descriptor)
+        reader.rest()
+
+
+class _Reader:
+    """Reads in the turn of the loop in which something comes, as long as somebody waits for it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[bytes] = self._loop.create_future()
+        self._listening = False
+        self._now = select.poll()
+        self._now.register(descriptor, select.POLLIN)
+        self._may_block = os.get_blocking(descriptor)
+
+    async def read(self) -> bytes:
+        """Return what comes next; nothing at the end."""
+        self._waiting = self._loop.create_future()
+        if not self._listening:
+            self._listen()
+        return await self._waiting
+
+    def rest(self) -> None:
+        """Listen no more, until the next `read`: the loop spins on bytes that nobody takes."""
+        if self._listening:
+            self._loop.remove_reader(self._descriptor)
+            self._listening = False
+
+    def _listen(self) -> None:
+        try:
+            self._loop.add_reader(self._descriptor, self._readable)
+            self._listening = True
+        except PermissionError:  # a regular file or /dev/null, which epoll does not take
+            self._loop.call_soon(self._readable)
+
+    def _readable(self) -> None:
+        if self._waiting.done():
+            self.rest()
+        elif (data := self._taken()) is not None:
+            self._waiting.set_result(data)
+
+    def _taken(self) -> bytes | None:
+        """Return what is there; None if another process that shares the descriptor took it."""
+        if self._may_block and not self._now.poll(0):
+            return None
+        try:
+            return os.read(self._descriptor, READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:  # a terminal that hung up
+            return b""
 
 
 def _duplicate(descriptor: int) -> int:
@@ -174,19 +201,26 @@ def _duplicate(descriptor: int) -> int:
 def _unblock(descriptor: int) -> int:
     """Return a descriptor for the same pipe or socket that does not block when full.
 
-    `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share; a
-    pipe can be opened anew on Linux, so that the flag is ours alone. Terminals and files stay
-    as they are.
+    Terminals and files stay as they are.
     """
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISFIFO(mode):
-        try:
-            own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # not Linux, or the pipe is another user's, or nobody reads
-            os.set_blocking(descriptor, False)
-        else:
-            os.close(descriptor)
-            return own
-    elif stat.S_ISSOCK(mode):
-        os.set_blocking(descriptor, False)
-    return descriptor
+    own = _opened_anew(descriptor, os.O_WRONLY)
+    kind = os.fstat(own).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        os.set_blocking(own, False)
+    return own
+
+
+def _opened_anew(descriptor: int, mode: int) -> int:
+    """Return a descriptor for the same pipe that does not block; for all else, the one given.
+
+    `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share; a
+    pipe can be opened anew on Linux, so that the flag is ours alone.
+    """
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return descriptor
+    try:
+        own = os.open(f"/proc/self/fd/{descriptor}", mode | os.O_NONBLOCK)
+    except OSError:  # not Linux, or the pipe is another user's, or nobody reads
+        return descriptor
+    os.close(descriptor)
+    return own

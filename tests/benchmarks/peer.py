@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +27,10 @@ HELLO = (
 )
 READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 LIST = b'{"jsonrpc":"2.0","id":"list","method":"tools/list","params":{}}\n'
+
+
+SETTLE_SECONDS = 0.5
+"""After the first calls, before calls are measured: what starting goes on with is done by then."""
 
 
 class PeerError(Exception):
@@ -137,6 +141,10 @@ class Peer:
         self.write(HELLO)
         result_of(self.answer_to("hello"))
         self.write(READY)
+
+    def settle(self) -> None:
+        """Let it finish what starting left to do, such as loading what a call may need."""
+        sleep(SETTLE_SECONDS)
 
     def list_tools(self) -> dict[str, Any]:
         """The result of `tools/list`."""

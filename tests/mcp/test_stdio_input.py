@@ -102,6 +102,7 @@ async def test_nobody_listens_for_bytes_that_nobody_takes() -> None:
         chunks = read_chunks(reading)
         assert await anext(chunks) == b"x"
         os.write(writing, b"y")
+        await turns()
         # A loop that listened would go round and round for as long as the byte waits.
         assert not asyncio.get_running_loop().remove_reader(reading)
         assert await anext(chunks) == b"y"

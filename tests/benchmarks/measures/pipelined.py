@@ -41,4 +41,5 @@ def _poured(peer: Peer) -> float:
     with peer:
         peer.shake_hands()
         peer.pour(calls(WARM_CALLS), WARM_CALLS)
+        peer.settle()
         return CALLS / peer.pour(calls(CALLS), CALLS)
