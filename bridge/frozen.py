@@ -66,7 +66,7 @@ def _init_of(cls: type) -> Any:
         lines.append("_self_.__post_init__()")
     body = "\n ".join(lines)
     # Names of fields and our own words, nothing else: as the standard library does it.
-    exec(f"def __init__({', '.join(arguments)}):\n {body}", known)  # noqa: S102
+    exec(f"def __init__({', '.join(arguments)}):\n {body}", known)  # noqa: S102 - as said
     return known["__init__"]
 
 

@@ -40,7 +40,7 @@ def complete(
     """Lay out the help of `parser` and its `commands`, and add what is true of all of them."""
     for one in commands.choices.values():
         # argparse has no public word for the options of a parser.
-        reads_settings = any(action.dest == "env_file" for action in one._actions)  # noqa: SLF001
+        reads_settings = any(action.dest == "env_file" for action in one._actions)  # noqa: SLF001 - as said
         _lay_out(one, *((SETTINGS, ENVIRONMENT) if reads_settings else ()), EXIT_CODES)
     _lay_out(parser, SETTINGS, ENVIRONMENT, EXIT_CODES, ELSEWHERE)
 

@@ -198,7 +198,7 @@ class Peer:
         # A child that it left behind holds its output open for as long as it likes.
         await asyncio.wait(readers, timeout=FATE_SECONDS)
         # asyncio has no public way to close the pipes of a process.
-        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
         await asyncio.gather(*readers)
 
     async def _gone(self, seconds: float) -> bool:

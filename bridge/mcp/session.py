@@ -11,18 +11,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc, wirelog
 from bridge.mcp.calls import (
     Action,
     Answered,
     Call,
     Cancel,
-    Crashed,
     Failed,
     Outcome,
     Reply,
-    Succeeded,
     Tell,
 )
 from bridge.mcp.context import Context
@@ -39,6 +36,7 @@ from bridge.mcp.jsonrpc import (
     RpcError,
 )
 from bridge.mcp.questions import NotAnsweredError, answer_in
+from bridge.mcp.running import in_words, run_plain, run_waiting
 from bridge.mcp.server import Server
 from bridge.mcp.toolset import ToolError
 from bridge.mcp.wirelog import Asked
@@ -220,7 +218,7 @@ class Session:
 
     def _start(self, call: Call, asked: Asked) -> None:
         if not call.tool.waits:
-            outcome = _run_plain(call, self._context(call, asked.framing))
+            outcome = run_plain(call, self._context(call, asked.framing))
             self._complete(call, outcome, asked)
             return
         task = asyncio.create_task(self._wait_for(call, asked))
@@ -236,7 +234,7 @@ class Session:
 
     async def _wait_for(self, call: Call, asked: Asked) -> None:
         async with self._slots:
-            outcome = await _run_waiting(call, self._context(call, asked.framing))
+            outcome = await run_waiting(call, self._context(call, asked.framing))
         self._complete(call, outcome, asked)
         self._flush()
 
@@ -317,7 +315,7 @@ class Session:
 
     def _reply(self, reply: Reply, asked: Asked) -> None:
         if reply.cause is not None:
-            log.error("%s: %s", asked, _in_words(reply.cause))
+            log.error("%s: %s", asked, in_words(reply.cause))
         response = reply.response
         if isinstance(response, tuple):
             response = tuple(one for one in response if self._is_wanted(one))
@@ -388,55 +386,3 @@ def _in_batch(call: Call, asked: Asked) -> Asked:
         return replace(asked, dialect="bare", method=call.tool.name, id=call.id)
     dialect = call.envelope.revision.date
     return replace(asked, dialect=dialect, method="tools/call", id=call.id)
-
-
-def _run_plain(call: Call, context: Context | None) -> Outcome:
-    try:
-        return Succeeded(call.run(*_given(context), **call.arguments))
-    except ToolError as error:
-        return Failed(error)
-    except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-        return _crashed(call, error)
-
-
-async def _run_waiting(call: Call, context: Context | None) -> Outcome:
-    try:
-        async with asyncio.timeout(call.tool.deadline) as deadline:
-            return Succeeded(await call.run(*_given(context), **call.arguments))
-    except ToolError as error:
-        return Failed(error)
-    except TimeoutError as error:
-        if not deadline.expired():
-            return _crashed(call, error)
-        return Failed(
-            ToolError(
-                f"{call.tool.name} took longer than {call.tool.deadline:g} s and was given up",
-                condition="remote-server-timeout",
-                hint="Call it again; the server's log may say what it waited for.",
-            )
-        )
-    except asyncio.CancelledError as error:
-        # Something it waited for was cancelled, and not the call itself: it is owed a reply.
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise
-        return _crashed(call, error)
-    except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-        return _crashed(call, error)
-
-
-def _given(context: Context | None) -> tuple[Context, ...]:
-    return () if context is None else (context,)
-
-
-def _crashed(call: Call, error: BaseException) -> Crashed:
-    log.error(
-        "the tool %s broke: %s",
-        call.tool.name,
-        _in_words(error),
-        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-    )
-    return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__}); see the log")
-
-
-def _in_words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {one_line(str(error), wirelog.LOGGED_CHARACTERS)}"

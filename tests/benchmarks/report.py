@@ -52,7 +52,7 @@ def written(report: Report, order: Sequence[str]) -> None:
     found = {one.name: one for one in report.outcomes}
     if RESULTS.exists():
         earlier = json.loads(RESULTS.read_text(encoding="utf-8"))["outcomes"]
-        found = {one["name"]: _outcome(one) for one in earlier} | found
+        found = {one["name"]: outcome_of(one) for one in earlier} | found
     whole = Report(report.machine, [found[name] for name in order if name in found])
     RESULTS.write_text(whole.as_json() + "\n", encoding="utf-8")
     CHART.write_text(chart(whole.outcomes), encoding="utf-8")
@@ -71,7 +71,8 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     return plain
 
 
-def _outcome(plain: Mapping[str, Any]) -> Outcome:
+def outcome_of(plain: Mapping[str, Any]) -> Outcome:
+    """Return what results.json has of one measure."""
     return Outcome(
         plain["name"],
         plain["title"],

@@ -9,19 +9,14 @@ from time import perf_counter
 
 import pytest
 
-from bridge.config import Secret, Service, Settings
 from bridge.xmpp.acknowledgement import MAX_UNANSWERED
 from bridge.xmpp.events import Phase
 from bridge.xmpp.participant import Participant
+from tests.faults.reaching import settings_for
 from tests.faults.scene import CALM, Eyes
 from tests.faults.scripted_server import (
     BIND,
-    DOMAIN,
     HONEST,
-    NICKNAME,
-    PASSWORD,
-    ROOM,
-    USERNAME,
     Script,
     ScriptedServer,
     Step,
@@ -66,15 +61,7 @@ async def _settle(wire: Wire) -> None:
 @asynccontextmanager
 async def _visit(server: ScriptedServer) -> AsyncIterator[tuple[Participant, Eyes]]:
     participant = Participant(
-        Settings(
-            username=USERNAME,
-            domain=DOMAIN,
-            password=Secret(PASSWORD),
-            room=ROOM,
-            nickname=NICKNAME,
-            service=Service("xmpp", "127.0.0.1", server.port),
-            allow_plaintext=True,
-        ),
+        settings_for(server),
         patience=CALM,
     )
     eyes = Eyes(participant)

@@ -8,7 +8,6 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.config import Secret, Service, Settings
 from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     MAX_RESULTS,
@@ -23,13 +22,12 @@ from bridge.xmpp.events import Event, MessageReceived
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.search import MAX_PAGES, Collected, collect
 from bridge.xmpp.trust import context_in_the_making
+from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
     NICKNAME,
-    PASSWORD,
     ROOM,
-    USERNAME,
     ScriptedServer,
     Wire,
     local,
@@ -83,15 +81,7 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
                 wire.send(f"<iq type='result' id='{iq.get('id')}'{whom}>{info}</iq>")
 
     async with ScriptedServer(replace(HONEST, stand=stand)) as server:
-        settings = Settings(
-            username=USERNAME,
-            domain=DOMAIN,
-            password=Secret(PASSWORD),
-            room=ROOM,
-            nickname=NICKNAME,
-            service=Service("xmpp", "127.0.0.1", server.port),
-            allow_plaintext=True,
-        )
+        settings = settings_for(server)
         published: list[Event] = []
         place = Place(str(settings.service), DOMAIN, settings.jid, ROOM, NICKNAME)
         connection = Connection(

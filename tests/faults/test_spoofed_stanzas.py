@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Secret, Service, Settings
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.saying import NotReflectedError
 from bridge.xmpp.watch import Patience
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
+from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
     NICKNAME,
-    PASSWORD,
     ROOM,
     USERNAME,
     ScriptedServer,
@@ -205,18 +204,6 @@ async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(
     ):
         assert (await bridge.joined())["jid"] == f"{USERNAME}@{DOMAIN}/scripted"
         assert len(server.wires) == 1
-
-
-def settings_for(server: ScriptedServer) -> Settings:
-    return Settings(
-        username=USERNAME,
-        domain=DOMAIN,
-        password=Secret(PASSWORD),
-        room=ROOM,
-        nickname=NICKNAME,
-        service=Service("xmpp", "127.0.0.1", server.port),
-        allow_plaintext=True,
-    )
 
 
 TO_SERVER = Patience(ping_interval=0.02, ping_deadline=0.2, tick=0.02)

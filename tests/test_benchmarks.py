@@ -1,0 +1,77 @@
+"""What `tests/benchmarks` promises, but for the figures themselves, which are the machine's."""
+
+import json
+import sys
+
+import pytest
+
+from tests.benchmarks.chart import chart
+from tests.benchmarks.command import MEASURES, main
+from tests.benchmarks.figures import Aim, Series, alternated
+from tests.benchmarks.report import BEGIN, CHART, END, README, RESULTS, Report, outcome_of
+
+KEPT = json.loads(RESULTS.read_text(encoding="utf-8"))
+REPORT = Report(KEPT["machine"], [outcome_of(one) for one in KEPT["outcomes"]])
+PAGE = README.read_text(encoding="utf-8")
+
+
+def test_every_measure_was_taken_nine_times_and_stands_on_the_page() -> None:
+    assert [one.name for one in REPORT.outcomes] == list(MEASURES)
+    once = {"memory"}  # a flood of a million messages
+    for outcome in REPORT.outcomes:
+        for series in outcome.series:
+            assert len(series.values) >= (1 if outcome.name in once else 9), series
+    assert PAGE.partition(BEGIN)[2].partition(END)[0].strip() == REPORT.as_text()
+    assert CHART.read_text(encoding="utf-8") == chart(REPORT.outcomes)
+
+
+def test_each_aim_that_is_not_met_has_its_reason_on_the_page() -> None:
+    reasons = PAGE.partition("## Where an aim is not met")[2].partition("\n## ")[0]
+    unmet = [aim for outcome in REPORT.outcomes for aim in outcome.aims if not aim.met]
+    assert reasons.count("\n- **") == len(unmet)
+    for aim in unmet:
+        assert f" for {aim.limit:g}" in reasons, aim
+
+
+def test_the_contenders_take_turns_after_a_round_that_warms_up() -> None:
+    turns: list[str] = []
+
+    def run(name: str) -> int:
+        turns.append(name)
+        return len(turns)
+
+    found = alternated(2, {"a": lambda: run("a"), "b": lambda: run("b")})
+    assert turns == ["a", "b"] * 3
+    assert found == {"a": [3, 5], "b": [4, 6]}
+
+
+def test_a_ratio_is_the_middle_one_of_neighbouring_runs() -> None:
+    ours, theirs = Series("a", "p50", "ms", (1, 20, 3)), Series("b", "p50", "ms", (1, 10, 1))
+    assert ours.over(theirs) == 2
+    assert (ours.median, ours.spread) == (3, (1, 20))
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "met"),
+    [
+        ("at most", 2, True),
+        ("at most", 2.1, False),
+        ("at least", 2, True),
+        ("at least", 1.9, False),
+    ],
+)
+def test_an_aim_is_met_at_its_limit(bound: str, value: float, met: bool) -> None:
+    assert Aim("times", value, bound, 2.0).met is met  # type: ignore[arg-type]  # one of two words
+
+
+def test_a_measure_is_printed_as_a_table_and_as_json_with_the_machine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main([sys.executable, sys.executable, "--only", "waits", "--pairs", "1"])
+    table, _, text = capsys.readouterr().out.partition("\n{")
+    told = json.loads("{" + text)
+    assert "| `waits` | message to the last reply | xmpp-bridge |" in table
+    assert f"- CPU: {told['machine']['CPU']}" in table
+    (outcome,) = told["outcomes"]
+    assert outcome["name"] == "waits"
+    assert len(outcome["series"][0]["values"]) == 1
