@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -44,6 +45,8 @@ def _cpu() -> str:
 
 
 def _prosody() -> str:
+    if shutil.which("prosodyctl") is None:
+        return "not installed"
     for line in _said("prosodyctl", "about").splitlines():
         if line.startswith("Prosody ") and line[8:9].isdigit():
             return line.removeprefix("Prosody ").strip()
