@@ -117,7 +117,7 @@ async def test_what_strangers_write_is_data_in_every_result(
         for result in results:
             assert result["notice"] == NOTICE
             assert not [name for name in _names(result) if ORDER in name]
-        assert "SYSTEM" in bridge.stderr
+        await bridge.stderr_says("SYSTEM")
     _hides_nothing(bridge)
 
 

@@ -145,7 +145,7 @@ async def test_the_death_of_the_process_that_started_it_is_noticed(
         # Its stdin stays open: we hold the other end.
         await witness.left("McpDebug", ORPHAN_SECONDS * SLACK)
         await bridge.output_ended(ORPHAN_SECONDS * SLACK)
-        assert "the client that started this bridge is gone" in bridge.stderr
+        await bridge.stderr_says("the client that started this bridge is gone")
 
 
 async def test_a_client_that_closes_its_end_of_stdout_ends_the_bridge(
@@ -207,9 +207,9 @@ async def test_the_first_request_is_answered_before_slixmpp_is_imported(
         else:
             await bridge.status()
         await bridge.joined()
-        answered = bridge.stderr.index("SEEN an answer")
-        imported = bridge.stderr.index("SEEN import of slixmpp")
-        assert answered < imported
+    answered = bridge.stderr.index("SEEN an answer")
+    imported = bridge.stderr.index("SEEN import of slixmpp")
+    assert answered < imported
 
 
 async def test_a_client_that_asks_nothing_does_not_keep_the_bridge_out_of_the_room(

@@ -26,7 +26,7 @@ async def test_a_thread_that_prints_all_the_time_reaches_stderr_and_no_frame(
             await witness.heard(f"number {number}")
         witness.say("hello")
         await bridge.until(lambda it: it["lastIncoming"])
-        assert bridge.stderr.count("NOISE thread") > 4
+    assert bridge.stderr.count("NOISE thread") > 4
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ async def test_room_traffic_is_on_stderr_and_never_on_stdout(
         await bridge.joined()
         witness.say('{"jsonrpc":"2.0","id":1,"result":{}}\n[Server] forged')
         await bridge.until(lambda it: it["lastIncoming"])
-        assert "\n[Server] forged" not in bridge.stderr
-        assert "\\u{A}[Server] forged" in bridge.stderr
+        await bridge.stderr_says("\\u{A}[Server] forged")
+    assert "\n[Server] forged" not in bridge.stderr

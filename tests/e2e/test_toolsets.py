@@ -110,14 +110,14 @@ async def test_a_set_that_is_not_asked_for_is_not_there(tmp_path: Path, installe
     async with serving(tmp_path, path=installed) as bridge:
         await bridge.initialize()
         assert await listed(bridge) == []
-        assert LOADED not in bridge.stderr
+    assert LOADED not in bridge.stderr
 
 
 async def test_what_is_not_asked_for_is_not_imported(tmp_path: Path, installed: str) -> None:
     async with serving(tmp_path, "samples", path=installed) as bridge:
         await bridge.initialize()
         assert await listed(bridge) == SAMPLES
-        assert LOADED not in bridge.stderr
+    assert LOADED not in bridge.stderr
 
 
 CALLS: list[tuple[str, dict[str, object]]] = [
@@ -275,7 +275,7 @@ async def test_somebody_elses_tools_are_listed_and_called(
         assert (await bridge.request("resources/read", {"uri": "dice://last"}))["contents"]
         asked = await bridge.request("prompts/get", {"name": "bet", "arguments": {"colour": "red"}})
         assert asked["messages"][0]["content"]["text"] == "Bet on the red die."
-        assert LOADED in bridge.stderr
+    assert LOADED in bridge.stderr
 
 
 async def test_somebody_elses_errors_are_told_as_ours_are(tmp_path: Path, installed: str) -> None:

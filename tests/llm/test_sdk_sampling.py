@@ -284,7 +284,7 @@ async def test_a_bare_call_of_the_command_gets_the_endpoints_answer(
         await bridge.bare("xmppWait", since=status["cursor"], contains="it was me")
         found = await bridge.bare("scout", question="Who was it?", limit=5)
         assert [one["body"] for one in found["events"]] == ["it was me"]
-        assert KEY not in bridge.stderr
+    assert KEY not in bridge.stderr
 
 
 async def test_without_any_model_the_tools_are_listed_and_say_what_they_want(
