@@ -10,7 +10,7 @@ from bridge.mcp.jsonrpc import Id, Notification, Response
 from bridge.mcp.toolset import Tool, ToolError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Succeeded:
     """The tool returned `value`."""
 
@@ -34,7 +34,7 @@ class Crashed:
 Outcome: TypeAlias = Succeeded | Failed | Crashed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Send this: an answer, or the answers to a batch."""
 
@@ -50,7 +50,7 @@ class Tell:
     notification: Notification
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """Run this tool, then hand its outcome to `Server.complete`."""
 

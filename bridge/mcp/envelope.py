@@ -68,7 +68,7 @@ def open_envelope(
     if not isinstance(meta, dict):
         raise RpcError(INVALID_PARAMS, "_meta: an object is wanted")
     token = meta.get("progressToken")
-    if not isinstance(token, str | int) or isinstance(token, bool):
+    if not isinstance(token, (str, int)) or isinstance(token, bool):
         token = None
     marked = any(
         key in meta for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL)

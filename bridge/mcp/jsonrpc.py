@@ -65,7 +65,7 @@ class RpcError(Exception):
         return error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """A call that wants one reply."""
 
@@ -82,7 +82,7 @@ class Notification:
     params: Mapping[str, Json] | Sequence[Json] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Response:
     """An answer: ours on its way out, or the peer's on its way in."""
 
@@ -146,8 +146,18 @@ def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
 
 
-_load = json.JSONDecoder(parse_constant=_refuse_constant).decode
-_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_dump = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode  # what goes in a circle is a `RecursionError`
+
+
+def _load(text: str) -> Json:
+    if text.startswith("{"):  # an object and nothing around it: what is left is quick
+        value, end = _decoder.raw_decode(text)
+        if end == len(text):
+            return value
+    return _decoder.decode(text)
 
 
 def _wire(message: Request | Notification | Response) -> dict[str, Json]:
@@ -169,7 +179,7 @@ def _message(value: Json) -> Message:
     if not isinstance(value, dict):
         return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
     raw_id = value.get("id")
-    id_ = raw_id if isinstance(raw_id, str | int) and not isinstance(raw_id, bool) else None
+    id_ = raw_id if isinstance(raw_id, (str, int)) and not isinstance(raw_id, bool) else None
     if "method" not in value and ("result" in value or "error" in value):
         error = value.get("error")
         return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
@@ -182,7 +192,7 @@ def _message(value: Json) -> Message:
         return Malformed(RpcError(INVALID_REQUEST, '"method" is not a string'), id_)
     if "id" in value and id_ is None:
         return Malformed(RpcError(INVALID_REQUEST, '"id" is neither a string nor an integer'))
-    if params is not None and not isinstance(params, dict | list):
+    if params is not None and not isinstance(params, (dict, list)):
         return Malformed(
             RpcError(INVALID_REQUEST, '"params" is neither an object nor an array'), id_
         )

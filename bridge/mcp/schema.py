@@ -61,12 +61,12 @@ class Bounds:
         """Raise `MismatchError` when `value` is outside."""
         if isinstance(value, bool):
             return
-        if isinstance(value, int | float):
+        if isinstance(value, (int, float)):
             if self.minimum is not None and value < self.minimum:
                 raise MismatchError(f"{path} is {value}; the least is {self.minimum}")
             if self.maximum is not None and value > self.maximum:
                 raise MismatchError(f"{path} is {value}; the most is {self.maximum}")
-        elif isinstance(value, str | list | tuple):
+        elif isinstance(value, (str, list, tuple)):
             noun = "characters" if isinstance(value, str) else "items"
             if self.min_length is not None and len(value) < self.min_length:
                 raise MismatchError(
@@ -124,13 +124,13 @@ def render(value: object) -> object:
     """Return the JSON value of a result: dataclasses become objects with camelCase names."""
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaError(f"{value} has no JSON form")
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, (str, bool, int, float)):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise SchemaError("a key that is not a string has no JSON form")
         return {key: render(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [render(one) for one in value]
     if isinstance(value, Enum):
         return render(value.value)
@@ -201,7 +201,7 @@ def _read_integer(value: object, path: str) -> object:
 
 
 def _read_number(value: object, path: str) -> object:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise MismatchError(f"{path} is {_kind(value)}; a number is wanted")
     # JSON has integers of any size, and writes infinity as 1e999.
     if not abs(value) <= sys.float_info.max:

@@ -199,6 +199,11 @@ class Server:
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
+            case Request(id=id_, method=method, params=params):
+                try:
+                    return self._requested(id_, method, _by_name(params))
+                except RpcError as error:
+                    return [_refusal(id_, error)]
             case Malformed(error=error, id=id_):
                 return [_refusal(id_, error)]
             case Response():
@@ -208,11 +213,6 @@ class Server:
                 return self._cancel(params)
             case Notification(method=method, params=params):
                 return self._notified(method, params)
-            case Request(id=id_, method=method, params=params):
-                try:
-                    return self._requested(id_, method, _by_name(params))
-                except RpcError as error:
-                    return [_refusal(id_, error)]
 
     def _notified(self, method: str, params: object) -> list[Action]:
         # A bare call without an id is carried out and not answered (JSON-RPC 2.0, section 4.1).

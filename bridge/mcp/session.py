@@ -159,12 +159,12 @@ class Session:
             self._framing = frame.framing
             started = self._clock()
             match frame:
-                case FrameError(reason=reason):
-                    message: Message | Batch = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
-                    asked = Asked(frame.framing, 0, started)
                 case Frame(body=body):
                     message = jsonrpc.decode(body)
                     asked = self._described(message, frame.framing, len(body), started)
+                case FrameError(reason=reason):
+                    message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
+                    asked = Asked(frame.framing, 0, started)
             if wirelog.log.isEnabledFor(logging.DEBUG):
                 wirelog.received(message, asked)
             if isinstance(message, Batch):
@@ -199,6 +199,8 @@ class Session:
 
     def _act(self, action: Action, asked: Asked) -> None:
         match action:
+            case Call():
+                self._start(action, asked if action.batch is None else _in_batch(action, asked))
             case Reply():
                 self._reply(action, asked)
             case Tell(notification=notification):
@@ -213,8 +215,6 @@ class Session:
                     task.cancel()
                 if reply:
                     self._reply(reply, theirs)
-            case Call():
-                self._start(action, asked if action.batch is None else _in_batch(action, asked))
 
     def _start(self, call: Call, asked: Asked) -> None:
         if not call.tool.waits:

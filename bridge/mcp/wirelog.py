@@ -13,7 +13,7 @@ LOGGED_CHARACTERS = 200
 log = logging.getLogger("bridge.mcp.wire")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a reply needs to know of its request."""
 
