@@ -1,17 +1,22 @@
 """What `tests/benchmarks` promises, but for the figures themselves, which are the machine's."""
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.chart import chart
 from tests.benchmarks.command import MEASURES, main
 from tests.benchmarks.figures import Aim, Series, alternated
+from tests.benchmarks.profiling import main as profile
 from tests.benchmarks.report import BEGIN, CHART, END, README, RESULTS, Report, outcome_of
 
 KEPT = json.loads(RESULTS.read_text(encoding="utf-8"))
 REPORT = Report(KEPT["machine"], [outcome_of(one) for one in KEPT["outcomes"]])
+BENCHMARKS = README.parent
 PAGE = README.read_text(encoding="utf-8")
 
 
@@ -75,3 +80,46 @@ def test_a_measure_is_printed_as_a_table_and_as_json_with_the_machine(
     (outcome,) = told["outcomes"]
     assert outcome["name"] == "waits"
     assert len(outcome["series"][0]["values"]) == 1
+
+
+def test_a_profile_shows_where_the_time_of_a_measure_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile([sys.executable, "waits", "--top", "5", "--sort", "cumulative"])
+    told = capsys.readouterr().out
+    assert "Ordered by: cumulative time" in told
+    assert "restriction <5>" in told
+    assert "bridge/cli.py" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "given"),
+    [
+        ("run", "tests.benchmarks.command", ["{home}/bridge", "{home}/rivals"]),
+        ("profile", "tests.benchmarks.profiling", ["{home}/bridge"]),
+    ],
+)
+def test_a_command_makes_its_environments_and_installs_into_them(
+    command: str, module: str, given: list[str], tmp_path: Path
+) -> None:
+    log, home = tmp_path / "log", tmp_path / "home"
+    python = tmp_path / "python"
+    # One that makes environments of nothing but itself, and writes down what it is asked.
+    python.write_text(
+        f'#!/bin/sh\necho "$0 $*" >>{log}\n'
+        'if [ "$2" = venv ]; then\n'
+        'mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/pip"\nfi\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    environment = {**os.environ, "PYTHON": str(python), "BENCHMARK_HOME": str(home)}
+    for _ in range(2):
+        subprocess.run([BENCHMARKS / command, "--help"], env=environment, check=True, cwd=tmp_path)
+    asked = log.read_text(encoding="utf-8").splitlines()
+    assert asked.count(f"{python} -m venv {home}/bridge") == 1
+    assert asked.count(f"{python} -m venv {home}/rivals") == 1
+    installed = [one.split()[2:] for one in asked if one.startswith(f"{home}/rivals/bin/pip ")]
+    assert all(any(word.startswith("mcp==") for word in one) for one in installed)
+    assert len(installed) == 2
+    pythons = " ".join(f"{one}/bin/python" for one in given).format(home=home)
+    assert asked.count(f"{home}/bridge/bin/python -m {module} {pythons} --help") == 2
