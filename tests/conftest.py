@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests may use: running servers."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,11 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 )
 """Every server by every transport it offers."""
 SERVERS = "sudo apt-get install prosody ejabberd"
+
+# A script that runs the tests in the background has them ignore Ctrl-C, and with them all that
+# they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
