@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -80,8 +81,11 @@ async def test_a_bridge_whose_log_cannot_be_written_is_in_the_room_and_says_so(
         (warning,) = status["warnings"]
         assert warning.startswith(f"BRIDGE_TRAFFIC_LOG leads to '{notes}'")
         assert (await bridge.bare("xmppSend", message="hello"))["sent"] is True
+        await bridge.stderr_says(warning)
     told = [line for line in bridge.stderr.splitlines() if "BRIDGE_TRAFFIC_LOG" in line]
-    assert told == [f"[Server] WARNING: {warning}"]
+    first, last = told
+    assert first == f"[Server] WARNING: {warning}"
+    assert re.fullmatch(re.escape(first) + "; [0-9]+ events were lost", last)
     assert notes.read_bytes() == b"my notes\n"
     assert _names(tmp_path) == {"home", "notes.txt"}
 
