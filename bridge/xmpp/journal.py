@@ -41,7 +41,7 @@ class Journal(Book[Record]):
         *,
         max_characters: int = MAX_CHARACTERS,
     ) -> None:
-        super().__init__(Numbering(epoch), Ring(capacity, max_characters, Chapter))
+        super().__init__(Numbering(epoch), Ring(capacity, max_characters, Chapter.closed))
 
     def append(self, event: Event, at: float) -> Record:
         """Number and stamp `event`; the oldest makes room when the journal is full."""
