@@ -30,8 +30,8 @@ ENDPOINTS: tuple[tuple[str, Transport], ...] = (
 """Every server by every transport it offers."""
 SERVERS = "sudo apt-get install prosody ejabberd"
 
-# A script that runs the tests in the background has them ignore Ctrl-C, and with them all that
-# they start.
+# A shell without job control starts `pytest &` with SIGINT ignored, and whatever a test starts
+# inherits that; the tests of Ctrl-C need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

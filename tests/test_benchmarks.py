@@ -118,8 +118,14 @@ def test_a_command_makes_its_environments_and_installs_into_them(
     asked = log.read_text(encoding="utf-8").splitlines()
     assert asked.count(f"{python} -m venv {home}/bridge") == 1
     assert asked.count(f"{python} -m venv {home}/rivals") == 1
-    installed = [one.split()[2:] for one in asked if one.startswith(f"{home}/rivals/bin/pip ")]
-    assert all(any(word.startswith("mcp==") for word in one) for one in installed)
-    assert len(installed) == 2
+    ours, theirs = (
+        [one.split() for one in asked if one.startswith(f"{home}/{name}/bin/pip install ")]
+        for name in ("bridge", "rivals")
+    )
+    assert len(ours) == len(theirs) == 2
+    for one in ours:
+        assert "." in one
+        assert "-e" not in one
+    assert all(any(word.startswith("mcp==") for word in one) for one in theirs)
     pythons = " ".join(f"{one}/bin/python" for one in given).format(home=home)
     assert asked.count(f"{home}/bridge/bin/python -m {module} {pythons} --help") == 2

@@ -135,8 +135,11 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
 def encode(message: Request | Notification | Response | tuple[Response, ...]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
     value = [_wire(item) for item in message] if isinstance(message, tuple) else _wire(message)
+    # What is in a reply comes from `schema.render` and is a tree; what a tool sends by itself may
+    # go in a circle.
+    dump = _dump if isinstance(message, (Request, Notification)) else _dump_tree
     try:
-        return _dump(value).encode("utf-8")
+        return dump(value).encode("utf-8")
     except UnicodeEncodeError:
         # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -147,16 +150,19 @@ def _refuse_constant(name: str) -> Json:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-_dump = json.JSONEncoder(
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_dump_tree = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode  # what goes in a circle is a `RecursionError`
+).encode
 
 
 def _load(text: str) -> Json:
-    if text.startswith("{"):  # `decode` looks for white space around it, which takes its time
+    if text.startswith("{") and text.endswith("}"):
+        # As nearly all are: `decode` looks for white space around it first, which takes its time.
         value, end = _decoder.raw_decode(text)
         if end == len(text):
             return value
+        del value  # there is more behind it, which `decode` tells
     return _decoder.decode(text)
 
 

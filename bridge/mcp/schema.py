@@ -124,6 +124,7 @@ def render(value: object) -> object:
     """Return the JSON value of a result: dataclasses become objects with camelCase names."""
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaError(f"{value} has no JSON form")
+    # Tuples, here and where messages are read: a union is made anew by each call.
     if value is None or isinstance(value, (str, bool, int, float)):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Mapping):

@@ -3,7 +3,6 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from bridge.escaping import visible
 from bridge.xmpp.events import (
     Event,
     MessageReceived,
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 65_536
 """Characters of a text that is kept of a chapter, with line breaks: what people say is shorter."""
+
+MAX_NAMES = 32_768
+"""Characters of the names that are kept of a chapter, with line breaks: enough for as many people
+as it has events, with a real JID each."""
 
 _TEXTS: dict[type, str] = {
     MessageReceived: "body",
@@ -59,10 +62,14 @@ class Chapter(list["Record"]):
         return frozenset([type(one.event) for one in self])
 
     @cached_property
-    def names(self) -> str:
-        """What everybody in it is called, one name a line; the case of letters is folded."""
+    def names(self) -> str | None:
+        """What everybody in it is called, one name a line; the case of letters is folded.
+
+        None where that is too long to be kept twice.
+        """
         names = {name for each in {names_of(one.event) for one in self} for name in each if name}
-        return "\n".join(names.union(map(visible, names))).casefold()
+        characters = sum(map(len, names)) + len(names)
+        return "\n".join(names).casefold() if characters <= MAX_NAMES else None
 
     @cached_property
     def texts(self) -> list[str]:

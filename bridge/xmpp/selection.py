@@ -28,6 +28,9 @@ GROUP = 16
 REMEMBERED = 1_024
 """People of whom it is remembered whether they are the sender that is asked for."""
 
+ESCAPE = r"\u{"
+"""Stands in a name that is given as it was shown (`visible`); chapters have names as they are."""
+
 _TELLS_TEXT_FROM_LINE = re.compile(r"\\[Az]|\(\?[a-zA-Z]*-")
 """Finds \\A, \\z and what may switch (?m) off."""
 
@@ -145,7 +148,9 @@ class Selection:
     def _may_concern(self, chapter: Chapter) -> bool:
         if self.kinds is not None and chapter.types.isdisjoint(_types(self.kinds)):
             return False
-        return self.sender is None or self.sender.casefold() in chapter.names
+        if self.sender is None or chapter.names is None or ESCAPE in self.sender:
+            return True
+        return self.sender.casefold() in chapter.names
 
     @property
     def _looks_at_once(self) -> bool:

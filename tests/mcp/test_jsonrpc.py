@@ -214,3 +214,18 @@ def test_every_error_code_has_the_words_of_the_specification(code: int) -> None:
     assert RpcError(code).wire() == {"code": code, "message": jsonrpc.TITLES[code]}
     assert RpcError(code, "why").wire()["data"] == "why"
     assert str(RpcError(code, "why", "What")) == "What: why"
+
+
+def test_what_goes_in_a_circle_is_refused_at_once() -> None:
+    circle: list[object] = []
+    circle.append(circle)
+    with pytest.raises(ValueError, match="Circular"):
+        encode(Notification("notifications/message", {"data": circle}))
+
+
+def test_what_stands_behind_an_object_is_told_and_white_space_is_nothing() -> None:
+    assert decode('{"jsonrpc": "2.0", "method": "a"}\r\n ') == Notification("a")
+    for text, place in (("{} x", 3), ("{}x", 2), ("{}{}", 2)):
+        wrong = decode(text)
+        assert isinstance(wrong, Malformed)
+        assert str(wrong.error).endswith(f"Extra data at character {place}")

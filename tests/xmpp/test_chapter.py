@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bridge.escaping import visible
 from bridge.frozen import values
 from bridge.xmpp import ring
-from bridge.xmpp.chapter import MAX_TEXT, Chapter
+from bridge.xmpp.chapter import MAX_NAMES, MAX_TEXT, Chapter
 from bridge.xmpp.events import (
     AffiliationChanged,
     Connected,
@@ -166,6 +166,28 @@ def test_the_text_of_a_chapter_is_kept_up_to_the_bound() -> None:
         assert Selection(contains="z").narrowed(chapter) == []
 
 
+def test_the_names_of_a_chapter_are_kept_up_to_the_bound() -> None:
+    others = len(_occupant("W") + "\nW\n\n")
+    for extra in (0, 1):
+        jid = "j" * (MAX_NAMES - others + extra)
+        chapter = Chapter(_records([MessageReceived(_occupant("W"), "W", "hello", jid=jid)]))
+        assert (chapter.names is None) is bool(extra)
+        assert Selection(sender=jid).narrowed(chapter) == chapter
+        assert Selection(sender="somebody").narrowed(chapter) == []
+
+
+def test_what_hides_in_names_takes_no_more_than_the_names() -> None:
+    names = [chr(0x115F) * 40 + str(number) for number in range(ring.STRETCH)]
+    chapter = Chapter.closed(
+        _records([OccupantLeft(_occupant(one), one, jid=one * 50) for one in names])
+    )
+    assert chapter.names is None
+    wanted = Selection(sender=visible(names[7])).narrowed(chapter)
+    assert [one.event.nickname for one in wanted if isinstance(one.event, OccupantLeft)] == [
+        names[7]
+    ]
+
+
 def test_a_pattern_that_is_found_where_a_text_is_cut_is_found_in_a_chapter() -> None:
     pattern = Selection(pattern=Pattern.of("x$"))
     for beyond in ("", "y"):
@@ -223,6 +245,8 @@ def test_a_chapter_is_the_same_until_it_is_the_oldest() -> None:
     first, second, third = journal.parts(None)[0]
     assert isinstance(first, Chapter)
     assert len(first) == len(second) == len(third) == ring.STRETCH
+    # Found out while its events were new; the joined text is as large as what was said.
+    assert set(vars(first)) == {"types", "names", "texts"}
     journal.append(SubjectChanged("another"), 0.0)
     oldest, *rest, newest = journal.parts(None)[0]
     assert [id(one) for one in rest] == [id(second), id(third)]
