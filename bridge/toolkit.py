@@ -19,7 +19,7 @@ from bridge.config import Configuration
 from bridge.escaping import visible
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.resource import Completes, Prompt, Resource, prompt, resource
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, render, wire_name
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError, Toolset, ToolsetError, tool

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.bench import Bench, Environments
 from tests.benchmarks.chart import chart
 from tests.benchmarks.command import MEASURES, main
 from tests.benchmarks.figures import Aim, Series, alternated
+from tests.benchmarks.peer import called, result_of
 from tests.benchmarks.profiling import main as profile
 from tests.benchmarks.report import BEGIN, CHART, END, README, RESULTS, Report, outcome_of
 
@@ -80,6 +82,16 @@ def test_a_measure_is_printed_as_a_table_and_as_json_with_the_machine(
     (outcome,) = told["outcomes"]
     assert outcome["name"] == "waits"
     assert len(outcome["series"][0]["values"]) == 1
+
+
+@pytest.mark.parametrize("name", ["loop", "sdk"])
+def test_a_rival_echoes_as_the_bridge_does(name: str) -> None:
+    with Bench(Environments(Path(sys.executable), Path(sys.executable)), 1, 1) as bench:
+        rival = {"loop": bench.loop, "sdk": bench.sdk}[name]
+        with rival() as peer:
+            peer.shake_hands()
+            peer.write(called("one", "echo", message="hello"))
+            assert result_of(peer.answer_to("one"))["content"][0]["text"] == "Echo: hello"
 
 
 def test_a_profile_shows_where_the_time_of_a_measure_goes(

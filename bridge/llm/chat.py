@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from bridge.llm.prompt import Prompt
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 
 PATH = "/chat/completions"
 

@@ -173,7 +173,7 @@ async def _insist(
 def _client(library: Any, url: "httpx.URL") -> "httpx.AsyncClient":
     try:
         secured = url.scheme == "https"
-        return library.AsyncClient(  # type: ignore[no-any-return]
+        client: httpx.AsyncClient = library.AsyncClient(
             # Reading the system's certificates takes time; a context without any trusts nobody.
             verify=(
                 ssl.create_default_context() if secured else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -189,6 +189,7 @@ def _client(library: Any, url: "httpx.URL") -> "httpx.AsyncClient":
             condition="not-acceptable",
             hint="Check HTTPS_PROXY and ALL_PROXY.",
         ) from error
+    return client
 
 
 async def _body(response: "httpx.Response") -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.escaping import visible
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import Schema, render
 from bridge.mcp.toolset import ToolError
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError
-from bridge.mcp.replies import compact, described, text
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError, compact
+from bridge.mcp.replies import described, text
 from bridge.mcp.resource import JSON_TYPE, Completes, Prompt, Resource
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import render

@@ -7,6 +7,7 @@ integer and never null, and params are an object.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TypeAlias
 
 from bridge.frozen import dataclass
@@ -135,11 +136,11 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
 def encode(message: Request | Notification | Response | tuple[Response, ...]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
     value = [_wire(item) for item in message] if isinstance(message, tuple) else _wire(message)
-    # What is in a reply comes from `schema.render` and is a tree; what a tool sends by itself may
-    # go in a circle.
-    dump = _dump if isinstance(message, (Request, Notification)) else _dump_tree
+    # What is in a reply is ours or comes from `schema.render`, and is a tree; what a tool sends by
+    # itself may go in a circle.
+    written = compact if isinstance(message, (Request, Notification)) else _compact_tree
     try:
-        return dump(value).encode("utf-8")
+        return written(value).encode("utf-8")
     except UnicodeEncodeError:
         # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -150,10 +151,11 @@ def _refuse_constant(name: str) -> Json:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_dump_tree = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
-).encode
+_encoder = partial(json.JSONEncoder, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_compact_tree = _encoder(check_circular=False).encode
+
+compact = _encoder().encode
+"""JSON in one line, as it goes over the wire and as a model reads it."""
 
 
 def _load(text: str) -> Json:

@@ -1,6 +1,5 @@
 """The wording of results, dialect by dialect and revision by revision. Pure."""
 
-import json
 from collections.abc import Mapping
 
 from bridge.frozen import dataclass
@@ -8,16 +7,13 @@ from bridge.mcp import jsonrpc
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
 from bridge.mcp.envelope import SERVER_INFO
 from bridge.mcp.interpret import Interpret
-from bridge.mcp.jsonrpc import Json, Response, RpcError
+from bridge.mcp.jsonrpc import Json, Response, RpcError, compact
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import SchemaError, render
 from bridge.mcp.toolset import ArgumentError, Tool
 
 LIST_TTL_MS = 3_600_000
 """How long a list may be kept: none of ours changes while we run."""
-
-compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-"""JSON as a model reads it, in one line."""
 
 
 @dataclass(frozen=True)

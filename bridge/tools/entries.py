@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from bridge.escaping import visible
 from bridge.frozen import dataclass
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import ABSENT_IF_NONE, wire_name
 from bridge.times import iso
 

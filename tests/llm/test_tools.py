@@ -20,7 +20,7 @@ from bridge.llm.tools import (
     Seen,
     told,
 )
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
 from bridge.tools.entries import entry_of
 from bridge.tools.pages import MAX_PAGE_BYTES

@@ -6,11 +6,11 @@ from mcp_types import methods
 from bridge.mcp import revisions
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
 from bridge.mcp.envelope import Envelope
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.replies import (
     CONTENTS,
     LISTS,
     Caching,
-    compact,
     described,
     reply_to,
     stamped,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, history, pages, sieve

@@ -5,7 +5,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
-from bridge.mcp.replies import compact
+from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ToolError
 from bridge.tools import occupants, resources
