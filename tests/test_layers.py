@@ -321,13 +321,18 @@ def test_a_pure_module_touches_nothing_outside(module: str) -> None:
     assert not [one for one in called if isinstance(one, ast.Attribute) and one.attr in CLOCKS]
 
 
-def test_the_sandbox_stands_on_the_standard_library_alone() -> None:
+@pytest.mark.parametrize(
+    ("package", "below"), [("bridge.wire", ()), ("bridge.sandbox", ("bridge.wire",))]
+)
+def test_what_stands_on_the_standard_library_stands_on_nothing_else(
+    package: str, below: tuple[str, ...]
+) -> None:
     assert not _breaches(
         *(
             one
             for one in IMPORTS
-            if one.by("bridge.sandbox")
-            and not one.of("bridge.sandbox")
+            if one.by(package)
+            and not one.of(package, *below)
             and one.imported.partition(".")[0] not in sys.stdlib_module_names
         )
     )

@@ -4,11 +4,11 @@ import asyncio
 import secrets
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from typing import cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from xml.etree.ElementTree import Element
 
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
 from bridge.sandbox.stanza import CLIENT, escape
+from bridge.wire.xmlstream import XmlStream, XmlStreamError
 
 STANZA_LIMIT = 262_144
 """Bytes of one stanza, give or take one read; Prosody's and ejabberd's limit too."""
@@ -45,6 +45,7 @@ class Stream:
         self._domain = domain
         self._reader = reader
         self._out = out
+        self._elements: Iterator[Element] = iter(())
 
     async def authenticate(self, accounts: Mapping[str, str]) -> str:
         """Let the client log in, and give the name of its account (RFC 6120 section 6.4)."""
@@ -78,26 +79,14 @@ class Stream:
 
     async def next(self) -> Element:
         """Give the stream's header, or the next complete element in it."""
-        while True:
-            try:
-                for event, element in cast(
-                    "Iterator[tuple[str, Element]]", self._parser.read_events()
-                ):
-                    if self._is_due(event, element):
-                        return element
-            except ParseError:
-                raise StreamEndedError("not-well-formed") from None
-            if self._pending > STANZA_LIMIT:
-                raise StreamEndedError("policy-violation")
-            data = await self._reader.read(65_536)
-            if not data:
-                raise StreamEndedError
-            if b"<!" in data and not self._path:  # what declares entities (RFC 6120 section 11.1)
-                raise StreamEndedError("restricted-xml")
-            self._pending += len(data)
-            self._parser.feed(data)
-            if hasattr(self._parser, "flush"):  # newer expat puts off what came in pieces
-                self._parser.flush()
+        try:
+            while (element := next(self._elements, None)) is None:
+                if self._xml.ended or not (data := await self._reader.read(65_536)):
+                    raise StreamEndedError
+                self._elements = self._xml.feed(data)
+        except XmlStreamError as error:
+            raise StreamEndedError(error.condition) from None
+        return element
 
     def send(self, xml: str) -> None:
         """Send to the client, or cut it off if it has left too much unread."""
@@ -117,9 +106,8 @@ class Stream:
 
     async def _open(self, feature: str) -> None:
         """Begin a stream, the first or a new one (RFC 6120 sections 4.2 and 4.3)."""
-        self._parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
-        self._path: list[Element] = []
-        self._pending = 0
+        self._xml = XmlStream(max_bytes=STANZA_LIMIT, max_depth=DEPTH_LIMIT)
+        self._elements = iter(())
         try:
             header = await self.next()
         finally:  # for errors, too, stand inside a stream
@@ -131,20 +119,6 @@ class Stream:
         if header.get("to") != self._domain:
             raise StreamEndedError("host-unknown")
         self.send(f"<stream:features>{feature}</stream:features>")
-
-    def _is_due(self, event: str, element: Element) -> bool:
-        if event == "start":
-            self._path.append(element)
-            if len(self._path) > DEPTH_LIMIT:
-                raise StreamEndedError("policy-violation")
-            return len(self._path) == 1
-        self._path.pop()
-        if not self._path:
-            raise StreamEndedError
-        if len(self._path) == 1:
-            self._path[0].remove(element)  # or the stream would grow for ever
-            self._pending = 0
-        return len(self._path) == 1
 
     async def _next_of_sasl(self, name: str) -> Element:
         element = await self.next()

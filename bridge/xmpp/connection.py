@@ -14,6 +14,7 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.config import Settings
+from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, login, mam, refusals, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.binding import bindings_of
@@ -26,7 +27,7 @@ from bridge.xmpp.management import RESUMABLE, ConnectionFeatures, Former, Manage
 from bridge.xmpp.negotiation import Negotiation, UnexpectedElementError
 from bridge.xmpp.scram import ScramError
 from bridge.xmpp.session import BindRefusedError
-from bridge.xmpp.stream import NotWellFormedError, StanzaTooLongError, Stream
+from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import secure, ssl_of
 from bridge.xmpp.trace import Tracing, untraced
 

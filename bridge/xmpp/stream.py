@@ -1,4 +1,4 @@
-"""One XML stream (RFC 6120, section 4): cut into elements, within bounds, a slice a turn.
+"""One XML stream over a transport (RFC 6120, section 4): read a slice a turn, and written.
 
 What is said, and in which order, is `connection`'s. slixmpp's own stream makes a stanza object of
 each element and offers it to handlers, which takes longer than parsing it.
@@ -6,12 +6,12 @@ each element and offers it to handlers, which takes longer than parsing it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from typing import cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from collections.abc import Callable
+from xml.etree.ElementTree import Element
 
 from slixmpp.xmlstream.tostring import escape
 
+from bridge.wire.xmlstream import StanzaTooLongError, XmlStream, XmlStreamError
 from bridge.xmpp import stanzas
 from bridge.xmpp.trace import Tracing
 
@@ -42,14 +42,6 @@ XML = "{http://www.w3.org/XML/1998/namespace}"
 log = logging.getLogger(__name__)
 
 
-class NotWellFormedError(Exception):
-    """What the server sent is not XML as XMPP has it."""
-
-
-class StanzaTooLongError(Exception):
-    """An element is longer or deeper, or a negotiation longer, than its bound."""
-
-
 class Stream(asyncio.Protocol):
     """One XML stream to `domain`.
 
@@ -72,14 +64,12 @@ class Stream(asyncio.Protocol):
         self._receive = receive
         self._lost = lost
         self._trace = trace
-        self._parser = _parser()
-        self._root: Element | None = None
-        self._depth = 0
+        self._xml = _xml_stream()
+        self._begun = False
         self._unparsed = bytearray()
         self._slicing = False
-        self._since_element = 0
+        self._negotiated = 0
         self._settled = False
-        self._before = b""
         self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -94,12 +84,10 @@ class Stream(asyncio.Protocol):
         What came before belongs to the old stream, and is forgotten: it may have been slipped in.
         """
         self._unparsed.clear()
-        self._since_element = 0
+        self._negotiated = 0
         self._settled = False
-        self._before = b""
-        self._parser = _parser()
-        self._root = None
-        self._depth = 0
+        self._xml = _xml_stream()
+        self._begun = False
         self._write(self.stream_header)
 
     def note(self, remark: str) -> None:
@@ -169,61 +157,33 @@ class Stream(asyncio.Protocol):
     def _parse_one(self) -> None:
         piece = bytes(self._unparsed[:SLICE_BYTES])
         del self._unparsed[:SLICE_BYTES]
-        self._since_element += len(piece)
-        if self._root is None and self._declares(piece):
-            self._give_up(NotWellFormedError())
-            return
         try:
-            self._parse(piece)
-        except (ParseError, LookupError, ValueError):  # the latter two for an encoding unheard of
-            self._give_up(NotWellFormedError())
-            return
-        if self._since_element > (MAX_STANZA_BYTES if self._settled else MAX_NEGOTIATION_BYTES):
-            self._give_up(StanzaTooLongError())
-
-    def _parse(self, piece: bytes) -> None:
-        self._parser.feed(piece)
-        # Events of other kinds, which the type allows for, were not asked for.
-        events = cast("Iterator[tuple[str, Element]]", self._parser.read_events())
-        for event, element in events:
-            if event == "start":
-                self._depth += 1
-                if self._root is None:
-                    self._begin(element)
-                elif self._depth > MAX_DEPTH + 1:  # and the root
-                    self._give_up(StanzaTooLongError())
-            else:
-                self._depth -= 1
-                if self._depth == 1:
+            for element in self._xml.feed(piece):
+                if self._begun:
                     self._hand_over(element)
-                    assert self._root is not None
-                    self._root.clear()  # it would keep every element
-                elif self._depth == 0:
-                    self._give_up(None)
-            if self._over:
-                return
+                else:
+                    self._begin(element)
+                if self._over:
+                    return
+        except XmlStreamError as error:
+            self._give_up(error)
+            return
+        if self._xml.ended:
+            self._give_up(None)
+        elif not self._settled:
+            self._negotiated += len(piece)
+            if self._negotiated > MAX_NEGOTIATION_BYTES:
+                self._give_up(StanzaTooLongError())
 
     def _begin(self, root: Element) -> None:
         """Note the head of the other side's stream: its id and version may explain what follows."""
-        self._root = root
+        self._begun = True
         said = "".join(
             f' {name.replace(XML, "xml:")}="{escape(value)}"' for name, value in root.attrib.items()
         )
         self._trace("in", f"<stream:stream{said}>")
 
-    def _declares(self, piece: bytes) -> bool:
-        """Whether a DTD begins here, and with it entities that grow.
-
-        It can stand only before the root element. Its two marks may come in two pieces, and with
-        NUL between them where the encoding is UTF-16, which XMPP has not (RFC 6120, section 11.6).
-        """
-        head = self._before + piece
-        self._before = piece[-1:]
-        return b"<!" in head or b"\0" in head
-
     def _hand_over(self, element: Element) -> None:
-        if self._settled:
-            self._since_element = 0
         try:
             self._trace("in", element)
             self._receive(element)
@@ -243,5 +203,5 @@ class Stream(asyncio.Protocol):
         self.abort()
 
 
-def _parser() -> "XMLPullParser[Element]":
-    return XMLPullParser(("start", "end"))
+def _xml_stream() -> XmlStream:
+    return XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp.faults import MAX_SENTENCE_CHARACTERS, Fault
 from bridge.xmpp.stanzas import CLIENT
 from bridge.xmpp.stream import (
@@ -15,8 +16,6 @@ from bridge.xmpp.stream import (
     MAX_STANZA_BYTES,
     MAX_UNSENT_BYTES,
     SLICE_BYTES,
-    NotWellFormedError,
-    StanzaTooLongError,
     Stream,
 )
 from tests.faults.scripted_server import HEADER

@@ -8,14 +8,13 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import stanzas
 from bridge.xmpp.stream import (
     MAX_DEPTH,
     MAX_NEGOTIATION_BYTES,
     MAX_STANZA_BYTES,
     SLICE_BYTES,
-    NotWellFormedError,
-    StanzaTooLongError,
     Stream,
 )
 

@@ -1,0 +1,1 @@
+"""What the bridge and the sandbox share of the wire, without I/O."""
