@@ -102,8 +102,11 @@ class ScramClient:
                 f"it wants {int(iterations)} iterations; the least is {self._least_iterations} "
                 "where its certificate was not checked"
             )
+        salt = _decode(fields.get("s", ""))
+        if not salt:
+            raise ScramError("it gives no salt")
         self._server_first = message
-        return Derivation(self._hash, _decode(fields.get("s", "")), int(iterations))
+        return Derivation(self._hash, salt, int(iterations))
 
     def final(self, salted_password: bytes) -> str:
         """The client's final message, with the proof."""
@@ -135,7 +138,9 @@ def _fields(message: str) -> dict[str, str]:
         name, separator, value = part.partition("=")
         if not separator or len(name) != 1:
             raise ScramError("its message is not made of fields")
-        fields.setdefault(name, value)
+        if name in fields:  # two readers might each believe another one
+            raise ScramError("its message says something twice")
+        fields[name] = value
     return fields
 
 

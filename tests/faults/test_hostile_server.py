@@ -276,6 +276,9 @@ SCRAM_LIES = [
     untrusted("an extension", Scram(nonce=lambda ours: f"{ours}x,m=y"), "extension that is not"),
     unproven("a success at once", answering(scripted.sasl("success")), "skipped its own proof"),
     unproven("garbage", answering(f"<challenge xmlns='{scripted.SASL}'>?</challenge>"), "Base64"),
+    unproven(
+        "no ASCII", answering(f"<challenge xmlns='{scripted.SASL}'>\u00fc</challenge>"), "Base64"
+    ),
     unproven("nothing", answering(scripted.sasl("challenge")), "not made of fields"),
 ]
 

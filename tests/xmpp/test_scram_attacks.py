@@ -1,0 +1,275 @@
+"""What a server may put into SCRAM's messages to get at the password, or to pass as genuine."""
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.sandbox.scram import AuthenticationError, Exchange
+from bridge.xmpp.scram import (
+    LEAST_UNTRUSTED_ITERATIONS,
+    MAX_ITERATIONS,
+    ChannelBinding,
+    ScramClient,
+    ScramError,
+)
+
+NONCE = "fyko+d2lbbFgONRv9qkxdawL"
+SALT = b64encode(b"salt").decode()
+PASSWORD = "pencil"
+BINDING = ChannelBinding("tls-server-end-point", b"of the certificate")
+
+
+def client(nonce: str = NONCE) -> ScramClient:
+    return ScramClient("SCRAM-SHA-256", "user", nonce)
+
+
+def verifier(first: str, challenge: str, final: str, password: str = PASSWORD) -> str:
+    """The server's proof, from the definitions of RFC 5802, section 3."""
+    fields = dict(part.split("=", 1) for part in challenge.split(","))
+    salt, rounds = b64decode(fields["s"]), int(fields["i"])
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
+    bare, unproven = first.split(",", 2)[2], final.rpartition(",p=")[0]
+    key = hmac.digest(salted, b"Server Key", "sha256")
+    signature = hmac.digest(key, f"{bare},{challenge},{unproven}".encode(), "sha256")
+    return b64encode(signature).decode()
+
+
+FIRST_MESSAGES = {
+    "a nonce cut by one": (f"r={NONCE[:-1]},s={SALT},i=1", "nonce"),
+    "our nonce, in capitals": (f"r={NONCE.upper()}x,s={SALT},i=1", "nonce"),
+    "our nonce behind another": (f"r=x{NONCE},s={SALT},i=1", "nonce"),
+    "our nonce, cut by a comma": (f"r={NONCE},x=y,s={SALT},i=1", "nonce"),
+    "a second nonce that is right": (f"r=evil,r={NONCE}x,s={SALT},i=1", "nonce|twice"),
+    "a second nonce that is wrong": (f"r={NONCE}x,r=evil,s={SALT},i=1", "twice"),
+    "a second salt": (f"r={NONCE}x,s={SALT},s=QUJD,i=4096", "twice"),
+    "a second count, smaller": (f"r={NONCE}x,s={SALT},i=4096,i=1", "twice"),
+    "a count in capitals": (f"r={NONCE}x,s={SALT},I=4096", "count is no number"),
+    "no nonce": (f"s={SALT},i=4096", "nonce"),
+    "no salt": (f"r={NONCE}x,i=4096", "no salt"),
+    "an empty salt": (f"r={NONCE}x,s=,i=4096", "no salt"),
+    "no count": (f"r={NONCE}x,s={SALT}", "count is no number"),
+    "padding for a salt": (f"r={NONCE}x,s====,i=4096", "Base64"),
+    "a salt with a line break": (f"r={NONCE}x,s={SALT}\n,i=4096", "Base64"),
+    "a count with a sign": (f"r={NONCE}x,s={SALT},i=+4096", "count is no number"),
+    "a count in hexadecimal": (f"r={NONCE}x,s={SALT},i=0x1000", "count is no number"),
+    "a count with a dot behind": (f"r={NONCE}x,s={SALT},i=4096.", "count is no number"),
+    "a count in full-width digits": (
+        f"r={NONCE}x,s={SALT},i=\uff14\uff10\uff19\uff16",
+        "count is no number",
+    ),
+    "a count of eleven digits": (f"r={NONCE}x,s={SALT},i=00000004096", "count is no number"),
+    "an error": ("e=other-error", "nonce"),
+    "an extension behind": (f"r={NONCE}x,s={SALT},i=4096,m=x", "extension"),
+    "an empty extension": (f"m=,r={NONCE}x,s={SALT},i=4096", "extension"),
+    "a final message": ("v=AAAA", "nonce"),
+    "a client's message": (f"n,,n=user,r={NONCE}x", "fields"),
+    "an attribute of two letters": (f"r={NONCE}x,ss={SALT},i=4096", "fields"),
+    "a comma at the end": (f"r={NONCE}x,s={SALT},i=4096,", "fields"),
+    "a NUL in front": (f"\0r={NONCE}x,s={SALT},i=4096", "fields"),
+}
+
+
+@pytest.mark.parametrize("attack", FIRST_MESSAGES)
+def test_a_first_message_that_is_not_as_the_standard_has_it_gets_no_proof(attack: str) -> None:
+    message, told = FIRST_MESSAGES[attack]
+    with pytest.raises(ScramError, match=told):
+        client().challenge(message)
+
+
+@pytest.mark.parametrize(
+    "nonce", ["=", "\x1b[2J", "\u202e", "\N{FULLWIDTH COMMA}m=x", " ", "\0", "é" * 100_000]
+)
+def test_odd_characters_in_a_nonce_go_back_as_they_came_and_become_no_field(nonce: str) -> None:
+    scram = client()
+    key = scram.challenge(f"r={NONCE}{nonce},s={SALT},i=1").key(PASSWORD)
+    names = [part[:2] for part in scram.final(key).split(",")]
+    assert names == ["c=", "r=", "p="]
+    assert f",r={NONCE}{nonce},p=" in scram.final(key)
+
+
+@pytest.mark.parametrize(
+    ("least", "iterations", "taken"),
+    [
+        (1, 0, False),
+        (1, 1, True),
+        (LEAST_UNTRUSTED_ITERATIONS, LEAST_UNTRUSTED_ITERATIONS - 1, False),
+        (LEAST_UNTRUSTED_ITERATIONS, LEAST_UNTRUSTED_ITERATIONS, True),
+        (LEAST_UNTRUSTED_ITERATIONS, MAX_ITERATIONS, True),
+        (LEAST_UNTRUSTED_ITERATIONS, MAX_ITERATIONS + 1, False),
+    ],
+)
+def test_iterations_are_bounded_at_both_ends(least: int, iterations: int, taken: bool) -> None:
+    scram = ScramClient("SCRAM-SHA-256", "user", NONCE, least_iterations=least)
+    for told in (str(iterations), f"{iterations:010}"):  # zeros in front make no other number
+        message = f"r={NONCE}x,s={SALT},i={told}"
+        if taken:
+            assert scram.challenge(message).iterations == iterations
+        else:
+            with pytest.raises(ScramError, match=rf"wants {iterations} iterations"):
+                scram.challenge(message)
+
+
+CHALLENGE = f"r={NONCE}x,s={SALT},i=16"
+
+
+def challenged() -> tuple[ScramClient, str]:
+    """A login whose proof is out, and the proof that the server owes."""
+    scram = client()
+    final = scram.final(scram.challenge(CHALLENGE).key(PASSWORD))
+    return scram, verifier(scram.first(), CHALLENGE, final)
+
+
+def test_the_right_proof_is_taken_with_an_extension_behind_it_too() -> None:
+    scram, proof = challenged()
+    scram.verify(f"v={proof}")
+    scram.verify(f"v={proof},x=what the standard allows")
+
+
+FINAL_MESSAGES: dict[str, tuple[Callable[[str], str], str]] = {
+    "nothing": (lambda _: "", "fields"),
+    "an error beside the wrong proof": (lambda _: "e=other-error,v=AAAA", "wrong"),
+    "an empty proof": (lambda _: "v=", "wrong"),
+    "the proof cut by a byte": (lambda proof: f"v={cut(proof)}", "wrong"),
+    "the proof and a byte": (
+        lambda proof: f"v={b64encode(b64decode(proof) + b'x').decode()}",
+        "wrong",
+    ),
+    "the proof reversed": (
+        lambda proof: f"v={b64encode(b64decode(proof)[::-1]).decode()}",
+        "wrong",
+    ),
+    "the proof under another name": (lambda proof: f"p={proof}", "skipped"),
+    "the proof in capitals": (lambda proof: f"V={proof}", "skipped"),
+    "the proof with a line break": (lambda proof: f"v={proof}\n", "Base64"),
+    "the proof in hexadecimal": (lambda proof: f"v={b64decode(proof).hex()}", "wrong"),
+    "the right one second": (lambda proof: f"v=AAAA,v={proof}", "twice"),
+    "the right one first": (lambda proof: f"v={proof},v=AAAA", "twice"),
+    "the proof without padding": (lambda proof: f"v={proof.rstrip('=')}", "Base64"),
+    "what is no ASCII": (lambda _: "v=ü", "Base64"),
+    "our own message": (lambda _: f"c=biws,r={NONCE}x,p=AAAA", "skipped"),
+}
+
+
+def cut(proof: str) -> str:
+    return b64encode(b64decode(proof)[:-1]).decode()
+
+
+@pytest.mark.parametrize("attack", FINAL_MESSAGES)
+def test_a_final_message_that_is_not_the_proof_is_refused(attack: str) -> None:
+    scram, proof = challenged()
+    message, told = FINAL_MESSAGES[attack]
+    with pytest.raises(ScramError, match=told):
+        scram.verify(message(proof))
+
+
+def test_the_proof_of_another_login_is_refused_under_the_same_salt_and_nonce() -> None:
+    """What somebody overheard is worth nothing: our half of the nonce is new each time."""
+    _, overheard = challenged()
+    scram = client("another-nonce")
+    # The same salt and the rest of the nonce, as somebody who only overheard would play it again.
+    scram.final(scram.challenge(CHALLENGE.replace(NONCE, "another-nonce")).key(PASSWORD))
+    with pytest.raises(ScramError, match="wrong"):
+        scram.verify(f"v={overheard}")
+
+
+def test_the_proof_for_another_password_user_or_binding_is_refused() -> None:
+    scram = ScramClient("SCRAM-SHA-256-PLUS", "user", NONCE, BINDING)
+    final = scram.final(scram.challenge(CHALLENGE).key(PASSWORD))
+    right = scram.first()
+    for first, said, password in (
+        (right, final, "another"),
+        (right.replace("user", "other"), final, PASSWORD),
+        (right, final.replace("c=", "c=eSws"), PASSWORD),
+    ):
+        with pytest.raises(ScramError, match="wrong"):
+            scram.verify(f"v={verifier(first, CHALLENGE, said, password)}")
+    scram.verify(f"v={verifier(right, CHALLENGE, final)}")
+
+
+@pytest.mark.parametrize(
+    ("binding", "could_bind", "header", "bound"),
+    [
+        (None, False, "n,,", b"n,,"),
+        (None, True, "y,,", b"y,,"),
+        (BINDING, False, f"p={BINDING.type},,", f"p={BINDING.type},,".encode() + BINDING.data),
+        (BINDING, True, f"p={BINDING.type},,", f"p={BINDING.type},,".encode() + BINDING.data),
+    ],
+)
+def test_the_header_that_was_sent_is_the_one_that_is_proven(
+    binding: ChannelBinding | None, could_bind: bool, header: str, bound: bytes
+) -> None:
+    scram = ScramClient("SCRAM-SHA-256", "user", NONCE, binding, could_bind=could_bind)
+    assert scram.first().startswith(header)
+    final = scram.final(scram.challenge(CHALLENGE).key(PASSWORD))
+    assert final.startswith(f"c={b64encode(bound).decode()},r={NONCE}x,p=")
+
+
+def test_a_header_that_somebody_changed_on_the_way_is_refused_by_the_other_side() -> None:
+    """`y` made `n`, so that the server would not notice that its offer was cut out."""
+    scram = ScramClient("SCRAM-SHA-256", "user", NONCE, could_bind=True)
+    server = Exchange(scram.first().replace("y,,", "n,,").encode(), {"user": PASSWORD})
+    final = scram.final(scram.challenge(server.challenge.decode()).key(PASSWORD))
+    for message in (final, final.replace("c=eSws", "c=biws")):  # the proof covers it
+        with pytest.raises(AuthenticationError, match="not-authorized"):
+            server.verify(message.encode())
+
+
+_names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
+
+
+@given(_names, _names, st.booleans())
+def test_any_name_and_password_prove_themselves_to_the_sandbox_and_it_to_us(
+    name: str, password: str, could_bind: bool
+) -> None:
+    scram = ScramClient("SCRAM-SHA-256", name, NONCE, could_bind=could_bind)
+    server = Exchange(scram.first().encode(), {name: password})
+    assert server.username == name
+    # Names do not get out of their field: one `n`, one `r`, whatever is in them.
+    assert scram.first().split(",", 2)[2].count(",") == 1
+    derivation = scram.challenge(server.challenge.decode())
+    scram.verify(server.verify(scram.final(derivation.key(password)).encode()).decode())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"n,,n=user,r=a\0b\xff,m=x",
+        b"n,,n=user,r=abc," + b"x=y," * 50_000,
+        b"n,,n=user,r=" + b"r" * 200_000,
+        b"y,a=" + b"=2C" * 50_000 + b",n=user,r=abc",
+        b"n,,n=" + b"=" * 200_000 + b",r=abc",
+        b"c=biws,r=abc,p=AAAA",
+        b"n,,n=user,r=abc\n",
+    ],
+)
+def test_the_sandbox_takes_or_refuses_any_first_message(first: bytes) -> None:
+    """It tells nothing else: no traceback, and no time that grows faster than what came."""
+    conditions = []
+    try:
+        Exchange(first, {"user": PASSWORD})
+    except AuthenticationError as refusal:
+        conditions.append(refusal.condition)
+    assert set(conditions) <= {"malformed-request", "not-authorized"}
+
+
+FINALS = st.lists(
+    st.sampled_from([b"c=", b"biws", b",", b"r=", b"abc", b"p=", b"AAAA", b"=", b"\xff", b"\n"])
+).map(b"".join)
+
+
+@given(FINALS)
+def test_no_final_message_without_the_password_passes_the_sandbox(final: bytes) -> None:
+    server = Exchange(b"n,,n=user,r=abc", {"user": PASSWORD})
+    with pytest.raises(AuthenticationError):
+        server.verify(final)
+
+
+def test_a_proof_is_compared_in_constant_time() -> None:
+    """By `hmac.compare_digest`: read off the code, as no test can measure it on a busy machine."""
+    for names in (ScramClient.verify.__code__.co_names, Exchange.verify.__code__.co_names):
+        assert "compare_digest" in names
