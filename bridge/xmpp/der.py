@@ -49,12 +49,16 @@ def _read(data: bytes, at: int) -> tuple[Node, int]:
     head, start = data[at : at + 2], at + 2
     if len(head) < 2:
         raise DerError("it ends where an element should begin")
+    if head[0] & 0x1F == 0x1F:
+        raise DerError("a tag has more than one byte")
     length = head[1]
     if length & 0x80:
         size = length & 0x7F
         if not 1 <= size <= MAX_LENGTH_BYTES or len(data) < start + size:
             raise DerError("an element has no proper length")
         length = int.from_bytes(data[start : start + size], "big")
+        if length < 0x80 or not data[start]:  # section 10.1: as short as can be
+            raise DerError("an element has no proper length")
         start += size
     if len(data) < start + length:
         raise DerError("an element is longer than what there is")
@@ -68,11 +72,15 @@ def dotted(contents: bytes) -> str:
     """
     if len(contents) > MAX_OID_BYTES:
         raise DerError("an object identifier is too long")
-    numbers = [contents[0] // 40, contents[0] % 40] if contents else []
-    value = 0
-    for byte in contents[1:]:
+    numbers, value = [], 0
+    for byte in contents:
+        if not value and byte == 0x80:
+            raise DerError("an object identifier is padded")
         value = value << 7 | byte & 0x7F
         if not byte & 0x80:
             numbers.append(value)
             value = 0
-    return ".".join(map(str, numbers))
+    if not contents or contents[-1] & 0x80:
+        raise DerError("an object identifier has no end")
+    root = min(numbers[0] // 40, 2)  # the first number holds two (section 8.19.4)
+    return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))

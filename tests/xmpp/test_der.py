@@ -1,0 +1,217 @@
+"""The reader of DER, and what reads certificates with it, against bytes made to break them."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp import der
+from bridge.xmpp.binding import hash_of
+from bridge.xmpp.certificate import decode, describe
+from bridge.xmpp.der import MAX_OID_BYTES, DerError, Node
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HANDSHAKE_BYTES = 100 * 1024
+"""The longest chain of certificates that OpenSSL takes in (SSL_CTX_set_max_cert_list)."""
+SECONDS = 5.0
+"""Ten times and more what any of them takes; what grew with the square would take minutes."""
+
+
+def element(tag: int, contents: bytes) -> bytes:
+    """Tag, length and contents, as X.690 has them."""
+    size = len(contents)
+    if size < 0x80:
+        return bytes([tag, size]) + contents
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(length)]) + length + contents
+
+
+def sequence(*parts: bytes) -> bytes:
+    return element(der.SEQUENCE, b"".join(parts))
+
+
+def oid(contents: bytes) -> bytes:
+    return element(der.OID, contents)
+
+
+SAN = oid(b"\x55\x1d\x11")
+TIME = element(0x17, b"260101000000Z")
+
+
+def named(identifier: bytes, value: bytes) -> bytes:
+    return element(der.SET, sequence(oid(identifier), value))
+
+
+def certificate(
+    *,
+    subject: bytes = b"",
+    validity: bytes = TIME + TIME,
+    algorithm: bytes = b"",
+    names: bytes = b"",
+) -> bytes:
+    """As much of one as is read, with this in it."""
+    extension = sequence(SAN, element(der.OCTET_STRING, sequence(names)))
+    body = sequence(
+        element(der.INTEGER, b"\x01"),
+        sequence(),
+        sequence(),
+        sequence(validity),
+        sequence(subject),
+        sequence(),
+        element(0xA3, sequence(extension)),
+    )
+    return sequence(body, sequence(algorithm))
+
+
+NOT_DER = {
+    "a tag alone": b"\x30",
+    "a length that is not given": b"\x30\x80\x02\x01\x05\x00\x00",
+    "the reserved length": b"\x30\xff" + b"\x00" * 200,
+    "a length of five bytes": b"\x30\x85\x00\x00\x00\x00\x01x",
+    "a length of 126 bytes": b"\x30\xfe" + b"\xff" * 126,
+    "four gigabytes": b"\x30\x84\xff\xff\xff\xff",
+    "one byte too few": b"\x30\x05\x00\x00\x00\x00",
+    "a length cut in half": b"\x30\x82\x01",
+    "a short length in the long form": b"\x30\x81\x01x",
+    "a length with zeros in front": b"\x30\x82\x00\x80" + b"x" * 0x80,
+    "a tag of two bytes": b"\x1f\x01\x01x",
+    "a tag of many bytes": b"\x3f" + b"\xff" * 40 + b"\x01\x01x",
+}
+
+
+@pytest.mark.parametrize("form", NOT_DER)
+def test_forms_that_der_does_not_have_are_refused_wherever_they_stand(form: str) -> None:
+    data = NOT_DER[form]
+    with pytest.raises(DerError):
+        der.all_in(data)
+    for _ in range(4):
+        with pytest.raises(DerError):
+            decode(data)
+        assert hash_of(data) is None
+        data = sequence(data)
+
+
+def test_the_shortest_forms_are_the_right_ones() -> None:
+    for size in (0, 1, 0x7F, 0x80, 0xFF, 0x100, 0xFFFF, 0x10000):
+        contents = b"x" * size
+        assert der.all_in(element(0x04, contents) * 2) == [Node(0x04, contents)] * 2
+
+
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        (b"\x00", "0.0"),
+        (b"\x27", "0.39"),
+        (b"\x28", "1.0"),
+        (b"\x4f", "1.39"),
+        (b"\x50", "2.0"),
+        (b"\x78", "2.40"),
+        (b"\x88\x37", "2.999"),
+        (b"\x55\x1d\x11", "2.5.29.17"),
+        (b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b", "1.2.840.113549.1.1.11"),
+    ],
+)
+def test_an_identifier_is_read_as_the_standard_has_it(contents: bytes, told: str) -> None:
+    """X.690, section 8.19: the first number holds two, of which the second is not bounded."""
+    assert der.dotted(contents) == told
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"\x80",
+        b"\x55\x9d",
+        b"\x55\x80\x1d\x11",
+        b"\x80\x55",
+        b"\x2a" + b"\xff" * MAX_OID_BYTES,
+    ],
+    ids=["none", "no end", "cut short", "padded", "padded at once", "without end"],
+)
+def test_an_identifier_that_could_be_taken_for_another_is_refused(contents: bytes) -> None:
+    with pytest.raises(DerError):
+        der.dotted(contents)
+
+
+FULL = HANDSHAKE_BYTES
+OLD: Callable[[int], bytes] = lambda size: named(b"\x55\x04\x03", element(0x0C, b"x" * size))  # noqa: E731
+HUGE = {
+    "depth": lambda: nested(FULL // 8),
+    "depth without lengths": lambda: b"\x30\x80" * (FULL // 2),
+    "one long name": lambda: certificate(subject=OLD(FULL)),
+    "many short names": lambda: certificate(subject=OLD(1) * (FULL // 12)),
+    "many empty groups": lambda: certificate(subject=element(der.SET, b"") * (FULL // 2)),
+    "long numbers for names": lambda: certificate(
+        subject=named(b"\x2a" + b"\xff" * (MAX_OID_BYTES - 2) + b"\x7f", b"\x0c\x01x")
+        * (FULL // 75)
+    ),
+    "many alternatives": lambda: certificate(names=b"\x82\x01x" * (FULL // 3)),
+    "alternatives of another kind": lambda: certificate(names=b"\xa0\x00" * 1),
+    "one long alternative": lambda: certificate(names=element(0x82, b"x" * FULL)),
+    "many bytes that are no text": lambda: certificate(
+        subject=named(b"\x55\x04\x03", element(0x1C, b"\xff" * FULL))
+    ),
+    "many times": lambda: certificate(validity=TIME * (FULL // 15)),
+    "a time without end": lambda: certificate(validity=TIME + element(0x18, b"9" * FULL + b"Z")),
+    "an algorithm without end": lambda: certificate(algorithm=oid(b"\xff" * FULL)),
+}
+
+
+def nested(depth: int) -> bytes:
+    data = b""
+    for _ in range(min(depth, 10_000)):
+        data = sequence(data)
+    return data
+
+
+@pytest.mark.parametrize("shape", HUGE)
+def test_what_fills_a_handshake_is_read_or_refused_in_time(shape: str) -> None:
+    data = HUGE[shape]()
+    began = time.monotonic()
+    with contextlib.suppress(DerError):
+        describe(decode(data), NOW)
+    hash_of(data)
+    assert time.monotonic() - began < SECONDS
+
+
+_tags = st.sampled_from([0x02, 0x04, 0x06, 0x0C, 0x17, 0x18, 0x1C, 0x1E, 0x30, 0x31, 0x82, 0xA0])
+_leaves = st.one_of(
+    st.binary(max_size=20), st.just(b"\x55\x1d\x11"), st.just(b"260101000000Z"), st.just(SAN)
+)
+_elements = st.recursive(
+    st.builds(element, _tags, _leaves),
+    lambda inner: st.builds(element, _tags, st.lists(inner, max_size=7).map(b"".join)),
+    max_leaves=40,
+)
+
+
+@given(st.lists(st.tuples(_tags, st.binary(max_size=300)), max_size=5))
+def test_what_was_written_is_read_again(elements: list[tuple[int, bytes]]) -> None:
+    data = b"".join(element(*one) for one in elements)
+    assert der.all_in(data) == [Node(*one) for one in elements]
+
+
+@given(_elements, _elements, _elements, _elements, st.binary(max_size=3))
+def test_whatever_stands_where_a_certificate_has_something_is_read_or_refused(
+    subject: bytes, validity: bytes, algorithm: bytes, names: bytes, behind: bytes
+) -> None:
+    for data in (
+        certificate(subject=subject, algorithm=algorithm, names=names) + behind,
+        certificate(validity=validity + behind),
+        sequence(subject, validity, algorithm, names),
+        subject + behind,
+    ):
+        with contextlib.suppress(DerError):
+            describe(decode(data), NOW)
+        hash_of(data)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_elements_or_are_refused(data: bytes) -> None:
+    for read in (der.all_in, der.dotted, lambda data: der.first(data, der.SEQUENCE)):
+        with contextlib.suppress(DerError):
+            read(data)
