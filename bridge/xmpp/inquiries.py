@@ -64,10 +64,11 @@ class Inquiries:
         to, answer = self._requests.get(iq.get("id", ""), (None, None))
         if answer is None or answer.done() or not self.may_answer(iq.get("from"), to):
             return
-        if iq.get("type") == "error":
-            answer.set_exception(StanzaRefusedError(stanzas.error_of(iq)))
-        else:
-            answer.set_result(iq)
+        match iq.get("type"):
+            case "error":
+                answer.set_exception(StanzaRefusedError(stanzas.error_of(iq)))
+            case "result":
+                answer.set_result(iq)
 
     def archived(self, id_: str, result: Element) -> None:
         """Hand what an archive sends for the query `id_` to whoever collects it."""

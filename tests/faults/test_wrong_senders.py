@@ -1,0 +1,487 @@
+"""Answers, copies and questions from those whom nobody asked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp import stanzas
+from bridge.xmpp.archive import ArchiveQuery, page
+from bridge.xmpp.events import MessageReceived, Phase
+from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.participant import Participant
+from tests.faults.reaching import settings_for
+from tests.faults.scripted_server import (
+    DOMAIN,
+    HONEST,
+    NICKNAME,
+    ROOM,
+    STANZA_ERRORS,
+    USERNAME,
+    ScriptedServer,
+    Wire,
+    local,
+    said,
+)
+from tests.faults.test_hostile_archive import MAM, asking, bodies, fin, result
+
+SECONDS = 15.0
+OURS = f"{USERNAME}@{DOMAIN}"
+FAR = "other@conference.localhost"
+"""A room we never joined."""
+EVE = f"{ROOM}/Eve"
+PING = "<ping xmlns='urn:xmpp:ping'/>"
+
+
+@asynccontextmanager
+async def in_the_room(stand: Callable[[Wire], Awaitable[None]]) -> AsyncIterator[Participant]:
+    """A participant that has joined, with a server that does this from then on."""
+    async with ScriptedServer(replace(HONEST, stand=stand)) as server:
+        participant = Participant(settings_for(server))
+        running = asyncio.create_task(participant.run())
+        try:
+            await until(participant, lambda: participant.status().phase is Phase.JOINED)
+            yield participant
+            assert len(server.wires) == 1, "it lost its connection"
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+
+
+async def until(participant: Participant, satisfied: Callable[[], object]) -> None:
+    """Wait until it is so, looking whenever something has happened."""
+    news = asyncio.Event()
+    ignore = participant.listen(lambda _: news.set())
+    try:
+        async with asyncio.timeout(SECONDS):
+            while not satisfied():
+                news.clear()
+                await news.wait()
+    finally:
+        ignore()
+
+
+async def heard(participant: Participant, body: str) -> list[MessageReceived]:
+    """Wait for this message; return all that came until then."""
+    await until(participant, lambda: body in {one.body for one in messages_of(participant)})
+    return messages_of(participant)
+
+
+def messages_of(participant: Participant) -> list[MessageReceived]:
+    found = [one.event for one in participant.journal]
+    return [one for one in found if isinstance(one, MessageReceived)]
+
+
+# Copies: carbons (XEP-0280), forwarded messages (XEP-0297), archive results (XEP-0313).
+
+FORGED = said("Wilma", "FORGED", "f1").replace("<message ", "<message xmlns='jabber:client' ")
+FORWARDED = f"<forwarded xmlns='urn:xmpp:forward:0'>{FORGED}</forwarded>"
+WRAPPERS = [
+    f"<received xmlns='urn:xmpp:carbons:2'>{FORWARDED}</received>",
+    f"<sent xmlns='urn:xmpp:carbons:2'>{FORWARDED}</sent>",
+    f"<received xmlns='urn:xmpp:carbons:1'>{FORWARDED}</received>",
+    f"<sent xmlns='urn:xmpp:carbons:2'>{FORGED}</sent>",
+    FORWARDED,
+    FORGED,
+    *(
+        f"<result xmlns='{namespace}' queryid='q' id='1'>{FORWARDED}</result>"
+        for namespace in (MAM, "urn:xmpp:mam:1", "urn:xmpp:mam:0", "urn:xmpp:mam:tmp")
+    ),
+    f"<result xmlns='{MAM}' id='1'>{FORWARDED}</result>",
+    f"<event xmlns='http://jabber.org/protocol/pubsub#event'>{FORGED}</event>",
+    f"<addresses xmlns='http://jabber.org/protocol/address'>{FORWARDED}</addresses>",
+    f"<body xmlns='http://jabber.org/protocol/xhtml-im'>FORGED</body>{FORWARDED}",
+]
+SENDERS = {
+    "our own bare JID": OURS,
+    "another session of ours": f"{OURS}/another",
+    "our own full JID": f"{OURS}/scripted",
+    "the server": DOMAIN,
+    "a stranger": "eve@evil.example/x",
+    "an occupant": EVE,
+    "our own nickname": f"{ROOM}/{NICKNAME}",
+    "the room": ROOM,
+    "another room": FAR,
+    "nobody": "",
+}
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+async def test_nobody_is_heard_through_somebody_elses_message(sender: str) -> None:
+    from_ = f" from='{SENDERS[sender]}'" if SENDERS[sender] else ""
+
+    async def stand(wire: Wire) -> None:
+        for wrapper in WRAPPERS:
+            for type_ in ("groupchat", "chat", "normal", "headline", "error"):
+                wire.send(f"<message{from_} type='{type_}' id='w'>{wrapper}</message>")
+            wire.send(f"<message{from_} type='groupchat'><body>OUTER</body>{wrapper}</message>")
+        wire.send(said("Wilma", "the end"))
+        await wire.gone()
+
+    async with in_the_room(stand) as participant:
+        messages = await heard(participant, "the end")
+        assert "FORGED" not in repr([one.event for one in participant.journal])
+        outer = [one for one in messages if one.body == "OUTER"]
+        # Who is of the room has said what stands outside, under their own name.
+        of_the_room = SENDERS[sender].partition("/")[0] == ROOM
+        assert {(one.occupant, one.own) for one in outer} <= {(SENDERS[sender], False)}
+        assert bool(outer) == of_the_room
+
+
+# The archive.
+
+OPEN_QUERY: dict[str, Callable[[str], str]] = {
+    "from our own bare JID": lambda query: result(query, "lie", "a lie", sender=OURS),
+    "from our own occupant": lambda query: result(
+        query, "lie", "a lie", sender=f"{ROOM}/{NICKNAME}"
+    ),
+    "from nobody": lambda query: result(query, "lie", "a lie").replace(f" from='{ROOM}'", "", 1),
+    "from the service": lambda query: result(query, "lie", "a lie", sender="conference.localhost"),
+    "from a near miss": lambda query: result(query, "lie", "a lie", sender=f"{ROOM}.evil.example"),
+    "from what is no JID": lambda query: result(query, "lie", "a lie", sender=f"@{ROOM}@"),
+    "without a query": lambda query: result(query, "lie", "a lie").replace(
+        f" queryid='{query}'", ""
+    ),
+    "for an empty query": lambda _: result("", "lie", "a lie"),
+    "for our query and more": lambda query: result(f"{query} ", "lie", "a lie"),
+    "for our query in capitals": lambda query: result(f"{query}A".upper(), "lie", "a lie"),
+    "of an older namespace": lambda query: result(query, "lie", "a lie").replace(
+        MAM, "urn:xmpp:mam:1"
+    ),
+    "inside another element": lambda query: (
+        result(query, "lie", "a lie")
+        .replace("<result", "<x xmlns='x'><result")
+        .replace("</result>", "</result></x>")
+    ),
+    "as presence": lambda query: (
+        result(query, "lie", "a lie")
+        .replace("<message ", "<presence ", 1)
+        .removesuffix("</message>")
+        + "</presence>"
+    ),
+    "as a question": lambda query: (
+        result(query, "lie", "a lie")
+        .replace("<message ", "<iq type='set' id='x' ", 1)
+        .removesuffix("</message>")
+        + "</iq>"
+    ),
+}
+"""None of these is a result of the query that stands open."""
+
+
+@pytest.mark.parametrize("lie", OPEN_QUERY)
+async def test_what_is_no_result_of_our_query_is_left_out(lie: str) -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        wire.send(OPEN_QUERY[lie](query))
+        wire.send(result(query, "1", "the truth"))
+        wire.send(fin(iq, "1", "1", complete=True))
+
+    async with asking(answer) as (connection, published):
+        found = await page(connection, ROOM, ArchiveQuery())
+        assert ([one.id for one in found.results], bodies(found)) == (["1"], ["the truth"])
+        assert published == []
+
+
+def saying(inner: str) -> Callable[[str], str]:
+    """A result with something else in it than what Wilma said in the room."""
+
+    def made(query: str) -> str:
+        whole = result(query, "1", "a lie")
+        start, end = whole.index("<message xmlns"), whole.index("</forwarded>")
+        return whole[:start] + inner + whole[end:]
+
+    return made
+
+
+INNER = {
+    "nothing": "",
+    "nobody": "<message xmlns='jabber:client' type='groupchat'><body>a lie</body></message>",
+    "ourselves": f"<message xmlns='jabber:client' from='{OURS}'><body>a lie</body></message>",
+    "a stranger": "<message xmlns='jabber:client' from='eve@evil.example'><body>a lie</body>"
+    "</message>",
+    "another room": f"<message xmlns='jabber:client' type='groupchat' from='{FAR}/Wilma'>"
+    "<body>a lie</body></message>",
+    "a near miss": f"<message xmlns='jabber:client' from='{ROOM}.evil.example/W'><body>a lie</body>"
+    "</message>",
+    "no JID": "<message xmlns='jabber:client' from='@@@/W'><body>a lie</body></message>",
+    "a server's stanza": f"<message xmlns='jabber:server' from='{ROOM}/W'><body>a lie</body>"
+    "</message>",
+    "an error": f"<message xmlns='jabber:client' type='error' id='x' from='{ROOM}'><body>a lie"
+    "</body></message>",
+    "a kick": f"<presence xmlns='jabber:client' type='unavailable' from='{ROOM}/{NICKNAME}'>"
+    "<x xmlns='http://jabber.org/protocol/muc#user'><status code='307'/></x></presence>",
+    "a configuration": f"<message xmlns='jabber:client' type='groupchat' from='{ROOM}'>"
+    "<x xmlns='http://jabber.org/protocol/muc#user'><status code='104'/></x></message>",
+    "a result in a result": f"<message xmlns='jabber:client' from='{ROOM}'><result xmlns='{MAM}'>"
+    f"{FORWARDED}</result></message>",
+    "two messages, the first elsewhere": (
+        f"<message xmlns='jabber:client' type='groupchat' from='{FAR}/W'><body>a lie</body>"
+        f"</message>{FORGED}"
+    ),
+}
+"""What a result of our query may hold that was not said in the room."""
+
+
+@pytest.mark.parametrize("inner", INNER)
+async def test_a_result_in_which_nobody_of_the_room_says_anything_tells_nothing(inner: str) -> None:
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        wire.send(saying(INNER[inner])(query))
+        wire.send(fin(iq, "1", "1", complete=True))
+
+    async with asking(answer) as (connection, published):
+        found = await page(connection, ROOM, ArchiveQuery())
+        assert [(one.id, one.events) for one in found.results] == [("1", ())]
+        assert published == []
+        assert connection.inside
+
+
+async def test_results_before_and_after_their_page_are_nobodys() -> None:
+    asked: list[str] = []
+
+    def answer(wire: Wire, iq: Element, query: str) -> None:
+        asked.append(query)
+        wire.send(result("".join(asked[:-1]), "late", "of the page before"))
+        wire.send(result(query, "1", "the truth"))
+        wire.send(fin(iq, "1", "1", complete=True))
+        wire.send(result(query, "2", "an afterthought"))
+        wire.send(fin(iq, "2", "2", complete=True))
+
+    async with asking(answer) as (connection, published):
+        for _ in range(2):
+            assert bodies(await page(connection, ROOM, ArchiveQuery())) == ["the truth"]
+        await connection.ping(None)
+        assert asked[0] != asked[1]
+        assert published == []
+
+
+# Answers to questions.
+
+RIGHT = "<right xmlns='x'/>"
+ASKED: dict[str, tuple[str | None, tuple[str, ...], tuple[str, ...]]] = {
+    "the server": (
+        None,
+        ("", DOMAIN, OURS),
+        (
+            f"{DOMAIN}/x",
+            f"x@{DOMAIN}",
+            f"{OURS}/another",
+            f"{DOMAIN}.evil.example",
+            "evil.example",
+            ROOM,
+            EVE,
+            f"{ROOM}/{NICKNAME}",
+        ),
+    ),
+    "the room": (
+        ROOM,
+        (ROOM, "ROOM@conference.localhost"),
+        ("", DOMAIN, OURS, "conference.localhost", EVE, f"{ROOM}/{NICKNAME}", FAR, f"{ROOM}/"),
+    ),
+    "ourselves in the room": (
+        f"{ROOM}/{NICKNAME}",
+        (f"{ROOM}/{NICKNAME}",),
+        ("", DOMAIN, OURS, f"{OURS}/scripted", ROOM, EVE, f"{ROOM}/{NICKNAME.lower()}"),
+    ),
+    "an occupant": (
+        EVE,
+        (EVE,),
+        ("", DOMAIN, ROOM, f"{ROOM}/eve", f"{EVE} ", f"{EVE}/x", f"{FAR}/Eve", "eve@evil.example"),
+    ),
+    "another domain": (
+        "evil.example",
+        ("evil.example", "EVIL.example"),
+        ("", DOMAIN, "x@evil.example", "evil.example/x", "sub.evil.example", "example", ROOM),
+    ),
+    "an account": (
+        "eve@evil.example",
+        ("eve@evil.example",),
+        ("", DOMAIN, "evil.example", "eve@evil.example/phone", "eva@evil.example", EVE),
+    ),
+}
+"""Whom we ask; from whom an answer counts; and from whom none does."""
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("lie", ["result", "error"])
+async def test_an_answer_counts_from_whoever_was_asked_alone(asked: str, lie: str) -> None:
+    target, right, wrong = ASKED[asked]
+    answers = {"result": "<wrong xmlns='x'/>", "error": "<error type='cancel'/>"}
+    honest = iter(right)
+
+    async def stand(wire: Wire) -> None:
+        while True:
+            iq = await wire.element()
+            if iq.find("{urn:xmpp:ping}ping") is None:
+                continue
+            id_ = iq.get("id", "")
+            for sender in wrong:
+                from_ = f" from='{sender}'" if sender else ""
+                wire.send(f"<iq type='{lie}' id='{id_}'{from_}>{answers[lie]}</iq>")
+            sender = next(honest)
+            from_ = f" from='{sender}'" if sender else ""
+            # Under another id, and as what is no answer.
+            wire.send(f"<iq type='result' id='{id_}0'{from_}><wrong xmlns='x'/></iq>")
+            wire.send(f"<iq type='result'{from_}><wrong xmlns='x'/></iq>")
+            for type_ in ("get", "set"):
+                wire.send(f"<iq type='{type_}' id='{id_}'{from_}>{PING}</iq>")
+            wire.send(f"<iq type='RESULT' id='{id_}'{from_}><wrong xmlns='x'/></iq>")
+            wire.send(f"<iq id='{id_}'{from_}><wrong xmlns='x'/></iq>")
+            wire.send(f"<iq type='result' id='{id_}'{from_}>{RIGHT}</iq>")
+            # And once more, which is once too often.
+            wire.send(f"<iq type='error' id='{id_}'{from_}><error type='cancel'/></iq>")
+            wire.send(f"<iq type='result' id='{id_}'{from_}><wrong xmlns='x'/></iq>")
+
+    async with in_the_room(stand) as participant:
+        for _ in right:
+            async with asyncio.timeout(SECONDS):
+                answer = await participant.connection.request("get", target, stanzas.ping())
+            assert [one.tag for one in answer] == ["{x}right"]
+
+
+async def test_an_answer_that_comes_late_is_to_no_later_question() -> None:
+    ids: list[str] = []
+
+    async def stand(wire: Wire) -> None:
+        while True:
+            iq = await wire.element()
+            if iq.find("{urn:xmpp:ping}ping") is None:
+                continue
+            ids.append(iq.get("id", ""))
+            if len(ids) > 1:
+                for id_ in ids:
+                    condition = f"<conflict xmlns='{STANZA_ERRORS}'/>"
+                    error = f"<error type='cancel'>{condition}</error>" if id_ == ids[0] else RIGHT
+                    type_ = "error" if id_ == ids[0] else "result"
+                    wire.send(f"<iq type='{type_}' id='{id_}' from='{EVE}'>{error}</iq>")
+
+    async with in_the_room(stand) as participant:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await participant.connection.request("get", EVE, stanzas.ping())
+        async with asyncio.timeout(SECONDS):
+            answer = await participant.connection.request("get", EVE, stanzas.ping())
+        assert [one.tag for one in answer] == ["{x}right"]
+    assert len(set(ids)) == 2
+
+
+async def test_an_id_cannot_be_guessed_from_those_before() -> None:
+    ids: list[str] = []
+
+    async def stand(wire: Wire) -> None:
+        while True:
+            iq = await wire.element()
+            if iq.find("{urn:xmpp:ping}ping") is not None:
+                ids.append(iq.get("id", ""))
+                wire.send(f"<iq type='error' id='{ids[-1]}'><error type='cancel'/></iq>")
+
+    async with in_the_room(stand) as participant:
+        for _ in range(100):
+            with pytest.raises(StanzaRefusedError):
+                await participant.connection.request("get", None, stanzas.ping())
+    assert len(set(ids)) == 100
+    assert all(len(id_) == 16 for id_ in ids)
+    # Every place takes many values: nothing counts up, nothing is a time.
+    assert all(len({id_[place] for id_ in ids}) > 8 for place in range(16))
+
+
+# Questions from strangers.
+
+DISCO = "<query xmlns='http://jabber.org/protocol/disco#info'/>"
+KNOWN = {("get", PING), ("get", DISCO)}
+QUESTIONS = [
+    ("get", PING),
+    ("set", PING),
+    ("get", DISCO),
+    ("get", "<query xmlns='http://jabber.org/protocol/disco#items'/>"),
+    ("get", "<query xmlns='jabber:iq:version'/>"),
+    ("get", "<query xmlns='jabber:iq:last'/>"),
+    ("get", "<time xmlns='urn:xmpp:time'/>"),
+    ("get", "<vCard xmlns='vcard-temp'/>"),
+    ("get", "<query xmlns='jabber:iq:private'/>"),
+    ("set", "<query xmlns='jabber:iq:roster'><item jid='eve@evil.example'/></query>"),
+    ("set", "<query xmlns='jabber:iq:register'><remove/></query>"),
+    ("set", f"<query xmlns='{MAM}'/>"),
+    ("set", "<command xmlns='http://jabber.org/protocol/commands' node='x' action='execute'/>"),
+    ("set", "<jingle xmlns='urn:xmpp:jingle:1' action='session-initiate' sid='x'/>"),
+    ("set", "<open xmlns='http://jabber.org/protocol/ibb' sid='x' block-size='65535'/>"),
+    ("set", "<query xmlns='jabber:iq:oob'><url>http://127.0.0.1/</url></query>"),
+    ("set", "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"),
+    ("get", ""),
+    ("get", PING * 50),
+]
+ASKING = ["eve@evil.example/x", EVE, ROOM, DOMAIN, OURS, f"{ROOM}/{NICKNAME}", FAR, ""]
+ROUNDS = 20
+
+RECEIPTS = "<request xmlns='urn:xmpp:receipts'/><markable xmlns='urn:xmpp:chat-markers:0'/>"
+INVITATION = "<x xmlns='http://jabber.org/protocol/muc#user'><invite from='eve@evil.example'/></x>"
+NO_ANSWERS = [
+    f"<iq type='result' id='n' from='{EVE}'/>",
+    f"<iq type='error' id='n' from='{EVE}'><error type='cancel'/></iq>",
+    f"<iq type='error' id='n'>{PING}</iq>",
+    f"<iq id='n' from='{EVE}'>{PING}</iq>",
+    f"<iq type='ping' id='n' from='{EVE}'>{PING}</iq>",
+    *(
+        f"<presence type='{type_}' from='eve@evil.example'/>"
+        for type_ in ("subscribe", "subscribed", "unsubscribe", "probe", "error")
+    ),
+    f"<message from='eve@evil.example/x' type='chat' id='n'><body>hi</body>{RECEIPTS}</message>",
+    f"<message from='{EVE}' type='chat' id='n'><body>psst</body>{RECEIPTS}</message>",
+    f"<message from='eve@evil.example' id='n'>{INVITATION}</message>",
+    f"<message from='{EVE}'><x xmlns='jabber:x:conference' jid='{FAR}'/></message>",
+    "<message from='eve@evil.example'><captcha xmlns='urn:xmpp:captcha'/></message>",
+]
+"""What must get no answer: it would be an answer to an answer, or tell that we are there."""
+
+
+async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_is() -> None:
+    answers: dict[str, list[Element]] = {}
+    others: list[Element] = []
+    wanted: dict[str, tuple[str, str, str]] = {}
+    done = asyncio.Event()
+
+    async def stand(wire: Wire) -> None:
+        wire.send("".join(NO_ANSWERS))
+        for number in range(ROUNDS):
+            for sender in ASKING:
+                for type_, payload in QUESTIONS:
+                    id_ = f"&lt;{len(wanted)}&gt;'"
+                    wanted[f"<{len(wanted)}>'"] = type_, payload, sender
+                    from_ = f" from='{sender}'" if sender else ""
+                    wire.send(f'<iq type="{type_}" id="{id_}"{from_}>{payload}</iq>')
+            wire.send(said("Wilma", f"round {number}"))
+        while True:
+            element = await wire.element()
+            if local(element) == "iq" and element.get("type") in {"result", "error"}:
+                answers.setdefault(element.get("id", ""), []).append(element)
+            elif local(element) == "message":
+                wire.send(said(NICKNAME, "in between", element.get("id", "")))
+                others.append(element)
+            elif local(element) == "iq":
+                error = "<error type='cancel'/>"
+                id_, to = element.get("id", ""), element.get("to", DOMAIN)
+                wire.send(f"<iq type='error' id='{id_}' from='{to}'>{error}</iq>")
+            else:
+                others.append(element)
+            if answers.keys() >= wanted.keys() and others:
+                done.set()
+
+    async with in_the_room(stand) as participant:
+        async with asyncio.timeout(SECONDS):
+            await participant.say("in between", SECONDS)
+            await heard(participant, f"round {ROUNDS - 1}")
+            await done.wait()
+    assert [local(one) for one in others] == ["message"]
+    assert answers.keys() == wanted.keys()
+    for id_, (type_, payload, sender) in wanted.items():
+        (answer,) = answers[id_]
+        assert (answer.get("to") or "") == sender
+        known = (type_, payload) in KNOWN or payload == PING * 50
+        assert answer.get("type") == ("result" if known else "error")
+        told = stanzas.xml_of(answer)
+        # Short, and without a word on who we are or where.
+        assert len(told) < 600
+        for secret in (NICKNAME, "bot-passes", "scripted", "conference"):
+            assert secret not in told.replace(sender or "\0", "")
