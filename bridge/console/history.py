@@ -4,8 +4,10 @@
 only. A home that cannot be written to costs the memory of this run and nothing else.
 """
 
+import errno
 import logging
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,12 +44,11 @@ class Memory:
         if self._file is None:
             return []
         try:
-            lines = self._file.read_text("utf-8", "replace").splitlines()
+            with os.fdopen(_opened(self._file, os.O_RDONLY), "rb") as file:
+                lines = file.read().decode("utf-8", "replace").splitlines()
             if len(lines) > MAX_LINES:
                 lines = lines[-MAX_LINES:]
-                fresh = self._file.with_suffix(f".{os.getpid()}")
-                _append(fresh, "".join(f"{one}\n" for one in lines))
-                fresh.replace(self._file)
+                _replace(self._file, lines)
         except OSError as error:
             log.debug("no history from %s: %s", self._file, error.strerror)
             return []
@@ -72,10 +73,28 @@ class Memory:
             self._file = None
 
 
-def _append(file: Path, text: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _replace(file: Path, lines: list[str]) -> None:
+    fresh = file.with_suffix(f".{os.getpid()}")
+    fresh.unlink(missing_ok=True)
     try:
-        os.fchmod(descriptor, 0o600)  # it may have been made by something less careful
-        os.write(descriptor, text.encode("utf-8", "replace"))
-    finally:
-        os.close(descriptor)
+        _append(fresh, "".join(f"{one}\n" for one in lines))
+        fresh.replace(file)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _append(file: Path, text: str) -> None:
+    with os.fdopen(_opened(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as opened:
+        os.fchmod(opened.fileno(), 0o600)  # it may have been made by something less careful
+        opened.write(text.encode("utf-8", "replace"))
+
+
+def _opened(file: Path, flags: int) -> int:
+    """Open a file of nobody else, without waiting; raises `OSError` for whatever else is there."""
+    descriptor = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no regular file, or has another name too")
