@@ -28,14 +28,19 @@ class ConfigFile:
     def read(self) -> str | None:
         """Return its text, line ends as they are; None if there is no file. Raises `FileError`."""
         try:
-            found = self._target.stat()
-            if stat.S_ISDIR(found.st_mode):
-                raise FileError(f"{self.path} is a directory, where a file should be")
-            if not stat.S_ISREG(found.st_mode):
-                raise FileError(f"{self.path} is not a regular file")
-            if found.st_size > MAX_BYTES:
+            self._expect_regular(self._target.stat())
+            # A pipe or a device may have come into its place meanwhile.
+            descriptor = os.open(self._target, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            try:
+                self._expect_regular(os.fstat(descriptor))
+            except FileError:
+                os.close(descriptor)
+                raise
+            with os.fdopen(descriptor, "rb") as file:
+                content = file.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
                 raise FileError(f"{self.path} is larger than {MAX_BYTES >> 20} MiB")
-            return self._target.read_bytes().decode("utf-8")
+            return content.decode("utf-8")
         except FileNotFoundError:
             return None
         except UnicodeDecodeError:
@@ -72,9 +77,13 @@ class ConfigFile:
                 continue
             except OSError as error:
                 raise FileError(f"{backup} cannot be written: {error.strerror}") from error
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode("utf-8"))
-                os.fchmod(file.fileno(), mode)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(text.encode("utf-8"))
+                    os.fchmod(file.fileno(), mode)
+            except OSError as error:
+                backup.unlink(missing_ok=True)
+                raise FileError(f"{backup} cannot be written: {error.strerror}") from error
             return backup
 
     def replace(self, before: str | None, after: str, *, keep: bool = True) -> Path | None:
@@ -99,6 +108,12 @@ class ConfigFile:
                 backup.unlink(missing_ok=True)
             raise FileError(f"{self.path} cannot be written: {error.strerror}") from error
         return backup
+
+    def _expect_regular(self, found: os.stat_result) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            raise FileError(f"{self.path} is a directory, where a file should be")
+        if not stat.S_ISREG(found.st_mode):
+            raise FileError(f"{self.path} is not a regular file")
 
     def _write(self, text: str) -> None:
         old = self._target.stat() if self._target.exists() else None

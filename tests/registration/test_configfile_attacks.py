@@ -1,0 +1,142 @@
+"""A client's file whose place somebody else takes, and a disk that is full."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from bridge.registration.configfile import MAX_BYTES, ConfigFile, FileError
+from tests.racing import at_the_moment, put
+from tests.xmpp.traffic.logs import mask, no_file_beyond
+
+BEFORE, AFTER = "x" * 1_000, "y" * 1_200
+PRECIOUS = "precious\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "client").mkdir()
+    path = tmp_path / "client" / "config"
+    path.write_text(BEFORE)
+    path.chmod(0o640)
+    return path
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    victim = tmp_path / "victim"
+    victim.write_text(PRECIOUS)
+    victim.chmod(0o644)
+    return victim
+
+
+def untouched(victim: Path) -> bool:
+    mode = stat.S_IMODE(victim.stat().st_mode)
+    nothing = victim.with_name("nothing")
+    return (victim.read_text(), mode, nothing.exists()) == (PRECIOUS, 0o644, False)
+
+
+def names(path: Path) -> list[str]:
+    return sorted(one.name for one in path.parent.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "full device", "too large"])
+def test_what_is_swapped_in_ahead_of_the_reading_is_an_error_that_comes_at_once(
+    kind: str, path: Path, victim: Path
+) -> None:
+    def swap() -> None:
+        if kind != "too large":
+            put(path, kind, victim)
+            return
+        with path.open("wb") as file:
+            file.truncate(MAX_BYTES + 1)
+
+    file = ConfigFile(path)
+    with (
+        at_the_moment("open", path, swap),
+        pytest.raises(FileError, match=r"regular file|directory|larger than 64 MiB"),
+    ):
+        file.read()
+
+
+@pytest.mark.parametrize("size", range(0, 1_300, 100))
+def test_a_full_disk_is_an_error_that_leaves_everything_as_it_was(size: int, path: Path) -> None:
+    with no_file_beyond(size):
+        if size >= len(AFTER):
+            assert ConfigFile(path).replace(BEFORE, AFTER) == path.with_name("config.bak")
+        else:
+            with pytest.raises(FileError, match="cannot be written: File too large"):
+                ConfigFile(path).replace(BEFORE, AFTER)
+            assert (path.read_text(), names(path)) == (BEFORE, ["config"])
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "FIFO", "full device"])
+def test_a_backup_goes_under_no_name_that_is_taken(kind: str, path: Path, victim: Path) -> None:
+    put(path.with_name("config.bak"), kind, victim)
+    second = path.with_name("config.bak2")
+    with at_the_moment("open", second, lambda: put(second, kind, victim)):
+        backup = ConfigFile(path).replace(BEFORE, AFTER)
+    assert backup == path.with_name("config.bak3")
+    assert (backup.read_text(), path.read_text()) == (BEFORE, AFTER)
+    assert untouched(victim)
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "FIFO", "full device"])
+def test_what_is_swapped_in_ahead_of_the_last_step_is_replaced_and_not_followed(
+    kind: str, path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The new file's name is a random one; the sequence is what tempfile takes it from.
+    monkeypatch.setattr("tempfile._name_sequence", iter(["known"]))
+    fresh = path.with_name(".xmpp-bridge-known")
+    with at_the_moment("os.rename", fresh, lambda: put(path, kind, victim)):
+        ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+    assert not path.is_symlink()
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == (AFTER, 0o640)
+    assert untouched(victim)
+    assert names(path) == ["config"]
+
+
+def test_nothing_that_waits_under_the_name_of_the_new_file_is_written_to(
+    path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile._name_sequence", iter(["guessed", "second"]))
+    path.with_name(".xmpp-bridge-guessed").symlink_to(victim)
+    ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+    assert path.read_text() == AFTER
+    assert untouched(victim)
+
+
+def test_another_name_of_the_file_keeps_what_it_held(path: Path) -> None:
+    other = path.with_name("other")
+    other.hardlink_to(path)
+    ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+    assert (path.read_text(), other.read_text()) == (AFTER, BEFORE)
+
+
+@pytest.mark.parametrize("umask", [0, 0o022])
+def test_whatever_the_umask_a_new_file_and_its_folder_are_for_their_owner_alone(
+    umask: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "new" / "config"
+    with mask(umask):
+        ConfigFile(path).replace(None, AFTER)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_a_folder_that_is_a_link_is_followed_and_one_that_is_none_is_an_error(
+    kind: str, path: Path, tmp_path: Path
+) -> None:
+    """People keep their dotfiles elsewhere: the file is written where it really is."""
+    folder = tmp_path / "folder"
+    if kind == "link":
+        folder.symlink_to(path.parent)
+        ConfigFile(folder / "config").replace(BEFORE, AFTER)
+        assert path.read_text() == AFTER
+        assert os.path.islink(folder)  # noqa: PTH114 - as a path, not what it leads to
+    else:
+        folder.write_text("a file")
+        with pytest.raises(FileError, match="cannot be"):
+            ConfigFile(folder / "config").replace(None, AFTER)
