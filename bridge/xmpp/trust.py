@@ -7,6 +7,7 @@ import asyncio
 import ssl
 
 from bridge.config import Settings
+from bridge.environment import UnusableError, check_readable
 from bridge.xmpp import faults
 from bridge.xmpp.faults import ConnectionFailedError, Place
 
@@ -24,9 +25,11 @@ def context_for(settings: Settings, place: Place) -> ssl.SSLContext:
     anchors = settings.tls_ca_file
     if anchors is not None:
         try:
+            check_readable(anchors)  # at a pipe, OpenSSL would wait for ever
             context.load_verify_locations(anchors)
-        except OSError as error:  # OpenSSL's too
-            fault = faults.unusable_anchors(str(anchors), error, place)
+        except (OSError, UnusableError) as error:  # OpenSSL's are among the former
+            why = error if isinstance(error, OSError) else OSError(str(error))
+            fault = faults.unusable_anchors(str(anchors), why, place)
             raise ConnectionFailedError(fault) from error
     if not settings.tls_verify:
         context.check_hostname = False

@@ -161,6 +161,33 @@ async def test_names_and_passwords_that_could_be_read_as_something_else_go_nowhe
     assert PASSWORD not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("username", "sent"),
+    [
+        ("a,r=forged", "a=2Cr=3Dforged"),
+        ("a\N{FULLWIDTH COMMA}r\N{FULLWIDTH EQUALS SIGN}forged", "a=2Cr=3Dforged"),
+        ("=2C", "=3D2C"),
+        ("\N{SMALL COMMA}", "=2C"),
+    ],
+)
+async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
+    username: str, sent: str
+) -> None:
+    """SASLprep makes commas of what looks like one, so the escaping has to come after it."""
+    server = Hostile(f"<failure xmlns='{SASL}'/>")
+    with pytest.raises(LoginRefusedError):
+        await log_in(
+            settings(username),
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    first = b64decode(server.heard[0].text or "").decode()
+    assert first.startswith(f"n,,n={sent},r=")
+    assert first.count(",") == 3
+
+
 # The order of things, and what is no Base64.
 
 CONTENTS = [

@@ -9,6 +9,7 @@ import pytest
 from bridge.config import Secret, Settings
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.trust import context_in_the_making
+from tests.racing import put
 from tests.servers.certificates import Authority
 
 SECONDS = 10.0
@@ -48,6 +49,19 @@ async def test_a_file_that_holds_no_anchors_is_named(tmp_path: Path) -> None:
     anchors.write_text("none")
     with pytest.raises(ConnectionFailedError) as failed:
         await _making(_settings(anchors))
+    assert str(anchors) in failed.value.fault.message
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "link to nothing", "endless device"])
+async def test_what_has_come_into_the_place_of_the_anchors_is_not_waited_for(
+    kind: str, tmp_path: Path
+) -> None:
+    """They are read anew for each attempt, long after the settings were looked at."""
+    anchors = tmp_path / "anchors.pem"
+    put(anchors, kind, tmp_path / "victim")
+    with pytest.raises(ConnectionFailedError) as failed:
+        async with asyncio.timeout(SECONDS):
+            await _making(_settings(anchors))
     assert str(anchors) in failed.value.fault.message
 
 
