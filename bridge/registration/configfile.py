@@ -98,16 +98,21 @@ class ConfigFile:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise FileError(f"{folder} cannot be made: {error.strerror}") from error
-        if self.read() != before:
-            raise FileError(f"{self.path} was changed by somebody else just now: try again")
+        self._expect(before)
         backup = self.back_up() if keep else None
         try:
-            self._write(after)
-        except OSError as error:
+            self._write(before, after)
+        except BaseException as error:  # whatever it was, the file is as it was
             if backup is not None:
                 backup.unlink(missing_ok=True)
-            raise FileError(f"{self.path} cannot be written: {error.strerror}") from error
+            if isinstance(error, OSError):
+                raise FileError(f"{self.path} cannot be written: {error.strerror}") from error
+            raise
         return backup
+
+    def _expect(self, text: str | None) -> None:
+        if self.read() != text:
+            raise FileError(f"{self.path} was changed by somebody else just now: try again")
 
     def _expect_regular(self, found: os.stat_result) -> None:
         if stat.S_ISDIR(found.st_mode):
@@ -115,7 +120,7 @@ class ConfigFile:
         if not stat.S_ISREG(found.st_mode):
             raise FileError(f"{self.path} is not a regular file")
 
-    def _write(self, text: str) -> None:
+    def _write(self, before: str | None, text: str) -> None:
         old = self._target.stat() if self._target.exists() else None
         descriptor, name = tempfile.mkstemp(dir=self._target.parent, prefix=".xmpp-bridge-")
         try:
@@ -127,6 +132,7 @@ class ConfigFile:
                 if old is not None:
                     with suppress(PermissionError):  # only root may give files away
                         os.fchown(file.fileno(), old.st_uid, old.st_gid)
+            self._expect(before)  # to be safe on the disk took a while
             Path(name).replace(self._target)
         except BaseException:  # whatever it was, nothing half-written is left lying
             Path(name).unlink(missing_ok=True)

@@ -97,6 +97,21 @@ def test_what_is_swapped_in_ahead_of_the_last_step_is_replaced_and_not_followed(
     assert names(path) == ["config"]
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_somebody_else_writes_meanwhile_is_not_written_over(
+    keep: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code writes its file all the time, and ours takes a while to be safe on the disk."""
+    monkeypatch.setattr("tempfile._name_sequence", iter(["known"]))
+    fresh = path.with_name(".xmpp-bridge-known")
+    with (
+        at_the_moment("open", fresh, lambda: path.write_text("theirs")),
+        pytest.raises(FileError, match="changed by somebody else"),
+    ):
+        ConfigFile(path).replace(BEFORE, AFTER, keep=keep)
+    assert (path.read_text(), names(path)) == ("theirs", ["config"])
+
+
 def test_nothing_that_waits_under_the_name_of_the_new_file_is_written_to(
     path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
