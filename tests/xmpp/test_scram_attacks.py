@@ -82,6 +82,25 @@ def test_a_first_message_that_is_not_as_the_standard_has_it_gets_no_proof(attack
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        f"i=4096,s={SALT},r={NONCE}x",
+        f"x=,r={NONCE}x,s={SALT},i=4096,y=z",
+        f"r={NONCE}x,s={SALT},i=4096,v=AAAA",
+    ],
+)
+def test_another_order_and_unknown_fields_make_no_other_login(message: str) -> None:
+    """The whole message is signed, whatever we make of it."""
+    scram = client()
+    derivation = scram.challenge(message)
+    assert (derivation.salt, derivation.iterations) == (b"salt", 4096)
+    final = scram.final(derivation.key(PASSWORD))
+    with pytest.raises(ScramError, match="wrong"):
+        scram.verify(f"v={verifier(scram.first(), CHALLENGE.replace('i=16', 'i=4096'), final)}")
+    scram.verify(f"v={verifier(scram.first(), message, final)}")
+
+
+@pytest.mark.parametrize(
     "nonce", ["=", "\x1b[2J", "\u202e", "\N{FULLWIDTH COMMA}m=x", " ", "\0", "é" * 100_000]
 )
 def test_odd_characters_in_a_nonce_go_back_as_they_came_and_become_no_field(nonce: str) -> None:
