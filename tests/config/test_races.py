@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from bridge.environment import MAX_FILE_BYTES
 from tests.config.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write
 from tests.racing import at_the_moment, put
 
@@ -33,7 +32,7 @@ def test_a_file_that_grows_ahead_of_the_reading_is_read_up_to_its_bound(folders:
 
     with at_the_moment("open", path, grow):
         (reason, *_) = folders.reasons({})
-    assert reason == f"{UNREADABLE}: more than {MAX_FILE_BYTES:,} bytes"
+    assert reason.startswith(f"{UNREADABLE}: more than ")
 
 
 def test_a_link_to_a_trusted_file_lends_its_trust_to_nothing_else(folders: Folders) -> None:
