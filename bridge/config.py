@@ -6,7 +6,7 @@ for what somebody wrote into a setting. `${...}` is never expanded.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -36,6 +36,9 @@ __all__ = [
 
 SEND_RATES = range(1, 6001)
 """Messages a minute; 6,000 is a hundred a second, beyond which no room keeps up."""
+
+SEND_RATE = 60
+"""Where nobody sets one: faster than people talk, and slow enough to be stopped by them."""
 
 HISTORIES = range(100, 1_000_001)
 """Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
@@ -153,7 +156,14 @@ class Configuration:
     env_file: str | None
     """Absolute path of the file that is used."""
 
+    trusted: bool
+    """False if that file was found only by lying in the current directory."""
+
     candidates: tuple[Candidate, ...]
+    set_by: Mapping[str, str]
+    """Who says what holds of each variable that restricts: `the environment and '/home/me/.env'`.
+    One that nobody set is not in there."""
+
     read_only: bool
     send_rate: int
     """Messages a minute, 1 to 6,000."""
@@ -189,21 +199,45 @@ def load(
     package_root: Path,
     env_file: Path | None = None,
     searching: bool = True,
+    at_start: Configuration | None = None,
 ) -> Configuration:
     """Read and check all settings.
 
     `cwd` and `package_root` (the folder that holds `bridge/`) are absolute; `env_file` is what
-    `--env-file` names. Without `searching` no other file is looked for.
+    `--env-file` names. Without `searching` no other file is looked for. `at_start` is what a bridge
+    that runs was started with: a file in the current directory that was not used then is not used
+    now, since a `git pull` may have brought it.
     """
     environment = Environment(
-        environ, cwd=cwd, package_root=package_root, env_file=env_file, searching=searching
+        environ,
+        cwd=cwd,
+        package_root=package_root,
+        env_file=env_file,
+        searching=searching,
+        strangers=at_start is None
+        or (at_start.env_file == str(cwd / ".env") and not at_start.trusted),
     )
     reading = _Reading(environment)
     # One after the other: each adds to the problems.
     settings = reading.settings()
-    send_rate = reading.parsed("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES))
+    send_rate = reading.strictest(
+        "BRIDGE_SEND_RATE",
+        values.whole_number(SEND_RATES),
+        min,
+        default=SEND_RATE,
+        unreadable=SEND_RATE,
+        effect="the agent may send {} messages a minute at most",
+    )
     history = reading.parsed("BRIDGE_HISTORY", values.whole_number(HISTORIES))
-    read_only = reading.read_only()
+    read_only = reading.strictest(
+        "BRIDGE_READ_ONLY",
+        values.switch,
+        any,
+        default=False,
+        # Whoever wrote something unreadable here wanted a restriction.
+        unreadable=True,
+        effect="no tool that writes to a room is served",
+    )
     traffic_log = reading.path("BRIDGE_TRAFFIC_LOG")
     toolsets = reading.toolsets()
     llm_base_url = reading.parsed("LLM_BASE_URL", values.base_url)
@@ -217,9 +251,11 @@ def load(
         problems=tuple(environment.problems),
         warnings=tuple(environment.warnings),
         env_file=None if environment.env_file is None else str(environment.env_file),
+        trusted=environment.trusted,
         candidates=tuple(environment.candidates),
+        set_by=reading.set_by,
         read_only=read_only,
-        send_rate=send_rate or 60,
+        send_rate=send_rate,
         history=history or 10_000,
         traffic_log=traffic_log,
         toolsets=toolsets,
@@ -240,19 +276,60 @@ class _Reading:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
+        self.set_by: dict[str, str] = {}
 
     def parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value | None:
         """What the variable holds; None if it is unset or does not do."""
         if name not in self._environment:
             return None
-        value = self._environment[name].strip()
+        return self._parsed(name, self._environment[name].strip(), parse)
+
+    def _parsed(
+        self, name: str, value: str, parse: Callable[[str], _Value], where: str = ""
+    ) -> _Value | None:
         try:
             return parse(value)
         except values.FlawError as flaw:
             self._environment.reject(
-                name, f"holds {self._environment.shown(name, value)}, {flaw} would be right"
+                name, f"holds {self._environment.shown(name, value)}{where}, {flaw} would be right"
             )
             return None
+
+    def strictest(
+        self,
+        name: str,
+        parse: Callable[[str], _Value],
+        strict: Callable[[Iterable[_Value]], _Value],
+        *,
+        default: _Value,
+        unreadable: _Value,
+        effect: str,
+    ) -> _Value:
+        """The strictest of all that is said about a restriction; tell who said it, if it matters.
+
+        A stranger's file makes it stricter than it would be otherwise, never looser.
+        """
+        said: dict[str, _Value] = {}
+        trusted = False
+        for one in self._environment.restrictions(name):
+            value = self._parsed(name, one.value.strip(), parse, f" in {one.source}")
+            said[one.source] = unreadable if value is None else value
+            trusted = trusted or one.trusted
+        held = strict([*said.values()] if trusted else [*said.values(), default])
+        by = " and ".join(source for source, value in said.items() if value == held)
+        others = " and ".join(source for source, value in said.items() if value != held)
+        if by:
+            self.set_by[name] = by
+            whatever = f", whatever {others} may say" if others else ""
+            if others or (held != default and held == strict((held, default))):
+                told = f"{name} in {by} holds{whatever}: {effect.format(held)}"
+                self._environment.warnings.append(told)
+        elif others:
+            self._environment.warnings.append(
+                f"{name} in {others} is ignored: a file that was found only by lying in the "
+                "current directory may restrict, and not permit"
+            )
+        return held
 
     def password(self, name: str) -> Secret | None:
         """A password, surrounding blanks included."""
@@ -286,11 +363,6 @@ class _Reading:
     def path(self, name: str) -> Path | None:
         text = self.parsed(name, values.path)
         return None if text is None else self._environment.path(name, text)
-
-    def read_only(self) -> bool:
-        value = self.parsed("BRIDGE_READ_ONLY", values.switch)
-        # Whoever wrote something unreadable here wanted a restriction; so it is in force.
-        return "BRIDGE_READ_ONLY" in self._environment if value is None else value
 
     def toolsets(self) -> tuple[str, ...]:
         """The names of further sets; they are shown later on, so that none may hold a secret."""

@@ -1,8 +1,9 @@
 """What is written for each variable, where, and by whom.
 
 A variable is written in the process environment or in one `.env` file. Files are never mixed: the
-first candidate that says something about the account or the room is used, alone. An agent starts
-in whatever project it works on, so that the `.env` of the current directory may be anybody's; what
+first candidate that says something about the account or the room is used, alone. Only restrictions
+add up, over all candidates, so that no place lifts what another one says. An agent starts in
+whatever project it works on, so that the `.env` of the current directory may be anybody's; what
 such a stranger's file may not say is decided here, and nowhere else.
 """
 
@@ -10,13 +11,16 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bridge.frozen import dataclass
 
 DECIDING = ("XMPP_SERVICE", "XMPP_DOMAIN", "XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM")
 """A file is used if it gives a non-empty value to at least one of these."""
+
+RESTRICTING = ("BRIDGE_READ_ONLY", "BRIDGE_SEND_RATE")
+"""The strictest value counts, of all that the environment and every candidate say."""
 
 SECRET = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
 """Their values are never shown, and never go where a stranger's file says."""
@@ -58,6 +62,13 @@ VARIABLES = (
 
 MAX_FILE_BYTES = 1 << 20
 """Largest `.env` file that is read, in bytes; a thousand times what anybody writes by hand."""
+
+MAX_STRANGERS_BYTES = 64 << 10
+"""Largest `.env` file that is read where it was found only by lying in the current directory.
+
+A line that cannot be parsed costs python-dotenv 10 µs, so that a megabyte of `?` lines in a cloned
+repository would hold up every start for 5 s; this much of them takes a third of a second.
+"""
 
 MAX_BLANKS = 256
 """Longest run of blanks within a line of a `.env` file, in characters.
@@ -108,8 +119,21 @@ class Candidate:
     """Absolute path as it was named: links are not followed, nothing is escaped."""
 
     reason: str
-    """`used`, `missing`, `unreadable or not UTF-8: <detail>`, `sets none of our variables` or
-    `not needed, an earlier one was used`."""
+    """`used`, `missing`, `unreadable or not UTF-8: <detail>`, `sets none of our variables`,
+    `not needed, an earlier one was used` or `appeared since the start: restart the bridge to use
+    it`; with `, except for <names>` where restrictions of a file that is not used count."""
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """What one place says about a variable of `RESTRICTING`."""
+
+    source: str
+    """`the environment`, or the path of a file in quotation marks."""
+
+    value: str
+    trusted: bool
+    """A file that is not may only make it stricter than it would be otherwise."""
 
 
 class Environment:
@@ -123,9 +147,13 @@ class Environment:
         package_root: Path,
         env_file: Path | None,
         searching: bool = True,
+        strangers: bool = True,
     ) -> None:
         self.env_file: Path | None = None
         """The file that is used."""
+
+        self.trusted = True
+        """False if that file was found only by lying in the current directory."""
 
         self.candidates: list[Candidate] = []
         """In the order of the search. A file that two places name is listed once."""
@@ -134,6 +162,8 @@ class Environment:
         self.warnings: list[str] = []
         self._environ = environ
         self._masked: list[str] = []
+        self._restrictions: dict[str, list[Restriction]] = {name: [] for name in RESTRICTING}
+        self._restrict(environ, "the environment", trusted=True)
         # What each variable holds, and the folder from which its relative paths start.
         self._written = {name: (environ[name], cwd) for name in VARIABLES if _says(environ, name)}
 
@@ -141,13 +171,18 @@ class Environment:
             places = {_absolute(str(env_file), cwd, environ): True}
         else:
             places = _places(environ, cwd, package_root) if searching else {}
-        values = self._search(places, outright=env_file is not None)
+        files = self._search(places, outright=env_file is not None, strangers=strangers)
 
-        secrets = {text.get(name, "").strip() for name in SECRET for text in (environ, values)}
+        sources = (environ, *files.values())
+        secrets = {text.get(name, "").strip() for name in SECRET for text in sources}
         # The longest first, lest a part of it be masked and the rest stay.
         self._masked = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         if self.env_file is not None:
-            self._take(values, self.env_file, trusted=places[self.env_file])
+            self.trusted = places[self.env_file]
+            self._take(files[self.env_file], self.env_file)
+            self._tell_of_accounts_passed_over(
+                path for path in files if places[path] and _says(files[path], "XMPP_USERNAME")
+            )
 
     def __contains__(self, name: str) -> bool:
         return name in self._written
@@ -155,6 +190,10 @@ class Environment:
     def __getitem__(self, name: str) -> str:
         """What the variable holds, never only blanks, as it was written."""
         return self._written[name][0]
+
+    def restrictions(self, name: str) -> list[Restriction]:
+        """What is said about a variable of `RESTRICTING`, in the order of the search."""
+        return self._restrictions[name]
 
     def path(self, name: str, text: str) -> Path:
         """Make `text`, which the variable names as a path, absolute.
@@ -192,45 +231,74 @@ class Environment:
             text = text.replace(secret, "***")
         return text
 
-    def _search(self, places: Mapping[Path, bool], *, outright: bool) -> dict[str, str]:
-        """What the first usable file says, as written; note what came of each place."""
-        used: dict[str, str] = {}
+    def _search(
+        self, places: Mapping[Path, bool], *, outright: bool, strangers: bool
+    ) -> dict[Path, dict[str, str]]:
+        """What each readable file says, as written; note which is used, and what came of each."""
+        files: dict[Path, dict[str, str]] = {}
         for path, trusted in places.items():
+            needed = self.env_file is None
             reason = "not needed, an earlier one was used"
-            if self.env_file is None:
-                try:
-                    values, unparsed = _read(path, outright=outright)
-                except UnusableError as error:
-                    missing = str(error) == "missing"
-                    reason = "missing" if missing else f"unreadable or not UTF-8: {error}"
-                    if outright:
-                        self.reject(
-                            "--env-file",
-                            f"names {str(path)!r}, which cannot be used ({error}); the path of a "
-                            "readable UTF-8 file would be right",
-                        )
+            try:
+                values, unparsed = _read(path, outright=outright, trusted=trusted)
+            except UnusableError as error:
+                missing = str(error) == "missing"
+                if not missing:
+                    reason = f"unreadable or not UTF-8: {error}"
+                elif needed:
+                    reason = "missing"
+                if outright:
+                    self.reject(
+                        "--env-file",
+                        f"names {str(path)!r}, which cannot be used ({error}); the path of a "
+                        "readable UTF-8 file would be right",
+                    )
+            else:
+                files[path] = values
+                restricting = self._restrict(values, repr(str(path)), trusted=trusted)
+                except_for = f", except for {' and '.join(restricting)}" if restricting else ""
+                if not needed:
+                    reason += except_for
+                elif not outright and not any(_says(values, name) for name in DECIDING):
+                    reason = f"sets none of our variables{except_for}"
+                elif trusted or strangers:
+                    self.env_file, reason = path, "used"
                 else:
-                    reason = "sets none of our variables"
-                    if outright or any(_says(values, name) for name in DECIDING):
-                        self.env_file, used, reason = path, values, "used"
-                    # Another project's file that is passed over is not ours to criticise.
-                    if trusted or reason == "used":
-                        self.warnings.extend(_about_lines(path, unparsed))
+                    reason = "appeared since the start: restart the bridge to use it"
+                # Another project's file that is passed over is not ours to criticise.
+                if trusted or reason == "used":
+                    self.warnings.extend(_about_lines(path, unparsed))
             self.candidates.append(Candidate(str(path), reason))
-        return used
+        return files
 
-    def _take(self, values: Mapping[str, str], path: Path, *, trusted: bool) -> None:
+    def _restrict(self, values: Mapping[str, str], source: str, *, trusted: bool) -> list[str]:
+        """Note what a place says of restrictions; return their names."""
+        names = [name for name in RESTRICTING if _says(values, name)]
+        for name in names:
+            self._restrictions[name].append(Restriction(source, values[name], trusted))
+        return names
+
+    def _tell_of_accounts_passed_over(self, ours: Iterable[Path]) -> None:
+        """Say so where a stranger's file is used although files of ours name an account."""
+        for path in () if self.trusted else ours:
+            self.warnings.append(
+                f"{str(self.env_file)!r} is used, because it lies in the current directory, and "
+                f"{str(path)!r} is not, although it names an account; to use that one wherever "
+                "the bridge is started, name it with --env-file"
+            )
+
+    def _take(self, values: Mapping[str, str], path: Path) -> None:
         """Add what the file says, where the process environment does not say it already."""
         endangered = " and ".join(name for name in SECRET if name in self)
         for name in (name for name in VARIABLES if _says(values, name)):
-            if not trusted and name in IGNORED_FROM_STRANGERS:
+            if not self.trusted and name in IGNORED_FROM_STRANGERS:
                 self.warnings.append(
                     f"{name} in {str(path)!r} is ignored, because that file was found only by "
                     f"lying in the current directory; {_TO_TRUST_IT}"
                 )
             elif name in self:
                 continue
-            elif not trusted and name in REFUSED_FROM_STRANGERS and endangered:
+            elif not self.trusted and name in REFUSED_FROM_STRANGERS and endangered:
                 self.reject(
                     name,
                     f"holds {self.shown(name, values[name])} in {str(path)!r}, which was found "
@@ -282,15 +350,17 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def _read(path: Path, *, outright: bool) -> tuple[dict[str, str], list[int]]:
+def _read(path: Path, *, outright: bool, trusted: bool) -> tuple[dict[str, str], list[int]]:
     """What a file says, and which of its lines say nothing that can be read."""
+    limit = MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES
     try:
         with _open(path) as file:
-            content = file.read(MAX_FILE_BYTES + 1)
+            content = file.read(limit + 1)
     except OSError as error:
         raise UnusableError(error.strerror or "cannot be read") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise UnusableError(f"more than {MAX_FILE_BYTES:,} bytes")
+    if len(content) > limit:
+        whose = "" if trusted else f" in a file that only lies there; {_TO_TRUST_IT}"
+        raise UnusableError(f"more than {limit:,} bytes{whose}")
     # UTF-16 of plain letters is valid UTF-8, with a NUL after each.
     if b"\0" in content:
         raise UnusableError("NUL bytes in it")
@@ -300,7 +370,7 @@ def _read(path: Path, *, outright: bool) -> tuple[dict[str, str], list[int]]:
         raise UnusableError(f"byte {error.start + 1} is not UTF-8") from error
     # Importing the parser costs more than everything else here, and most projects' own `.env`
     # files name nothing of ours.
-    if not outright and not any(name in text for name in DECIDING):
+    if not outright and not any(name in text for name in (*DECIDING, *RESTRICTING)):
         return {}, []
     if any(len(blanks) > MAX_BLANKS for blanks in re.findall(_BLANKS, text)):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")

@@ -97,13 +97,15 @@ async def serve(
     """
     room = _RoomWing(configuration)
     link = RoomLink(lambda: room.participant, room.warnings)
-    pace = Pace(configuration.send_rate)
+    pace = Pace(configuration.send_rate, configuration.set_by.get("BRIDGE_SEND_RATE", ""))
     setup = Setup(configuration, read)
     collaborators = (link, pace, setup, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
     setup.problems = problems
     if read_only or configuration.read_only:
-        tools = tools.that_only_read()
+        by = configuration.set_by["BRIDGE_READ_ONLY"] if configuration.read_only else ""
+        ways = ["--read-only"] * read_only + [f"BRIDGE_READ_ONLY in {by}"] * bool(by)
+        tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
     room.turn.listeners.append(partial(_pass_on, session))

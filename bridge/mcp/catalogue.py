@@ -22,6 +22,7 @@ class Catalogue:
 
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
         self._given = tuple(collaborators)
+        self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
         self.tools = {
             one.name: (one, self._bind(one.name, one.function, one.signature))
             for one in toolset.tools
@@ -40,6 +41,10 @@ class Catalogue:
             for one in prompt.arguments
             if one.completes is not None
         }
+
+    def why_missing(self, name: str) -> str:
+        """Return a colon and why a tool of this name is withheld; nothing where none is."""
+        return f": {reason}" if (reason := self._withheld.get(name)) else ""
 
     def list_tools(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""

@@ -237,7 +237,7 @@ class Server:
             raise RpcError(
                 jsonrpc.METHOD_NOT_FOUND,
                 f"{method[:100]!r} is neither a method of MCP {envelope.revision.date} that is "
-                f"served here nor a tool ({tools})",
+                f"served here nor a tool ({tools}){self._catalogue.why_missing(method)}",
             )
         if method == "tools/call":
             return [self._call_tool(id_, params, envelope)]
@@ -316,7 +316,9 @@ class Server:
         if name not in self._catalogue.tools:
             known = ", ".join(self._catalogue.tools)
             raise RpcError(
-                jsonrpc.INVALID_PARAMS, f"Unknown tool: {name[:100]!r}. The tools are {known}"
+                jsonrpc.INVALID_PARAMS,
+                f"Unknown tool: {name[:100]!r}{self._catalogue.why_missing(name)}. "
+                f"The tools are {known}",
             )
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(jsonrpc.INVALID_PARAMS, "arguments: an object is wanted")

@@ -174,6 +174,10 @@ class Toolset:
     tools: tuple[Tool, ...]
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
+    withheld: tuple[str, ...] = ()
+    """Names of tools that were taken out."""
+    reason: str = ""
+    """Why they were: a clause, as what follows a colon."""
 
     def __post_init__(self) -> None:
         for kind, given in (
@@ -201,9 +205,11 @@ class Toolset:
             tuple(one for one in found if isinstance(one, Prompt)),
         )
 
-    def that_only_read(self) -> "Toolset":
-        """Return the set without the tools that change anything."""
-        return replace(self, tools=tuple(one for one in self.tools if one.read_only))
+    def that_only_read(self, reason: str = "") -> "Toolset":
+        """Return the set without the tools that change anything; `reason` is told who asks."""
+        tools = tuple(one for one in self.tools if one.read_only)
+        withheld = tuple(one.name for one in self.tools if not one.read_only)
+        return replace(self, tools=tools, withheld=withheld, reason=reason)
 
 
 def merge(sets: Iterable[Toolset]) -> Toolset:

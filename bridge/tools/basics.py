@@ -224,11 +224,12 @@ async def xmpp_send(
 def _over(pace: Pace, wait: float) -> ToolError:
     messages = "1 message" if pace.per_minute == 1 else f"{pace.per_minute} messages"
     seconds = math.ceil(wait)
+    setting = f"BRIDGE_SEND_RATE in {pace.set_by}" if pace.set_by else "BRIDGE_SEND_RATE"
     return ToolError(
         f"Not sent: {messages} a minute may be sent, and these are used up; the next may be sent "
         f"in {seconds} s.",
         condition="policy-violation",
-        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: BRIDGE_SEND_RATE.",
+        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: {setting}.",
     )
 
 

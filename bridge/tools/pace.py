@@ -10,8 +10,10 @@ SECONDS = 60.0
 class Pace:
     """Lets `per_minute` messages go in a minute, on average, and as many at once after a rest."""
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, set_by: str = "") -> None:
         self.per_minute = per_minute
+        self.set_by = set_by
+        """Where the rate is set, for who has to change it; empty where nobody set it."""
         self._interval = SECONDS / per_minute
         self._at = 0.0
         self._missing = 0.0

@@ -28,8 +28,19 @@ class Folders:
         for folder in (self.here, self.package, self.elsewhere):
             folder.mkdir()
 
-    def load(self, environ: dict[str, str], env_file: Path | None = None) -> Configuration:
-        return load(environ, cwd=self.here, package_root=self.package, env_file=env_file)
+    def load(
+        self,
+        environ: dict[str, str],
+        env_file: Path | None = None,
+        at_start: Configuration | None = None,
+    ) -> Configuration:
+        return load(
+            environ,
+            cwd=self.here,
+            package_root=self.package,
+            env_file=env_file,
+            at_start=at_start,
+        )
 
     def reasons(self, environ: dict[str, str]) -> list[str]:
         return [candidate.reason for candidate in self.load(environ).candidates]

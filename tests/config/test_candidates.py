@@ -63,9 +63,9 @@ def test_one_deciding_variable_is_enough_to_use_a_file(folders: Folders, name: s
 def test_the_environment_wins_over_the_file_one_by_one_and_blank_is_unset(
     folders: Folders,
 ) -> None:
-    write(folders.package, {**ACCOUNT, "BRIDGE_SEND_RATE": "5", "LOG_LEVEL": "ERROR"})
-    configuration = folders.load({"BRIDGE_SEND_RATE": "6", "LOG_LEVEL": "  "})
-    assert configuration.send_rate == 6
+    write(folders.package, {**ACCOUNT, "BRIDGE_HISTORY": "500", "LOG_LEVEL": "ERROR"})
+    configuration = folders.load({"BRIDGE_HISTORY": "600", "LOG_LEVEL": "  "})
+    assert configuration.history == 600
     assert configuration.log_level == "ERROR"
 
 

@@ -1,13 +1,14 @@
 """Files that will not do as a `.env`."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bridge.environment import MAX_BLANKS, MAX_FILE_BYTES
+from bridge.environment import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
 from tests.config.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write, written
 from tests.nobody import without_privileges
 
@@ -70,8 +71,44 @@ def test_a_file_without_permission_is_passed_over(folders: Folders) -> None:
 
 def test_a_file_may_be_as_large_and_as_blank_as_its_limits(folders: Folders) -> None:
     text = written(ACCOUNT) + "A=x" + " " * MAX_BLANKS + "y\n"
-    write(folders.here, text + "#" * (MAX_FILE_BYTES - len(text)))
+    write(folders.package, text + "#" * (MAX_FILE_BYTES - len(text)))
+    assert folders.reasons({})[-1] == USED
+
+
+def test_a_strangers_file_is_read_up_to_its_own_smaller_limit(folders: Folders) -> None:
+    text = written(ACCOUNT)
+    text += "?\n" * ((MAX_STRANGERS_BYTES - len(text)) // 2)
+    text += "#" * (MAX_STRANGERS_BYTES - len(text))
+    path = write(folders.here, text)
     assert folders.reasons({})[0] == USED
+    write(folders.here, f"{text}#")
+    (reason, _) = folders.reasons({})
+    assert reason.startswith(f"{UNREADABLE}: more than {MAX_STRANGERS_BYTES:,} bytes")
+    assert "--env-file or TIA_ENV_PATH" in reason
+    assert folders.reasons({"TIA_ENV_PATH": str(path)})[0] == USED
+    assert folders.load({}, env_file=path).env_file == str(path)
+
+
+def test_reading_a_file_twice_as_long_takes_twice_the_calls(folders: Folders) -> None:
+    def calls(lines: int) -> int:
+        path = write(folders.elsewhere, "?\nA='x' # y\n\n" * lines)
+        count = 0
+
+        def called(_: object, event: str, __: object) -> None:
+            nonlocal count
+            count += event in {"call", "c_call"}
+
+        before = sys.getprofile()
+        sys.setprofile(called)
+        try:
+            folders.load({}, env_file=path)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    calls(1)  # what is imported on first use
+    few, more, most = (calls(lines) for lines in (100, 200, 400))
+    assert most - more <= 2.1 * (more - few)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5000, ".env/below"])

@@ -25,7 +25,9 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         problems=(),
         warnings=(),
         env_file=None,
+        trusted=True,
         candidates=configuration.candidates,
+        set_by={},
         read_only=False,
         send_rate=60,
         history=10_000,
@@ -78,7 +80,10 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
         tls_ca_file=folders.here / "ca.pem",
         allow_plaintext=True,
     )
-    assert configuration.warnings == ()
+    assert [one.partition(" ")[0] for one in configuration.warnings] == [
+        "BRIDGE_SEND_RATE",
+        "BRIDGE_READ_ONLY",
+    ]
     assert configuration.read_only
     assert configuration.send_rate == 7
     assert configuration.history == 500

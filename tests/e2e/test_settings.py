@@ -115,6 +115,24 @@ async def test_the_current_directory_comes_first(places: Places) -> None:
         assert status["envCandidates"] == places.candidates(USED, NOT_NEEDED, NOT_NEEDED)
 
 
+async def test_a_repositorys_file_neither_hides_nor_lifts_what_the_users_own_restricts(
+    places: Places,
+) -> None:
+    _write(places.here, _room("here") | {"BRIDGE_READ_ONLY": "0", "BRIDGE_SEND_RATE": "6000"})
+    _write(places.elsewhere, _room("elsewhere") | {"BRIDGE_READ_ONLY": "1"})
+    async with places.run(BRIDGE_READ_ONLY="0") as run:
+        status = await run.status()
+        assert status["envFile"] == str(places.here)
+        with pytest.raises(RpcFailedError) as refusal:
+            await run.bare("xmppSend", message="hello")
+        assert f"BRIDGE_READ_ONLY in '{places.elsewhere}'" in refusal.value.data
+        told = "\n".join(status["warnings"])
+        assert f"BRIDGE_READ_ONLY in '{places.elsewhere}' holds" in told
+        assert f"'{places.here}' is used" in told
+    for warning in status["warnings"]:
+        assert f"[Server] WARNING: {warning}" in run.stderr
+
+
 async def test_the_file_that_the_environment_names_comes_before_the_packages_own(
     places: Places,
 ) -> None:
@@ -201,9 +219,9 @@ async def test_no_secret_is_shown_anywhere_at_the_most_talkative_level(
 
 
 async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) -> None:
-    for arguments, environment in (
-        (("serve", "--read-only"), SANDBOX),
-        (("serve",), SANDBOX | {"BRIDGE_READ_ONLY": "1"}),
+    for arguments, environment, by in (
+        (("serve", "--read-only"), SANDBOX, "--read-only"),
+        (("serve",), SANDBOX | {"BRIDGE_READ_ONLY": "1"}, "BRIDGE_READ_ONLY in the environment"),
     ):
         async with BridgeProcess(tmp_path, environment, arguments=arguments) as run:
             names = [tool["name"] for tool in (await run.request("tools/list"))["tools"]]
@@ -212,6 +230,10 @@ async def test_a_bridge_that_only_reads_has_no_tool_that_writes(tmp_path: Path) 
             with pytest.raises(RpcFailedError) as refusal:
                 await run.bare("xmppSend", message="hello")
             assert refusal.value.code == -32601
+            assert f"is withheld by {by}" in refusal.value.data
+            with pytest.raises(RpcFailedError) as refusal:
+                await run.call("xmppSend", message="hello")
+            assert f"is withheld by {by}" in refusal.value.data
 
 
 async def test_a_sandbox_on_the_command_line_needs_no_settings(places: Places) -> None:

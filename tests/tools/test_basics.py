@@ -232,7 +232,7 @@ async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> N
 
 
 async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
-    played, pace = Played(), Pace(2)
+    played, pace = Played(), Pace(2, "the environment")
     for message in ("one", "two"):
         await basics.xmpp_send(RoomLink(lambda: played), pace, message=message)
     refusal = await _refused(played, "three", pace)
@@ -241,7 +241,7 @@ async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> Non
     assert refusal.message.startswith("Not sent: 2 messages a minute may be sent")
     assert refusal.message.endswith("may be sent in 30 s.")
     assert "in 30 s" in refusal.hint
-    assert "BRIDGE_SEND_RATE" in refusal.hint
+    assert refusal.hint.endswith("sets the rate: BRIDGE_SEND_RATE in the environment.")
     assert [body for body, _ in played.said] == ["one", "two"]
 
 

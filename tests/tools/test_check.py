@@ -259,7 +259,9 @@ async def test_the_name_of_a_file_stands_escaped(tmp_path: Path) -> None:
 def test_every_setting_is_either_the_participants_or_named_as_taken_at_the_start() -> None:
     from bridge.tools.setup import AT_START
 
-    about_reading = {"settings", "problems", "warnings", "env_file", "candidates"}
+    about_reading = {
+        *("settings", "problems", "warnings", "env_file", "trusted", "candidates", "set_by")
+    }
     fields = set(Configuration.__dataclass_fields__)
     assert {name for name, _ in AT_START} == fields - about_reading
 

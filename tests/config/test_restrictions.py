@@ -1,0 +1,181 @@
+"""Restrictions add up: no place can lift what another one says."""
+
+import pytest
+
+from bridge.config import Configuration
+from tests.config.folders import (
+    ACCOUNT,
+    NOT_NEEDED,
+    SAYS_NOTHING,
+    USED,
+    Folders,
+    about,
+    settled,
+    write,
+)
+
+ONLY = "BRIDGE_READ_ONLY"
+RATE = "BRIDGE_SEND_RATE"
+PLACES = ("environ", "here", "elsewhere", "package")
+
+
+def load(folders: Folders, **said: dict[str, str]) -> tuple[Configuration, dict[str, str]]:
+    """What is read where each of `PLACES` says what is given, and how each is called."""
+    names = {"environ": "the environment"}
+    for place in PLACES[1:]:
+        path = getattr(folders, place) / ".env"
+        names[place] = repr(str(path))
+        if place in said:
+            write(path.parent, said[place])
+    environ = said.get("environ", {}) | {"TIA_ENV_PATH": str(folders.elsewhere / ".env")}
+    return folders.load(environ), names
+
+
+def warnings_about(configuration: Configuration, variable: str) -> list[str]:
+    return [one for one in configuration.warnings if one.startswith(variable)]
+
+
+@pytest.mark.parametrize("account", PLACES)
+@pytest.mark.parametrize("restriction", PLACES)
+def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
+    folders: Folders, account: str, restriction: str
+) -> None:
+    said: dict[str, dict[str, str]] = {place: {ONLY: "0"} for place in PLACES}
+    said[account] |= ACCOUNT
+    said[restriction] |= {ONLY: "1"}
+    configuration, names = load(folders, **said)
+    settled(configuration)
+    assert configuration.read_only
+    assert configuration.set_by[ONLY] == names[restriction]
+    (warning,) = warnings_about(configuration, ONLY)
+    assert warning.startswith(f"{ONLY} in {names[restriction]} holds")
+
+
+@pytest.mark.parametrize("account", PLACES)
+@pytest.mark.parametrize("lowest", PLACES)
+def test_the_lowest_send_rate_holds_whoever_says_it(
+    folders: Folders, account: str, lowest: str
+) -> None:
+    said: dict[str, dict[str, str]] = {place: {RATE: "30"} for place in PLACES}
+    said[account] |= ACCOUNT
+    said[lowest] |= {RATE: "7"}
+    configuration, names = load(folders, **said)
+    assert (settled(configuration), configuration.send_rate)[1] == 7
+    assert configuration.set_by[RATE] == names[lowest]
+    (warning,) = warnings_about(configuration, RATE)
+    assert f"{RATE} in {names[lowest]} holds" in warning
+    assert all(names[place] in warning for place in PLACES)
+
+
+def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
+    configuration, names = load(
+        folders, environ=ACCOUNT | {ONLY: "yes"}, here={ONLY: "0"}, package={ONLY: "1"}
+    )
+    assert configuration.set_by == {ONLY: f"the environment and {names['package']}"}
+
+
+def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: Folders) -> None:
+    configuration, _ = load(folders, here={ONLY: "1", "LOG_LEVEL": "DEBUG"}, elsewhere=ACCOUNT)
+    assert settled(configuration).username == "bot"
+    assert (configuration.read_only, configuration.log_level) == (True, "INFO")
+    reasons = [one.reason for one in configuration.candidates]
+    assert reasons == [f"{SAYS_NOTHING}, except for {ONLY}", USED, NOT_NEEDED]
+
+
+def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Folders) -> None:
+    configuration, _ = load(
+        folders,
+        here=ACCOUNT,
+        elsewhere=ACCOUNT | {RATE: "5", "BRIDGE_HISTORY": "500"},
+        package=ACCOUNT,
+    )
+    assert (configuration.send_rate, configuration.history) == (5, 10_000)
+    reasons = [one.reason for one in configuration.candidates]
+    assert reasons == [USED, f"{NOT_NEEDED}, except for {RATE}", NOT_NEEDED]
+
+
+def test_with_env_file_only_that_file_and_the_environment_count(folders: Folders) -> None:
+    for folder in (folders.here, folders.package):
+        write(folder, ACCOUNT | {ONLY: "1", RATE: "5"})
+    path = write(folders.elsewhere, ACCOUNT | {RATE: "20"}, "named")
+    configuration = folders.load({}, env_file=path)
+    assert (configuration.read_only, configuration.send_rate) == (False, 20)
+    configuration = folders.load({RATE: "10"}, env_file=path)
+    assert (configuration.send_rate, configuration.set_by[RATE]) == (10, "the environment")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_whoever_wrote_something_unreadable_wanted_a_restriction(
+    folders: Folders, place: str
+) -> None:
+    said = {"environ": dict(ACCOUNT), "here": {RATE: "6000"}, "elsewhere": {RATE: "6000"}}
+    said[place] = said.get(place, {}) | {ONLY: "please", RATE: "x"}
+    configuration, names = load(folders, **said)
+    settled_all_the_same = configuration.settings is not None
+    assert (settled_all_the_same, configuration.read_only) == (True, True)
+    assert configuration.send_rate == 60
+    for variable, value in ((ONLY, "please"), (RATE, "x")):
+        assert f"{variable} holds {value!r} in {names[place]}, which" in about(
+            configuration, variable
+        )
+
+
+@pytest.mark.parametrize(
+    ("trusted", "strangers", "rate"),
+    [("", "6000", 60), ("", "61", 60), ("", "59", 59), ("100", "6000", 100), ("100", "80", 80)],
+)
+@pytest.mark.parametrize("place", ["environ", "elsewhere"])
+def test_a_strangers_file_may_lower_the_rate_and_not_raise_it(
+    folders: Folders, place: str, trusted: str, strangers: str, rate: int
+) -> None:
+    configuration, names = load(
+        folders, here=ACCOUNT | {RATE: strangers}, **{place: {RATE: trusted}}
+    )
+    assert configuration.send_rate == rate
+    assert warnings_about(configuration, RATE)
+    ignored = f"{RATE} in {names['here']} is ignored"
+    raises = not trusted and int(strangers) > 60
+    assert any(one.startswith(ignored) for one in configuration.warnings) == raises
+
+
+def test_where_nothing_restricts_nothing_is_said(folders: Folders) -> None:
+    configuration, _ = load(
+        folders, environ={ONLY: "0", RATE: "100"}, elsewhere=ACCOUNT | {RATE: "100"}
+    )
+    assert (configuration.read_only, configuration.send_rate) == (False, 100)
+    assert configuration.warnings == ()
+    assert configuration.set_by[ONLY] == "the environment"
+
+
+def test_a_secret_that_strayed_into_a_file_that_is_not_used_is_not_shown(folders: Folders) -> None:
+    secret = "hunter2-hunter2"
+    configuration, _ = load(
+        folders, here=ACCOUNT, elsewhere={"XMPP_PASSWORD": secret, ONLY: secret, RATE: secret}
+    )
+    assert configuration.read_only
+    assert secret not in repr(configuration)
+
+
+@pytest.mark.parametrize(("later", "told"), [("elsewhere", True), ("package", True)])
+def test_a_strangers_file_that_comes_before_an_account_of_ours_is_told(
+    folders: Folders, later: str, told: bool
+) -> None:
+    configuration, names = load(folders, here=ACCOUNT, **{later: ACCOUNT})
+    found = [one for one in configuration.warnings if names["here"] in one and names[later] in one]
+    assert bool(found) is told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"here": ACCOUNT, "elsewhere": {"MUC_ROOM": "room@conference.example.org"}},
+        {"here": ACCOUNT, "elsewhere": {"LOG_LEVEL": "INFO"}},
+        {"here": {}, "elsewhere": ACCOUNT, "package": ACCOUNT},
+        {"here": ACCOUNT},
+    ],
+)
+def test_where_no_account_of_ours_is_passed_over_nothing_is_told(
+    folders: Folders, said: dict[str, dict[str, str]]
+) -> None:
+    configuration, _ = load(folders, **said)
+    assert configuration.warnings == ()
