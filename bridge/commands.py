@@ -23,8 +23,9 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 
 
-Reader: TypeAlias = Callable[[], config.Configuration]
-"""Reads the settings, and reads them anew each time."""
+Reader: TypeAlias = Callable[..., config.Configuration]
+"""Reads the settings, and reads them anew each time; given those of the start, as `config.load`
+does with `at_start`."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ def _options(parsed: "argparse.Namespace") -> Options:
     )
 
 
-def _load(options: Options, sandbox: dict[str, str] | None) -> config.Configuration:
+def _load(
+    options: Options,
+    sandbox: dict[str, str] | None,
+    at_start: config.Configuration | None = None,
+) -> config.Configuration:
     """Read the settings; beside a sandbox only those that are not about a server of one's own."""
     environ: dict[str, str] = dict(os.environ)
     if sandbox is not None:
@@ -58,6 +63,7 @@ def _load(options: Options, sandbox: dict[str, str] | None) -> config.Configurat
         package_root=PACKAGE_ROOT,
         env_file=options.env_file,
         searching=sandbox is None,
+        at_start=at_start,
     )
 
 
@@ -90,7 +96,7 @@ async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int
     try:
         await serve(
             configuration,
-            read,
+            partial(read, configuration),
             stdio,
             read_only=options.read_only,
             toolsets=options.toolsets,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
@@ -45,6 +46,13 @@ class Setup:
     def read_anew(self) -> "Configuration":
         """Read everything again, and say on stderr what is newly wrong with it."""
         before, self.configuration = self.configuration, self._read()
+        if self.configuration.env_file != before.env_file:
+            places = (
+                one.env_file or "the environment alone" for one in (self.configuration, before)
+            )
+            moved = "the settings come from {} now, and came from {} before".format(*places)
+            warnings = (*self.configuration.warnings, moved)
+            self.configuration = replace(self.configuration, warnings=warnings)
         for warning in self.configuration.warnings:
             if warning not in before.warnings:
                 log.warning("%s", one_line(warning))

@@ -178,6 +178,32 @@ async def test_a_file_that_no_longer_does_keeps_what_stands_and_shows_the_proble
         assert json.loads(resource["contents"][0]["text"])["problems"] == status["problems"]
 
 
+async def test_a_running_bridge_is_not_moved_to_a_file_that_appeared_where_it_was_started(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    ours, home = tmp_path / "settings.env", tmp_path / "home"
+    environment = sandbox.environment()
+    write(ours, environment)
+    async with BridgeProcess(home, {"TIA_ENV_PATH": str(ours)}, arguments=()) as bridge:
+        await bridge.joined()
+        write(home / ".env", environment | {"MCP_BOT_NICKNAME": "Strangers"})
+        result = await bridge.bare("xmppCheck")
+        assert (result["ok"], result["settingsChanged"]) == (True, False)
+        appeared = f"{home / '.env'}: appeared since the start: restart the bridge to use it"
+        assert appeared in result["phases"][0]["detail"]
+        ours.unlink()
+        result = await bridge.bare("xmppCheck")
+        assert (result["ok"], result["condition"]) == (False, "unconfigured")
+        told = f"the settings come from the environment alone now, and came from {ours} before"
+        assert told in result["phases"][0]["detail"]
+        status = await bridge.status()
+        assert (status["connected"], status["nickname"]) == (True, "McpDebug")
+        reasons = [one["reason"].partition(":")[0] for one in status["envCandidates"]]
+        assert reasons[:2] == ["appeared since the start", "missing"]
+        assert told in status["warnings"]
+    assert f"[Server] WARNING: {told}" in bridge.stderr
+
+
 async def test_a_server_that_came_back_is_found_before_the_next_attempt(
     server_process: ServerProcess, tmp_path: Path
 ) -> None:

@@ -1,0 +1,93 @@
+"""What a bridge that runs may be moved to when its settings are read again."""
+
+from pathlib import Path
+
+import pytest
+
+from bridge.config import Configuration
+from tests.config.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, write
+
+APPEARED = "appeared since the start: restart the bridge to use it"
+
+
+def _account(name: str) -> dict[str, str]:
+    return ACCOUNT | {"XMPP_USERNAME": f"{name}@example.org"}
+
+
+def _reasons(configuration: Configuration) -> list[str]:
+    return [one.reason for one in configuration.candidates]
+
+
+@pytest.fixture
+def environ(folders: Folders) -> dict[str, str]:
+    return {"TIA_ENV_PATH": str(folders.elsewhere / ".env")}
+
+
+@pytest.mark.parametrize("before", [None, "", "DATABASE_URL=x\n", b"\xff", "MUC_ROOM=\n"])
+def test_a_file_that_appeared_in_the_current_directory_is_not_used(
+    folders: Folders, environ: dict[str, str], before: str | bytes | None
+) -> None:
+    ours = write(folders.elsewhere, _account("elsewhere"))
+    if before is not None:
+        write(folders.here, before)
+    start = folders.load(environ)
+    write(folders.here, _account("here"))
+    anew = folders.load(environ, at_start=start)
+    assert (anew.env_file, anew.settings) == (str(ours), start.settings)
+    assert _reasons(anew) == [APPEARED, USED, NOT_NEEDED]
+    assert _reasons(folders.load(environ)) == [USED, NOT_NEEDED, NOT_NEEDED]
+
+
+def test_it_is_not_used_either_where_there_were_no_settings_or_only_the_environments(
+    folders: Folders,
+) -> None:
+    for environ in ({}, ACCOUNT):
+        start = folders.load(environ)
+        path = write(folders.here, _account("here"))
+        anew = folders.load(environ, at_start=start)
+        assert (anew.env_file, anew.settings) == (None, start.settings)
+        assert _reasons(anew) == [APPEARED, MISSING]
+        path.unlink()
+
+
+def test_it_does_not_take_the_place_of_a_file_that_was_deleted(
+    folders: Folders, environ: dict[str, str]
+) -> None:
+    ours = write(folders.elsewhere, _account("elsewhere"))
+    start = folders.load(environ)
+    ours.unlink()
+    write(folders.here, _account("here"))
+    anew = folders.load(environ, at_start=start)
+    assert (anew.env_file, anew.settings) == (None, None)
+    assert _reasons(anew) == [APPEARED, MISSING, MISSING]
+    package = write(folders.package, _account("package"))
+    assert folders.load(environ, at_start=start).env_file == str(package)
+
+
+def test_a_file_of_the_current_directory_that_was_used_at_the_start_stays(
+    folders: Folders, environ: dict[str, str]
+) -> None:
+    here = write(folders.here, _account("here"))
+    start = folders.load(environ)
+    write(folders.here, _account("other"))
+    write(folders.elsewhere, _account("elsewhere"))
+    anew = folders.load(environ, at_start=start)
+    assert anew.env_file == str(here)
+    assert anew.settings is not None
+    assert anew.settings.username == "other"
+
+
+@pytest.mark.parametrize("named", ["TIA_ENV_PATH", "--env-file", "package"])
+def test_a_file_that_is_ours_wherever_it_lies_may_appear_at_any_time(
+    folders: Folders, named: str
+) -> None:
+    environ = {"TIA_ENV_PATH": "../here/.env"} if named == "TIA_ENV_PATH" else {}
+    env_file = Path(".env") if named == "--env-file" else None
+    if named == "package":
+        folders.here = folders.package
+    start = folders.load(environ, env_file)
+    assert start.settings is None
+    write(folders.here, ACCOUNT)
+    anew = folders.load(environ, env_file, start)
+    assert anew.settings is not None
+    assert anew.trusted
