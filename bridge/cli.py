@@ -1,12 +1,13 @@
 """The command line: the way in, and what may come out of it. Nothing is loaded before it is needed.
 
-Agents start `serve` without a word and wait for it, so that it goes past the parser.
+Agents start `serve` as `register` writes it and wait for it, so that it goes past the parser.
 """
 
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
@@ -28,12 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words in ([], ["serve"]):
-            # Of what is made from here to the first answers nothing goes again.
-            gc.disable()
-            from bridge.commands import Options, serve
-
-            return serve(Options())
+        match words[1:] if words[:1] == ["serve"] else words:
+            case []:
+                return _serve(None)
+            case ["--env-file", path] if path and not path.startswith("-"):
+                return _serve(Path(path))
         if words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}:
             words.insert(0, "serve")
         from bridge.commandline import parser
@@ -53,6 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "xmpp-debug-bridge and what it depends on again"
         )
         return FAILURE
+
+
+def _serve(env_file: Path | None) -> int:
+    # Of what is made from here to the first answers nothing goes again.
+    gc.disable()
+    from bridge.commands import Options, serve
+
+    return serve(Options(env_file))
 
 
 def ignore_further_signals(loop: "AbstractEventLoop | None" = None) -> None:

@@ -48,7 +48,7 @@ def _add_serve(commands: _Commands) -> None:
         "serve",
         help="the bridge: MCP on stdio beside a participant in the room",
         description="The bridge: MCP on stdin and stdout, beside a participant in the room.",
-        epilog="Example: codex mcp add xmpp --env TIA_ENV_PATH=/path/to/.env -- xmpp-bridge",
+        epilog="Example: codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env",
     )
     _add_settings(serve)
     serve.add_argument(
@@ -144,7 +144,8 @@ def _add_registration(commands: _Commands) -> None:
         "--env-file",
         type=Path,
         metavar="PATH",
-        help="the file with the settings; without it, the one that the bridge would find now",
+        help="the file with the settings; without it, the one that the bridge would find now, "
+        "unless that merely lies in the current directory",
     )
     register.add_argument(
         "--approve-send",

@@ -21,7 +21,9 @@ settings:
   the first of these that says something of the account or the room:
     .env in the current directory (trusted with less than the others),
     the file that TIA_ENV_PATH names,
-    .env beside the package."""
+    .env beside the package.
+  Restrictions add up: BRIDGE_READ_ONLY=1 and the lowest BRIDGE_SEND_RATE of the
+  environment and all these files hold; with --env-file, of that file alone."""
 
 ENVIRONMENT = """\
 environment:

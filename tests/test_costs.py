@@ -123,23 +123,28 @@ def _calls(work: Callable[[], object]) -> int:
     return count
 
 
+SETTINGS = {
+    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+    "XMPP_DOMAIN": "localhost",
+    "XMPP_USERNAME": "bot",
+    "XMPP_PASSWORD": "secret",
+    "MUC_ROOM": ROOM,
+}
+
+
 @pytest.fixture(scope="module")
 def first_imports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What the real command has loaded by its first answer."""
-    home = tmp_path_factory.mktemp("home")
-    settings = {
-        "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-        "XMPP_DOMAIN": "localhost",
-        "XMPP_USERNAME": "bot",
-        "XMPP_PASSWORD": "secret",
-        "MUC_ROOM": ROOM,
-    }
+    return _loaded_first(tmp_path_factory.mktemp("home"), SETTINGS)
+
+
+def _loaded_first(home: Path, environment: dict[str, str], *arguments: str) -> dict[str, list[str]]:
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "tests/benchmarks/modules.py")],
+        [sys.executable, str(ROOT / "tests/benchmarks/modules.py"), *arguments],
         input=_line(HELLO),
         capture_output=True,
         cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), **settings},
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **environment},
         timeout=SECONDS,
         check=True,
     )
@@ -162,6 +167,20 @@ def test_what_is_large_is_not_imported_before_the_first_answer(
     late: str, first_imports: dict[str, list[str]]
 ) -> None:
     assert late not in first_imports["modules"]
+
+
+@pytest.mark.parametrize("words", [(), ("serve",)])
+def test_what_register_writes_starts_with_no_more_than_the_bare_command(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.env"
+    file.write_text("".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
+    bare = _loaded_first(tmp_path, {"TIA_ENV_PATH": str(file)})
+    named = _loaded_first(tmp_path, {}, *words, "--env-file", str(file))
+    for what, loaded in bare.items():
+        assert sorted(named[what]) == sorted(loaded)
+    assert "dotenv" in bare["modules"]
+    assert "argparse" not in bare["modules"]
 
 
 def test_few_dataclasses_are_made_before_the_first_answer(

@@ -42,21 +42,17 @@ class Client:
     typed: bool = False
     """Whether an entry says `type: stdio`."""
 
-    def adding(self, name: str, command: tuple[str, ...], env: Mapping[str, str]) -> list[str]:
+    def adding(self, name: str, command: tuple[str, ...]) -> list[str]:
         """Arguments that make its program add the server; empty if it has none."""
-        pairs = [f"{key}={value}" for key, value in env.items()]
         match self.key:
             case "codex":
-                given = [word for pair in pairs for word in ("--env", pair)]
-                return ["codex", "mcp", "add", name, *given, "--", *command]
+                return ["codex", "mcp", "add", name, "--", *command]
             case "claude":
-                given = [word for pair in pairs for word in ("-e", pair)]
-                scope = ["--scope", "user"]
-                return ["claude", "mcp", "add", *scope, name, *given, "--", *command]
+                return ["claude", "mcp", "add", "--scope", "user", name, "--", *command]
             case "vscode":
                 import json
 
-                entry = {"name": name, "command": command[0], "args": [*command[1:]], "env": env}
+                entry = {"name": name, "command": command[0], "args": [*command[1:]]}
                 return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
             case _:
                 return []

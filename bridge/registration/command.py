@@ -11,7 +11,6 @@ from bridge.log import complain
 from bridge.registration.client import SEND_TOOL, client
 from bridge.registration.configfile import FileError
 from bridge.registration.launch import (
-    VARIABLE,
     Launch,
     LaunchError,
     carries_password,
@@ -78,7 +77,7 @@ def register(
                 f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
                 "first, and what it says there cannot be taken back. No other tool was approved."
             )
-        return _try(place)
+        return _try(place, launch)
 
     return _guarded(work)
 
@@ -108,7 +107,7 @@ def _guarded(work: Callable[[], int]) -> int:
         return _complain(FAILURE, str(error))
 
 
-def _try(place: Place) -> int:
+def _try(place: Place, launch: Launch) -> int:
     command, env = entry_now(place)
     for name in carries_password(env):
         complain(
@@ -121,8 +120,7 @@ def _try(place: Place) -> int:
         return _complain(
             FAILURE, f"it is registered, but the registered command does not answer: {error}"
         )
-    settings = one_line(env.get(VARIABLE, "no file"))
-    _say(f"Started it once, with the settings in {settings}.")
+    _say(f"Started it once, with the settings in {one_line(str(launch.env_file))}.")
     _say(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     _say(f"Start {place.client.title} anew to have them there.")
     return SUCCESS

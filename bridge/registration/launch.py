@@ -1,6 +1,7 @@
 """What is registered: the command that starts this bridge, and the file with its settings."""
 
 import os
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from pathlib import Path
 from bridge import config
 
 SCRIPT = "xmpp-bridge"
-VARIABLE = "TIA_ENV_PATH"
+OPTION = "--env-file"
+FORMER = "TIA_ENV_PATH"
+"""The variable that named the settings file in the entries of former versions."""
 PASSWORDS = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
 """What belongs into the settings file and nowhere else."""
 
@@ -30,9 +33,18 @@ class Launch:
     """Absolute. The settings themselves, the password among them, go nowhere else."""
 
     @property
-    def env(self) -> dict[str, str]:
-        """The variables that the entry sets."""
-        return {VARIABLE: str(self.env_file)}
+    def words(self) -> tuple[str, ...]:
+        """The command with its arguments, as the entry has them."""
+        return (*self.command, OPTION, str(self.env_file))
+
+    def __post_init__(self) -> None:
+        try:
+            " ".join(self.words).encode("utf-8")
+        except UnicodeEncodeError:
+            raise LaunchError(
+                "the path of this command or of the settings file is not UTF-8, so no client's "
+                "file can hold it"
+            ) from None
 
 
 def own_command(called: str, executable: str) -> tuple[str, ...]:
@@ -60,12 +72,26 @@ def is_ours(entry: object) -> bool:
     return any(pair == ("-m", "bridge") for pair in pairwise(words))
 
 
+def added_by_user(args: object) -> list[str]:
+    """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
+    words = [one for one in args if isinstance(one, str)] if isinstance(args, list) else []
+    for index, pair in enumerate(pairwise(words)):
+        if pair == ("-m", "bridge"):
+            words = words[index + 2 :]
+            break
+    words = words[1:] if words[:1] == ["serve"] else words
+    if OPTION in words:
+        at = words.index(OPTION)
+        words = words[:at] + words[at + 2 :]
+    return [one for one in words if not one.startswith(f"{OPTION}=")]
+
+
 def find_env_file(
     environ: Mapping[str, str], *, cwd: Path, package_root: Path, named: Path | None
 ) -> Path:
     """Return the absolute path of the settings file: the named one, or the one a search finds.
 
-    Raises `LaunchError` when there is none.
+    Raises `LaunchError` when there is none, or one that may be anybody's.
     """
     found = config.load(environ, cwd=cwd, package_root=package_root, env_file=named)
     if found.env_file is None and named is not None:
@@ -83,12 +109,12 @@ def find_env_file(
     path = Path(found.env_file)
     if ".." in path.parts:
         path = path.parent.resolve() / path.name
-    try:
-        str(path).encode("utf-8")
-    except UnicodeEncodeError:
+    if not found.trusted:
         raise LaunchError(
-            "the path of the settings file is not UTF-8, so no client's file can hold it"
-        ) from None
+            f"{path} was found only because it lies in the current directory, where it may be "
+            "anybody's, and a registered file is fully trusted.\nIf it is yours, name it: "
+            f"xmpp-bridge register CLIENT --env-file {shlex.quote(str(path))}"
+        )
     return path
 
 

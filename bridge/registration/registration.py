@@ -19,7 +19,7 @@ from bridge.registration import jsonfile, tomlfile
 from bridge.registration.client import SEND_TOOL, Client
 from bridge.registration.configfile import ConfigFile, FileError
 from bridge.registration.jsonfile import JsonError
-from bridge.registration.launch import Launch, is_ours
+from bridge.registration.launch import FORMER, Launch, added_by_user, is_ours
 from bridge.registration.tomlfile import TomlError
 
 COMMAND_SECONDS = 60.0
@@ -180,7 +180,7 @@ def plan_register(place: Place, launch: Launch, *, approve_send: bool = False) -
     if present is None:
         plain = _wanted(place, launch, None, approve_send=False)
         plain.pop("required", None)
-        if command := _installed(client.adding(place.name, launch.command, launch.env)):
+        if command := _installed(client.adding(place.name, launch.words)):
             steps.append(RunCommand(command))
         steps.append(SetEntry(wanted, expected=bool(command) and plain == wanted))
     elif present != wanted:
@@ -275,12 +275,14 @@ def _wanted(place: Place, launch: Launch, present: Entry | None, *, approve_send
     entry: Entry = {"type": "stdio"} if client.typed else {}
     old = present or {}
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
-    entry["command"] = launch.command[0]
-    args = [*launch.command[1:]]
-    if args or client.format != "toml":
-        entry["args"] = args
+    entry["command"], *own = launch.words
+    entry["args"] = [*own, *added_by_user(old.get("args"))]
     env = old.get("env")
-    entry["env"] = (env if isinstance(env, dict) else {}) | launch.env
+    env = (
+        {key: value for key, value in env.items() if key != FORMER} if isinstance(env, dict) else {}
+    )
+    if env or client.key == "claude":  # whose own command writes it, be it empty
+        entry["env"] = env
     if client.required:
         entry["required"] = True
         if approve_send:

@@ -42,4 +42,4 @@ def imported() -> dict[str, list[str]]:
 
 
 Stdio.write = telling  # type: ignore[method-assign]
-sys.exit(main([]))
+sys.exit(main())

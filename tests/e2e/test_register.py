@@ -132,8 +132,24 @@ def test_the_file_that_the_search_finds_is_registered_absolutely(run: Run, home:
     ran = run("register", "cursor", TIA_ENV_PATH="../home/s.env")
     assert ran.returncode == 0
     entry = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["xmpp"]
-    assert Path(entry["env"]["TIA_ENV_PATH"]).is_absolute()
-    assert Path(entry["env"]["TIA_ENV_PATH"]).samefile(home / "s.env")
+    option, path = entry["args"]
+    assert option == "--env-file"
+    assert Path(path).is_absolute()
+    assert Path(path).samefile(home / "s.env")
+
+
+def test_a_file_that_only_lies_in_the_current_directory_is_not_registered(
+    run: Run, home: Path, tmp_path: Path
+) -> None:
+    strangers = tmp_path / "project" / ".env"
+    strangers.write_text((home / "s.env").read_text())
+    for environ in ({}, {"TIA_ENV_PATH": str(home / "s.env")}):
+        ran = run("register", "cursor", **environ)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert len(ran.stderr.splitlines()) == 2
+        assert f"--env-file {strangers}" in ran.stderr
+    assert not (home / ".cursor").exists()
+    assert run("register", "cursor", "--env-file", ".env").returncode == 0
 
 
 @pytest.mark.parametrize("named", [[], ["--env-file", "nothing.env"]])
@@ -248,13 +264,13 @@ def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
     file.write_text(OTHERS)
     ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", path=codex)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("Ran: codex mcp add xmpp --env TIA_ENV_PATH=")
+    assert ran.stdout.startswith(f"Ran: codex mcp add xmpp -- {COMMAND} --env-file ")
     assert "without asking you first" in ran.stdout
     assert file.read_text().startswith(OTHERS)
     assert tomllib.loads(file.read_text())["mcp_servers"]["xmpp"] == {
         "command": COMMAND,
         "required": True,
-        "env": {"TIA_ENV_PATH": str(home / "s.env")},
+        "args": ["--env-file", str(home / "s.env")],
         "tools": {"xmppSend": {"approval_mode": "approve"}},
     }
     shown = json.loads(run("mcp", "get", "xmpp", "--json", program="codex", path=codex).stdout)
@@ -290,15 +306,15 @@ def test_the_real_claude_adds_and_removes_the_entry(run: Run, home: Path, claude
     named = ("--env-file", str(home / "s.env"))
     ran = run("register", "claude", *named, "--approve-send", path=claude, **QUIET)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("Ran: claude mcp add --scope user xmpp -e TIA_ENV_PATH=")
+    assert ran.stdout.startswith(f"Ran: claude mcp add --scope user xmpp -- {COMMAND} --env-file ")
     servers = json.loads(file.read_text())["mcpServers"]
     assert servers == {
         "o": {"command": "foo"},
         "xmpp": {
             "type": "stdio",
             "command": COMMAND,
-            "args": [],
-            "env": {"TIA_ENV_PATH": str(home / "s.env")},
+            "args": ["--env-file", str(home / "s.env")],
+            "env": {},
         },
     }
     allowed = json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"]

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from bridge.registration.client import KEYS, client
 
 HOME = Path("/home/me")
-LAUNCH = (("/opt/xmpp-bridge",), {"TIA_ENV_PATH": "/home/me/.env"})
+WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
 
 
 @pytest.mark.parametrize(
@@ -58,9 +59,13 @@ def test_every_client_either_takes_an_approval_or_says_why_not() -> None:
 
 
 def test_a_command_line_holds_the_path_of_the_settings_and_nothing_else_of_them() -> None:
-    adding = {key: client(key, {}, HOME).adding("xmpp", *LAUNCH) for key in KEYS}
-    assert adding["codex"][-2:] == adding["claude"][-2:] == ["--", "/opt/xmpp-bridge"]
-    assert all("TIA_ENV_PATH=/home/me/.env" in adding[key] for key in ("codex", "claude"))
+    adding = {key: client(key, {}, HOME).adding("xmpp", WORDS) for key in KEYS}
+    assert adding["codex"][-4:] == adding["claude"][-4:] == ["--", *WORDS]
+    assert json.loads(adding["vscode"][-1]) == {
+        "name": "xmpp",
+        "command": WORDS[0],
+        "args": [*WORDS[1:]],
+    }
     assert adding["claude-desktop"] == adding["cursor"] == []
 
 

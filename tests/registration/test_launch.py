@@ -4,7 +4,9 @@ from pathlib import Path
 import pytest
 
 from bridge.registration.launch import (
+    Launch,
     LaunchError,
+    added_by_user,
     carries_password,
     doubts,
     find_env_file,
@@ -74,10 +76,20 @@ def test_the_file_is_the_one_that_a_search_finds_as_an_absolute_path(tmp_path: P
     (tmp_path / "else.env").write_text(GOOD)
     assert _find(tmp_path, TIA_ENV_PATH="else.env") == tmp_path / "else.env"
     (tmp_path / ".env").write_text(GOOD)
-    assert _find(tmp_path, TIA_ENV_PATH="else.env") == tmp_path / ".env"
     assert _find(tmp_path, Path("else.env")) == tmp_path / "else.env"
+    assert _find(tmp_path, Path(".env")) == _find(tmp_path, TIA_ENV_PATH=".env")
+    assert find_env_file({}, cwd=tmp_path, package_root=tmp_path, named=None) == tmp_path / ".env"
     (tmp_path / "project").mkdir()
     assert _find(tmp_path / "project", Path("../else.env")) == tmp_path / "else.env"
+
+
+def test_a_file_that_merely_lies_in_the_current_directory_must_be_named(tmp_path: Path) -> None:
+    (tmp_path / "else.env").write_text(GOOD)
+    (tmp_path / ".env").write_text(GOOD)
+    for named in ("", "else.env"):
+        with pytest.raises(LaunchError, match=f"--env-file {tmp_path / '.env'}") as caught:
+            _find(tmp_path, TIA_ENV_PATH=named)
+        assert len(str(caught.value).splitlines()) == 2
 
 
 def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
@@ -87,11 +99,30 @@ def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
         _find(tmp_path, Path("nothing.env"))
 
 
-def test_a_path_that_no_client_can_hold_is_refused(tmp_path: Path) -> None:
-    odd = tmp_path / "\udcff.env"
-    odd.write_text(GOOD)
+@pytest.mark.parametrize(
+    ("command", "file"), [("/opt/xmpp-bridge", "/\udcff.env"), ("/\udcff/xmpp-bridge", "/.env")]
+)
+def test_a_path_that_no_client_can_hold_is_refused(command: str, file: str) -> None:
     with pytest.raises(LaunchError, match="UTF-8"):
-        _find(tmp_path, odd)
+        Launch((command,), Path(file))
+
+
+@pytest.mark.parametrize(
+    ("args", "added"),
+    [
+        (None, []),
+        ("--read-only", []),
+        (["--env-file", "/e", "--read-only"], ["--read-only"]),
+        (["serve", "--read-only", "--env-file", "/e"], ["--read-only"]),
+        (["-X", "dev", "-m", "bridge", "serve", "--toolset", "llm"], ["--toolset", "llm"]),
+        (["-P", "-m", "bridge", "serve", "--env-file"], []),
+        (["--env-file=/e", 3, "--sandbox"], ["--sandbox"]),
+    ],
+)
+def test_what_the_user_added_to_our_arguments_is_told_from_them(
+    args: object, added: list[str]
+) -> None:
+    assert added_by_user(args) == added
 
 
 def test_a_good_private_file_raises_no_doubt(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_file_full_of_others_gets_ours_keeps_theirs_and_can_be_had_back(
     _write(place, _full(place))
     (said,) = _register(place)
     assert str(place.client.file) in said
-    assert entry_now(place) == (["/opt/xmpp-bridge"], {"TIA_ENV_PATH": "/home/me/.env"})
+    assert entry_now(place) == ([*LAUNCH.words], {})
     assert Path(f"{place.client.file}.bak").read_text() == _full(place)
     _unregister(place)
     assert place.client.file.read_text() == _full(place)
@@ -124,7 +124,7 @@ def test_a_second_run_changes_nothing_and_keeps_no_copy(key: str, full: bool, ho
 def test_planning_and_showing_touch_nothing(key: str, home: Path) -> None:
     place = _place(home, key)
     shown = "\n".join(step.shown(place) for step in plan_register(place, LAUNCH))
-    assert "TIA_ENV_PATH" in shown
+    assert all(word in shown for word in LAUNCH.words)
     assert str(place.client.file) in shown
     assert _files(home) == {}
 
@@ -204,13 +204,16 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
     text = place.client.file.read_text().replace(
         "required = true", "required = false\nstartup_timeout_sec = 3"
     )
-    _write(place, text + 'HTTP_PROXY = "p"\n[mcp_servers.xmpp.tools.echo]\nenabled = true\n')
+    text = text.replace('/.env"]', '/.env", "--read-only"]')
+    env = '[mcp_servers.xmpp.env]\nHTTP_PROXY = "p"\n'
+    _write(place, text + env + "[mcp_servers.xmpp.tools.echo]\nenabled = true\n")
     _register(place, Launch(("/new/xmpp-bridge",), Path("/new/.env")))
     assert tomllib.loads(place.client.file.read_text())["mcp_servers"]["xmpp"] == {
         "command": "/new/xmpp-bridge",
         "required": True,
         "startup_timeout_sec": 3,
-        "env": {"TIA_ENV_PATH": "/new/.env", "HTTP_PROXY": "p"},
+        "args": ["--env-file", "/new/.env", "--read-only"],
+        "env": {"HTTP_PROXY": "p"},
         "tools": {"echo": {"enabled": True}},
     }
 
@@ -218,9 +221,29 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
 def test_arguments_of_an_older_command_go(home: Path) -> None:
     place = _place(home, "codex")
     _register(place, Launch(("/py", "-P", "-m", "bridge", "serve"), Path("/e")))
-    assert entry_now(place)[0] == ["/py", "-P", "-m", "bridge", "serve"]
+    serving = ["/py", "-P", "-m", "bridge", "serve"]
+    assert entry_now(place)[0] == [*serving, "--env-file", "/e"]
     _register(place)
-    assert entry_now(place)[0] == ["/opt/xmpp-bridge"]
+    assert entry_now(place)[0] == [*LAUNCH.words]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_an_entry_of_a_former_version_is_ours_and_is_exchanged(key: str, home: Path) -> None:
+    place = _place(home, key)
+    former: dict[str, Any] = {
+        "command": "/old/xmpp-bridge",
+        "args": [],
+        "env": {"TIA_ENV_PATH": "/old/.env", "HTTP_PROXY": "p"},
+    }
+    _write(place, place.edited(_full(place), former))
+    _register(place)
+    assert entry_now(place) == ([*LAUNCH.words], {"HTTP_PROXY": "p"})
+    _write(place, place.edited(_full(place), former | {"env": {"TIA_ENV_PATH": "/old/.env"}}))
+    _register(place)
+    assert entry_now(place) == ([*LAUNCH.words], {})
+    _write(place, place.edited(_full(place), former))
+    _unregister(place)
+    assert place.client.file.read_text() == _full(place)
 
 
 def test_codex_gets_required_and_no_other_setting(home: Path) -> None:
@@ -231,7 +254,7 @@ def test_codex_gets_required_and_no_other_setting(home: Path) -> None:
             "xmpp": {
                 "command": "/opt/xmpp-bridge",
                 "required": True,
-                "env": {"TIA_ENV_PATH": "/home/me/.env"},
+                "args": ["--env-file", "/home/me/.env"],
             }
         }
     }
@@ -280,11 +303,12 @@ def test_a_command_that_rewrites_the_others_is_put_right(home: Path, programs: P
     _write(place, _full(place))
     rewritten = (
         'model = "m"\n[mcp_servers]\n[mcp_servers.other]\ncommand = "foo"\n[mcp_servers.xmpp]\n'
-        'command = "/opt/xmpp-bridge"\nenv = {TIA_ENV_PATH = "/home/me/.env"}\n'
+        'command = "/opt/xmpp-bridge"\nargs = ["--env-file", "/home/me/.env"]\n'
     )
     _install(programs, "codex", f"cat >{place.client.file} <<'E'\n{rewritten}E")
     first, second = _register(place)
-    assert first.startswith("Ran: codex mcp add xmpp --env TIA_ENV_PATH=/home/me/.env -- /opt/")
+    shown = "codex mcp add xmpp -- /opt/xmpp-bridge --env-file /home/me/.env"
+    assert first.startswith(f"Ran: {shown}")
     assert second.startswith("Wrote mcp_servers.xmpp")
     assert place.client.file.read_text().startswith(_full(place))
     assert {path.name for path in home.rglob("config*")} == {"config.toml", "config.toml.bak"}
@@ -300,7 +324,7 @@ def test_what_a_command_changed_elsewhere_is_left_as_the_command_left_it(
     _register(place)
     document = tomllib.loads(place.client.file.read_text())
     assert document["migrated"] is True
-    assert document["mcp_servers"]["xmpp"]["env"] == {"TIA_ENV_PATH": "/home/me/.env"}
+    assert document["mcp_servers"]["xmpp"]["args"] == ["--env-file", "/home/me/.env"]
 
 
 @pytest.mark.parametrize(
@@ -335,8 +359,7 @@ def test_a_command_that_did_nothing_is_done_by_hand(home: Path, programs: Path) 
             "xmpp": {
                 "type": "stdio",
                 "command": "/opt/xmpp-bridge",
-                "args": [],
-                "env": {"TIA_ENV_PATH": "/home/me/.env"},
+                "args": ["--env-file", "/home/me/.env"],
             }
         }
     }
@@ -354,7 +377,7 @@ def test_an_entry_that_is_there_is_not_given_to_a_command_that_would_refuse_or_f
         steps = plan_register(place, LAUNCH)
         assert not [step for step in steps if isinstance(step, RunCommand)]
         _register(place)
-        assert entry_now(place)[0] == ["/opt/xmpp-bridge"]
+        assert entry_now(place)[0] == [*LAUNCH.words]
 
 
 def test_an_entry_that_the_client_did_not_keep_is_missed(home: Path) -> None:

@@ -13,7 +13,7 @@ def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "empty.env"
     path.touch()
     assert {"echo", "xmppStatus", "xmppSend"} <= set(
-        listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+        listed_tools([BRIDGE, "--env-file", str(path)], {})
     )
 
 
@@ -25,9 +25,9 @@ def test_the_environment_of_the_entry_is_all_that_counts(
     path = tmp_path / "room.env"
     settings = xmpp_server.environment()
     path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    assert "xmppSend" in listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+    assert "xmppSend" in listed_tools([BRIDGE, "--env-file", str(path)], {})
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n")
-    assert "xmppSend" not in listed_tools([BRIDGE], {"TIA_ENV_PATH": str(path)})
+    assert "xmppSend" not in listed_tools([BRIDGE, "--env-file", str(path)], {})
 
 
 def test_the_folder_it_runs_in_is_empty_and_goes_afterwards(tmp_path: Path) -> None:
