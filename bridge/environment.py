@@ -27,7 +27,6 @@ SECRET = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
 
 IGNORED_FROM_STRANGERS = (
     "BRIDGE_TRAFFIC_LOG",
-    "BRIDGE_TOOLSETS",
     "LLM_BASE_URL",
     "LLM_API_KEY",
     "LLM_MODEL",
@@ -48,6 +47,7 @@ REFUSED_FROM_STRANGERS = (
 VARIABLES = (
     *REFUSED_FROM_STRANGERS,
     *IGNORED_FROM_STRANGERS,
+    "BRIDGE_TOOLSETS",
     "XMPP_PASSWORD",
     "MCP_BOT_NICKNAME",
     "BOT_NICKNAME",
@@ -291,22 +291,31 @@ class Environment:
         """Add what the file says, where the process environment does not say it already."""
         endangered = " and ".join(name for name in SECRET if name in self)
         for name in (name for name in VARIABLES if _says(values, name)):
+            value, ignored = values[name], ""
             if not self.trusted and name in IGNORED_FROM_STRANGERS:
+                value, ignored = "", name
+            elif not self.trusted and name == "BRIDGE_TOOLSETS":
+                # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
+                names = [one.strip() for one in value.split(",")]
+                value = ",".join(one for one in names if ":" not in one)
+                if code := ",".join(one for one in names if ":" in one):
+                    ignored = f"{self.shown(name, code)} of {name}"
+            if ignored:
                 self.warnings.append(
-                    f"{name} in {str(path)!r} is ignored, because that file was found only by "
+                    f"{ignored} in {str(path)!r} is ignored, because that file was found only by "
                     f"lying in the current directory; {_TO_TRUST_IT}"
                 )
-            elif name in self:
+            if not value or name in self:
                 continue
-            elif not self.trusted and name in REFUSED_FROM_STRANGERS and endangered:
+            if not self.trusted and name in REFUSED_FROM_STRANGERS and endangered:
                 self.reject(
                     name,
-                    f"holds {self.shown(name, values[name])} in {str(path)!r}, which was found "
+                    f"holds {self.shown(name, value)} in {str(path)!r}, which was found "
                     "only by lying in the current directory and so has no say in where "
                     f"{endangered} of the environment is sent; {_TO_TRUST_IT}",
                 )
             else:
-                self._written[name] = values[name], path.parent
+                self._written[name] = value, path.parent
 
 
 def check_readable(path: Path) -> None:

@@ -11,12 +11,12 @@ from tests.config.wrong import SECRET_VARIABLES
 
 IGNORED = {
     "BRIDGE_TRAFFIC_LOG": "room.jsonl",
-    "BRIDGE_TOOLSETS": "llm",
     "LLM_BASE_URL": "https://evil.example",
     "LLM_API_KEY": "k",
     "LLM_MODEL": "m",
     "OPEN_METEO_GEOCODING_URL": "https://geo.evil.example",
     "OPEN_METEO_FORECAST_URL": "https://met.evil.example",
+    "BRIDGE_TOOLSETS": "tools:ALL",
 }
 REFUSED = {
     "XMPP_SERVICE": "xmpp://evil.example",
@@ -53,8 +53,20 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     assert configuration.llm_model is None
     assert configuration.geocoding_url == GEOCODING_URL
     assert configuration.forecast_url == FORECAST_URL
-    assert [warning.split()[0] for warning in configuration.warnings] == list(IGNORED)
-    assert all(str(path) in warning for warning in configuration.warnings)
+    for warning, name in zip(configuration.warnings, IGNORED, strict=True):
+        assert f"{name} in '{path}' is ignored" in warning
+
+
+def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_own(
+    folders: Folders,
+) -> None:
+    named = {"BRIDGE_TOOLSETS": "samples, evil.module:TOOLS,dice ,:"}
+    path = write(folders.here, ACCOUNT | named)
+    configuration = folders.load({})
+    assert configuration.toolsets == ("samples", "dice")
+    (warning,) = configuration.warnings
+    assert warning.startswith(f"'evil.module:TOOLS,:' of BRIDGE_TOOLSETS in '{path}' is ignored")
+    assert folders.load({"BRIDGE_TOOLSETS": "llm"}).toolsets == ("llm",)
 
 
 @pytest.mark.parametrize("secret", SECRET_VARIABLES)
@@ -98,7 +110,7 @@ def test_a_file_that_is_named_or_ours_is_trusted_even_in_the_current_directory(
     write(folders.here, REFUSED | IGNORED)
     configuration = trust(folders)
     assert settled(configuration).tls_ca_file is not None
-    assert configuration.toolsets == ("llm",)
+    assert configuration.toolsets == ("tools:ALL",)
     assert configuration.llm_model == "m"
     assert [candidate.reason for candidate in configuration.candidates].count(USED) == 1
 
