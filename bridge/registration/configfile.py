@@ -3,7 +3,8 @@
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MAX_BYTES = 64 << 20
@@ -77,13 +78,9 @@ class ConfigFile:
                 continue
             except OSError as error:
                 raise FileError(f"{backup} cannot be written: {error.strerror}") from error
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(text.encode("utf-8"))
-                    os.fchmod(file.fileno(), mode)
-            except OSError as error:
-                backup.unlink(missing_ok=True)
-                raise FileError(f"{backup} cannot be written: {error.strerror}") from error
+            with _or_take_away(backup, backup), os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode("utf-8"))
+                os.fchmod(file.fileno(), mode)
             return backup
 
     def replace(self, before: str | None, after: str, *, keep: bool = True) -> Path | None:
@@ -100,14 +97,8 @@ class ConfigFile:
             raise FileError(f"{folder} cannot be made: {error.strerror}") from error
         self._expect(before)
         backup = self.back_up() if keep else None
-        try:
+        with _or_take_away(backup, self.path):
             self._write(before, after)
-        except BaseException as error:  # whatever it was, the file is as it was
-            if backup is not None:
-                backup.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise FileError(f"{self.path} cannot be written: {error.strerror}") from error
-            raise
         return backup
 
     def _expect(self, text: str | None) -> None:
@@ -137,3 +128,16 @@ class ConfigFile:
         except BaseException:  # whatever it was, nothing half-written is left lying
             Path(name).unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def _or_take_away(made: Path | None, shown: Path) -> Iterator[None]:
+    """Take the file `made` away if what follows fails; raises `FileError` for the system's no."""
+    try:
+        yield
+    except BaseException as error:  # whatever it was, no copy is left lying for nothing
+        if made is not None:
+            made.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise FileError(f"{shown} cannot be written: {error.strerror}") from error
+        raise

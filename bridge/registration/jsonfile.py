@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bridge.registration.jsontree import JsonError, Node, plain, read
+from bridge.registration.jsontree import JsonError, Node, parse, plain, read, too_deep
 
-__all__ = ["JsonError", "append", "discard", "drop", "load", "put"]
+__all__ = ["JsonError", "append", "discard", "drop", "dumps", "load", "put"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(text: str, *, comments: bool = True) -> Any:
@@ -24,19 +26,42 @@ def load(text: str, *, comments: bool = True) -> Any:
     if not bare.strip():
         return {}
     try:
-        return json.loads(bare)
+        value = parse(bare)
     except json.JSONDecodeError as error:
         if not comments:
             raise JsonError(f"line {error.lineno}: {error.msg}") from None
+        return plain(read(text))
     except RecursionError:
         raise JsonError("it is nested too deep") from None
-    return plain(read(text))
+    if too_deep(value):
+        raise JsonError("it is nested too deep")
+    return value
+
+
+def dumps(value: object, indent: str | None = None) -> str:
+    """Return `value` as JSON; raises `JsonError` for a number that Python cannot hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent)
+    except TypeError:
+        raise JsonError("a number in it is too large to be written anew") from None
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def put(text: str, path: Sequence[str], value: object) -> str:
-    """Set the member at `path` to `value`, making the objects on the way. Raises `JsonError`."""
+    """Set the member at `path` to `value`, making the objects on the way. Raises `JsonError`.
+
+    Of an object that is there only those members are touched that differ.
+    """
     text = _started(text)
     wanted = load(text)
+    present = _find(wanted, path)
+    if isinstance(present, dict) and isinstance(value, dict):
+        for key in present.keys() - value.keys():
+            text = drop(text, (*path, key))
+        for key, member in value.items():
+            if key not in present or present[key] != member:
+                text = put(text, (*path, key), member)
+        return text
     _object(wanted, path[:-1])[path[-1]] = copy.deepcopy(value)
     parent, known = _walk(text, path[:-1])
     missing = list(path[known + 1 :])
@@ -132,7 +157,7 @@ def _checked(after: str, wanted: object) -> str:
 
 def _insert(text: str, parent: Node, value: object, key: str | None) -> str:
     newline = _newline(text)
-    name = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
+    name = "" if key is None else dumps(key) + ": "
     head, tail = text[: parent.inner_end], text[parent.inner_end :]
     if not parent.children:
         base = _indent_of(text, parent.start)
@@ -144,7 +169,7 @@ def _insert(text: str, parent: Node, value: object, key: str | None) -> str:
     if last.comma is None:
         head = f"{text[: last.node.end]},{text[last.node.end : parent.inner_end]}"
     if "\n" not in text[parent.start : parent.end]:
-        return f"{head} {name}{json.dumps(value, ensure_ascii=False)}{comma}{tail}"
+        return f"{head} {name}{dumps(value)}{comma}{tail}"
     inner = _indent_of(text, last.start)
     return f"{head}{newline}{inner}{name}{_dump(text, value, inner)}{comma}{tail}"
 
@@ -191,5 +216,5 @@ def _newline(text: str) -> str:
 
 
 def _dump(text: str, value: object, indent: str) -> str:
-    lines = json.dumps(value, ensure_ascii=False, indent=_unit(text)).split("\n")
+    lines = dumps(value, _unit(text)).split("\n")
     return f"{_newline(text)}{indent}".join(lines)

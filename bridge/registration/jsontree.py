@@ -1,10 +1,11 @@
 """JSON with comments, read so that every value's place in the text is known. Pure."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 MAX_DEPTH = 100
 """Containers within containers; a client's file has ten, and Python's own stack ends at 1,000."""
@@ -66,6 +67,44 @@ class Child:
 def read(text: str) -> Node:
     """Read `text`; raises `JsonError`."""
     return _Reader(text).document()
+
+
+def parse(text: str) -> Any:
+    """Return what strict JSON holds; raises `ValueError` and `JsonError`.
+
+    A number that Python cannot hold (5,000 digits, 1e999) stands for itself as bytes: so it is
+    equal to itself alone, and nothing can write it otherwise than it was.
+    """
+    return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+
+
+def too_deep(value: object) -> bool:
+    """Whether there are more than `MAX_DEPTH` containers within containers."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
+
+
+def _integer(text: str) -> int | bytes:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python converts
+        return text.encode()
+
+
+def _float(text: str) -> float | bytes:
+    value = float(text)
+    return value if math.isfinite(value) else text.encode()
+
+
+def _constant(text: str) -> NoReturn:
+    raise JsonError(f"{text} is no number of JSON")
 
 
 def plain(node: Node) -> object:
@@ -137,7 +176,7 @@ class _Reader:
 
     def _scalar(self, token: Token) -> object:
         try:
-            return json.loads(token.text)
+            return parse(token.text)
         except ValueError:
             self._fail("this is no value", token.start)
 

@@ -111,7 +111,10 @@ class Place:
         if self.client.format == "toml":
             return tomlfile.snippet(self.path, entry)
         whole = {self.client.servers: {self.name: entry}}
-        return json.dumps(whole, indent=2, ensure_ascii=False)
+        try:
+            return jsonfile.dumps(whole, "  ")
+        except JsonError as error:
+            raise RegistrationError(f"{self.client.file}: the entry: {error}.") from error
 
     def load(self, text: str) -> dict[str, Any]:
         """Everything in the client's file; raises `RegistrationError`."""

@@ -6,12 +6,15 @@ and exchanged, and what comes of it is read back and compared before anybody get
 
 import copy
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
+
+from bridge.registration.jsontree import too_deep
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(
@@ -42,11 +45,22 @@ class Statement:
 def load(text: str) -> dict[str, Any]:
     """Return what the text holds; raises `TomlError`."""
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        document = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_float)
     except tomllib.TOMLDecodeError as error:
         raise TomlError(str(error)) from None
+    except ValueError:
+        raise TomlError("a number in it has too many digits") from None
     except RecursionError:
         raise TomlError("it is nested too deep") from None
+    if too_deep(document):
+        raise TomlError("it is nested too deep")
+    return document
+
+
+def _float(text: str) -> float | bytes:
+    """Return `nan` as it is written: the number is not equal to itself."""
+    value = float(text)
+    return text.encode() if math.isnan(value) else value
 
 
 def put(text: str, path: tuple[str, str], table: Mapping[str, Any]) -> str:
@@ -199,6 +213,8 @@ def _value(value: object) -> str:
             return repr(value)
         case str():
             return _string(value)
+        case bytes():
+            return value.decode()
         case datetime() | date() | time():
             return value.isoformat()
         case Mapping():
