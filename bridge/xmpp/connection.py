@@ -273,6 +273,8 @@ class Connection:
 
     def _fault_of(self, error: BaseException) -> Fault:
         match error:
+            case OSError() if self.ended.done():  # it follows from that
+                return self.ended.result()
             case UnexpectedElementError():
                 return faults.protocol_error(self._stage, f"an unexpected <{error}/>", self.place)
             case ScramError():

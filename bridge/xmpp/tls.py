@@ -60,10 +60,10 @@ async def secure(
         if answer.tag == FAILURE:
             raise ConnectionFailedError(faults.starttls_failed(place))
         secured = await loop.start_tls(bare, stream, ready, server_hostname=domain)
-        assert secured is not None
         # Whatever was slipped in before the handshake is not part of the secured stream.
         negotiation.forget()
-        stream.connection_made(secured)
+        if secured is not None:  # else what was slipped in has ended the connection
+            stream.connection_made(secured)
     _acknowledge_at_once(stream)
     tls = _protection(stream, settings, tell)
     return tls, await negotiation.features()
@@ -81,15 +81,17 @@ def _acknowledge_at_once(stream: Stream) -> None:
 
 
 def ssl_of(stream: Stream) -> ssl.SSLObject | None:
-    """Return the TLS connection under a stream; None where there is none."""
-    assert stream.transport is not None
+    """Return the TLS connection under a stream; None where there is none, or no more."""
+    if stream.transport is None:
+        return None
     secured: ssl.SSLObject | None = stream.transport.get_extra_info("ssl_object")
     return secured
 
 
 def _protection(stream: Stream, settings: Settings, tell: Tell) -> Tls:
     secured = ssl_of(stream)
-    assert secured is not None
+    if secured is None:
+        raise ConnectionResetError
     version, cipher = secured.version() or "", secured.cipher()
     tls = Tls(version, cipher[0] if cipher else "", settings.tls_verify)
     checked = "checked" if tls.verified else "not checked"

@@ -1,0 +1,173 @@
+"""A stream that ends somewhere within STARTTLS (RFC 6120, section 5.4): what is told of it."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bridge.xmpp.events import ConnectionChanged, Phase
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.journal import Record
+from bridge.xmpp.participant import Participant
+from tests.e2e import checking
+from tests.faults.scripted_server import (
+    DOMAIN,
+    HONEST,
+    PROCEED,
+    STARTTLS,
+    ScriptedServer,
+    Step,
+    Wire,
+    stream_error,
+)
+from tests.servers.certificates import Authority, Certificate
+from tests.xmpp import probing
+
+SECONDS = 8.0
+"""Limit for each: below the deadline of the stage, which is no way to notice an end."""
+
+
+def _fin(wire: Wire) -> None:
+    wire.hang_up()
+
+
+def _reset(wire: Wire) -> None:
+    wire.abort()
+
+
+async def _first_flight(wire: Wire) -> None:
+    """Send half of what answers the client's hello in TLS."""
+    before = len(wire.heard)
+    await wire.hello()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    assert wire.certificate is not None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(wire.certificate.chain, wire.certificate.key)
+    server = context.wrap_bio(incoming, outgoing, server_side=True)
+    incoming.write(wire.heard[before:])
+    with pytest.raises(ssl.SSLWantReadError):
+        server.do_handshake()
+    flight = outgoing.read()
+    wire.send(flight[: len(flight) // 2])
+    await wire.sent()
+
+
+def _cut(
+    *said: str | Callable[[Wire], Awaitable[None]], end: Callable[[Wire], None] = _fin
+) -> Step:
+    """A step that takes the `<starttls/>`, says this, and ends the connection."""
+
+    async def step(wire: Wire) -> None:
+        await wire.open(STARTTLS)
+        await wire.element("starttls")
+        for one in said:
+            if isinstance(one, str):
+                wire.send(one)
+            else:
+                await one(wire)
+        end(wire)
+        await wire.gone()
+
+    return step
+
+
+HUNG_UP = "hung up before the connection was secured"
+CUTS: dict[str, tuple[Step, str]] = {
+    "end before proceed": (_cut(), HUNG_UP),
+    "reset before proceed": (_cut(end=_reset), HUNG_UP),
+    "end of stream instead of proceed": (_cut("</stream:stream>"), HUNG_UP),
+    "stream error instead of proceed": (_cut(stream_error("system-shutdown")), "shut"),
+    "end right after proceed": (_cut(PROCEED), HUNG_UP),
+    "reset right after proceed": (_cut(PROCEED, end=_reset), HUNG_UP),
+    "end of stream behind proceed": (_cut(f"{PROCEED}</stream:stream>"), HUNG_UP),
+    "stream error behind proceed": (_cut(PROCEED + stream_error("system-shutdown")), "shut"),
+    "nonsense behind proceed": (_cut(f"{PROCEED}<<<"), "well-formed"),
+    "end after the client's hello": (_cut(PROCEED, Wire.hello), HUNG_UP),
+    "reset after the client's hello": (_cut(PROCEED, Wire.hello, end=_reset), HUNG_UP),
+    "end within the server's flight": (_cut(PROCEED, _first_flight), HUNG_UP),
+    "reset within the server's flight": (_cut(PROCEED, _first_flight, end=_reset), HUNG_UP),
+    "end right after the handshake": (_cut(PROCEED, Wire.start_tls), HUNG_UP),
+    "reset right after the handshake": (_cut(PROCEED, Wire.start_tls, end=_reset), HUNG_UP),
+}
+"""Where the connection ends, and part of what is told of it."""
+
+
+@pytest.fixture
+def certificate(authority: Authority) -> Certificate:
+    return authority.issue(DOMAIN)
+
+
+def _server(step: Step, certificate: Certificate) -> ScriptedServer:
+    return ScriptedServer(replace(HONEST, secure=step), certificate=certificate)
+
+
+@pytest.mark.parametrize("name", CUTS)
+async def test_a_check_says_that_the_server_hung_up_within_starttls(
+    name: str, certificate: Certificate, authority: Authority
+) -> None:
+    step, told = CUTS[name]
+    async with _server(step, certificate) as server:
+        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+        async with asyncio.timeout(SECONDS):
+            report = await probing.check(settings)
+    assert told in probing.failed(report, "tls").detail
+
+
+@pytest.mark.parametrize("name", CUTS)
+async def test_a_participant_tries_again_after_an_end_within_starttls(
+    name: str, certificate: Certificate, authority: Authority
+) -> None:
+    step, told = CUTS[name]
+    seen: asyncio.Future[ConnectionChanged] = asyncio.get_running_loop().create_future()
+
+    def see(record: Record) -> None:
+        match record.event:
+            case ConnectionChanged(fault=Fault()) as event if not seen.done():
+                seen.set_result(event)
+
+    async with _server(step, certificate) as server:
+        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+        participant = Participant(probing.settings(settings))
+        participant.listen(see)
+        running = asyncio.create_task(participant.run())
+        try:
+            async with asyncio.timeout(SECONDS):
+                event = await seen
+        finally:
+            participant.leave()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert event.phase is Phase.WAITING
+    assert event.fault is not None
+    assert told in event.fault.message
+
+
+@pytest.mark.parametrize("end", [_fin, _reset], ids=["end", "reset"])
+async def test_with_direct_tls_an_end_right_after_the_handshake_is_told_too(
+    end: Callable[[Wire], None], certificate: Certificate, authority: Authority
+) -> None:
+    async def step(wire: Wire) -> None:
+        end(wire)
+        await wire.gone()
+
+    script = replace(HONEST, secure=step)
+    async with ScriptedServer(script, certificate=certificate, direct_tls=True) as server:
+        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+        async with asyncio.timeout(SECONDS):
+            report = await probing.check(settings)
+    assert HUNG_UP in probing.failed(report, "tls").detail
+
+
+async def test_the_command_ends_in_words_and_no_traceback(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    step, told = CUTS["end of stream behind proceed"]
+    async with _server(step, certificate) as server:
+        settings = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+        code, ran = await checking.run(tmp_path, settings)
+    assert code == 1
+    assert told in ran.out
+    assert "Traceback" not in ran.out + ran.err
