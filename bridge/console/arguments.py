@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.escaping import one_line
@@ -10,8 +10,11 @@ from bridge.mcp.jsonrpc import Json
 
 TRUE = frozenset({"true", "yes", "on", "1"})
 FALSE = frozenset({"false", "no", "off", "0"})
-MAX_DEPTH = 32
-"""Of references within a schema: some lead back to themselves."""
+MAX_PARTS = 200
+"""Of the schema of one argument: what is longer is no help to whoever types one."""
+
+SHOWN_CHARACTERS = 300
+"""Of what a server says of an argument, in a question or an error."""
 
 
 class TypedError(Exception):
@@ -41,15 +44,15 @@ class Parameter:
         words = " or ".join(shown) + self.bounds
         if self.choices:
             words += ": " + ", ".join(_plain(one) for one in self.choices)
-        return one_line(words)
+        return one_line(words, SHOWN_CHARACTERS)
 
     @property
     def question(self) -> str:
         """The prompt that asks for it."""
         state = " *" if self.required else ""
         if self.default is not None:
-            state = f" [{one_line(_plain(self.default))}]"
-        return f"  {one_line(self.name)} ({self.kind}){state}: "
+            state = f" [{one_line(_plain(self.default), SHOWN_CHARACTERS)}]"
+        return f"  {one_line(self.name, SHOWN_CHARACTERS)} ({self.kind}){state}: "
 
     def read(self, text: str) -> Json:
         """Return the value that `text` stands for; raises `TypedError`."""
@@ -64,7 +67,8 @@ class Parameter:
         for fits, value in candidates:
             if fits:
                 return value
-        raise TypedError(f"{one_line(self.name)}: {self.kind} is wanted, not {one_line(text)!r}")
+        name = one_line(self.name, SHOWN_CHARACTERS)
+        raise TypedError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
 
 
 def parameters(schema: Json) -> tuple[Parameter, ...]:
@@ -116,7 +120,7 @@ def read_arguments(
             words.append(word)
     if words:
         if main is None:
-            names = ", ".join(one_line(one) for one in by_name) or "none"
+            names = one_line(", ".join(by_name), SHOWN_CHARACTERS) or "none"
             raise TypedError(
                 f"{one_line(' '.join(words))!r}: arguments are written name=value or as one JSON "
                 f"object; the names are {names}"
@@ -146,13 +150,13 @@ def _words(text: str) -> list[str]:
 
 def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]) -> Parameter:
     own = schema if isinstance(schema, dict) else {}
-    parts = list(_alternatives(own, root, 0))
+    parts = _alternatives(own, root)
     types = list(dict.fromkeys(type_ for part in parts for type_ in _types(part)))
     item_parts = [
         item
         for part in parts
         if isinstance(items := part.get("items"), dict)
-        for item in _alternatives(items, root, 0)
+        for item in _alternatives(items, root)
     ]
     return Parameter(
         name,
@@ -170,28 +174,33 @@ def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]
 
 
 def _alternatives(
-    schema: Mapping[str, Json], root: Mapping[str, Json], depth: int
-) -> Iterator[Mapping[str, Json]]:
-    """Yield the schemas that a value may fit, references followed."""
-    if depth > MAX_DEPTH:
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        found = _referred(reference, root)
-        if found is not None:
-            yield from _alternatives(found, root, depth + 1)
-        return
-    nested = [
-        one
-        for key in ("anyOf", "oneOf", "allOf")
-        if isinstance(several := schema.get(key), list)
-        for one in several
-        if isinstance(one, dict)
-    ]
-    if not nested:
-        yield schema
-    for one in nested:
-        yield from _alternatives(one, root, depth + 1)
+    schema: Mapping[str, Json], root: Mapping[str, Json]
+) -> list[Mapping[str, Json]]:
+    """Return the schemas that a value may fit, references followed."""
+    found: list[Mapping[str, Json]] = []
+    seen: set[int] = set()
+    waiting = [schema]
+    while waiting and len(seen) < MAX_PARTS:
+        part = waiting.pop(0)
+        if id(part) in seen:  # a reference led back to it
+            continue
+        seen.add(id(part))
+        reference = part.get("$ref")
+        if isinstance(reference, str):
+            referred = _referred(reference, root)
+            waiting[:0] = [] if referred is None else [referred]
+            continue
+        nested = [
+            one
+            for key in ("anyOf", "oneOf", "allOf")
+            if isinstance(several := part.get(key), list)
+            for one in several[:MAX_PARTS]
+            if isinstance(one, dict)
+        ]
+        if not nested:
+            found.append(part)
+        waiting[:0] = nested
+    return found
 
 
 def _referred(reference: str, root: Mapping[str, Json]) -> Mapping[str, Json] | None:

@@ -8,12 +8,16 @@ from typing import Any
 from bridge import __version__
 from bridge.console.dialect import FIRST, STATELESS, Dialect
 from bridge.console.peer import HANDSHAKE_SECONDS, Peer, PeerError, RefusedError, Reply
+from bridge.escaping import one_line
 from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.revisions import Revision
 
 MAX_PAGES = 100
 """Of one list: a server that never comes to its end does not hold us for ever."""
+
+SHOWN_CHARACTERS = 300
+"""Of what a server says when it refuses the handshake, and of the revision that it speaks."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
@@ -37,7 +41,8 @@ class Client:
                     try:
                         await self.speak(STATELESS.revision)
                     except RefusedError:
-                        raise PeerError(f"the server refused the handshake: {refusal}") from refusal
+                        said = one_line(str(refusal), SHOWN_CHARACTERS)
+                        raise PeerError(f"the server refused the handshake: {said}") from refusal
         except TimeoutError as error:
             raise PeerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
 

@@ -11,6 +11,9 @@ from bridge.mcp import revisions
 NAMES_SOMEBODY = frozenset({"from", "nickname", "target", "sender", "occupant"})
 """Arguments that a nickname may be the value of, in any tool."""
 
+MAX_CHARACTERS = 1_023
+"""Of what is offered: a nickname has no more (RFC 7622), and a server's names ought not to."""
+
 TARGETS = ("server", "room", "self")
 """What else `target` may be, in the bridge's own tools."""
 
@@ -112,5 +115,6 @@ def _values(name: str, parameter: Parameter | None, known: Known) -> list[str]:
 
 def _matching(words: Iterable[str] | Mapping[str, object], begun: str) -> list[Candidate]:
     wanted = begun.casefold()
-    found = dict.fromkeys(one for one in words if one.casefold().startswith(wanted))
+    short = (one for one in words if len(one) <= MAX_CHARACTERS)
+    found = dict.fromkeys(one for one in short if one.casefold().startswith(wanted))
     return [Candidate(one, len(begun)) for one in found]

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from bridge.console import history
-from bridge.console.arguments import Parameter, TypedError
+from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, TypedError
 from bridge.console.client import Client
 from bridge.console.commands import Command, Leave, parse
 from bridge.console.completion import Known
@@ -54,12 +54,14 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
         complain("[Client] stdout is closed, so no answer could be read")
         return 1
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    # Two may not write to one terminal: the lines of the server's log go through us.
-    shares_terminal = interactive and sys.stderr is not None and sys.stderr.isatty()
+    # Two may not write to one terminal, and what the server writes may be meant to harm it: the
+    # lines of its log go through us.
+    log_is_shown = sys.stderr is not None and sys.stderr.isatty()
+    shares_terminal = interactive and log_is_shown
     out = _Outlet()
     _open_log(out if shares_terminal else None)
     try:
-        peer = await Peer.start(command, out.log_line if shares_terminal else None)
+        peer = await Peer.start(command, out.log_line if log_is_shown else None)
     except PeerError as error:
         complain(f"[Client] {error}")
         return 1
@@ -157,15 +159,15 @@ class _Conversation:
         deadline = asyncio.get_running_loop().time() + VERDICT_SECONDS
         while True:
             status: dict[str, Any] = await self._client.structured("xmppStatus", {}) or {}
-            if status.get("phase") in VERDICTS or asyncio.get_running_loop().time() > deadline:
+            if str(status.get("phase")) in VERDICTS or asyncio.get_running_loop().time() > deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
         last_error = status.get("lastError")
         if status.get("phase") == "joined":
-            room, nickname = one_line(str(status["room"])), one_line(str(status["nickname"]))
+            room, nickname = (one_line(str(status.get(k))) for k in ("room", "nickname"))
             self._out.tell(f"[Client] in the room {room} as {nickname}")
         elif isinstance(last_error, dict):
-            self._out.tell(f"[Client] not in the room: {one_line(str(last_error['message']))}")
+            self._out.tell(f"[Client] not in the room: {one_line(str(last_error.get('message')))}")
         elif status.get("phase") == "unconfigured":
             self._out.tell(
                 "[Client] not in the room: settings are missing or wrong; status has all"
@@ -239,7 +241,8 @@ class _Conversation:
             if self._errand is not None:
                 heed(self._errand.cancel)  # the question had Ctrl-C for itself
             if not text and parameter.required and "string" not in parameter.types:
-                self._edge.tell(f"  {one_line(parameter.name)} is required; Ctrl-C gives it up")
+                name = one_line(parameter.name, SHOWN_CHARACTERS)
+                self._edge.tell(f"  {name} is required; Ctrl-C gives it up")
                 continue
             try:
                 if text:
@@ -256,7 +259,7 @@ class _Conversation:
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 self._out.tell(
-                    f"[Client] the server logs ({one_line(str(said.get('level')))}): "
+                    f"[Client] the server logs ({one_line(str(said.get('level')), 20)}): "
                     f"{shown(said.get('data'))}"
                 )
             case Notification(method=method) if method.endswith("/list_changed"):
@@ -266,7 +269,7 @@ class _Conversation:
             case Response(id=id_):
                 log.debug("<- a response that nobody waits for, id %s", shown(id_))
             case Malformed(error=error):
-                self._out.tell(f"[Client] on the server's stdout is no message: {shown(error)}")
+                self._out.tell(f"[Client] on the server's stdout is no message: {error.data}")
             case FrameError(reason=reason):
                 self._out.tell(f"[Client] on the server's stdout is no message: {reason}")
             case _:

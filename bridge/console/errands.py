@@ -14,7 +14,7 @@ from bridge.console.arguments import (
     parameters,
     read_arguments,
 )
-from bridge.console.client import Client
+from bridge.console.client import SHOWN_CHARACTERS, Client
 from bridge.console.commands import USAGES, Call, Command, Help, Raw, Show, Switch, Unclear
 from bridge.console.completion import Known
 from bridge.console.peer import RefusedError, Reply
@@ -188,8 +188,8 @@ class Errands:
                     await self.after_switch()
                 self._stale = True  # older revisions say less of each tool
                 if agreed != to:
-                    told = f"The server speaks {one_line(agreed)} instead of {to}."
-                    return own_words(told, failed=True)
+                    spoken = one_line(agreed, SHOWN_CHARACTERS)
+                    return own_words(f"The server speaks {spoken} instead of {to}.", failed=True)
         if what == "framing":
             return own_words(f"framing: {client.peer.framing.value}")
         return own_words(f"speaking {client.dialect}")

@@ -9,6 +9,7 @@ from bridge.console.client import Client
 from bridge.console.completion import Known
 from bridge.console.peer import PeerError, RefusedError
 from bridge.console.shapes import entry_line
+from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
 
 WATCHED = ("bridge://status", "bridge://room/occupants", "bridge://room/messages")
@@ -22,6 +23,9 @@ CHANGES_WHO_IS_HERE = frozenset({"join", "leave", "nick", "connection"})
 
 PAGE = 500
 """Events in one look: as many as the bridge gives at once."""
+
+MAX_CHARACTERS = 20_000
+"""Of one event: more than the longest that the bridge tells, and less than a screen is lost in."""
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +63,7 @@ class News:
                     await self._client.request("resources/subscribe", {"uri": uri})
                     self._subscribed.append(uri)
             except RefusedError as refusal:
-                log.debug("nothing can be watched: %s", refusal)
+                log.debug("nothing can be watched: %s", one_line(str(refusal), MAX_CHARACTERS))
                 return
         else:
             self._tasks.append(asyncio.create_task(self._listen(uris)))
@@ -108,8 +112,8 @@ class News:
             entries = page.get("entries")
             for one in entries if isinstance(entries, list) else ():
                 if isinstance(one, dict) and one.get("direction") != "out":
-                    self._tell(entry_line(one))
-                    moved = moved or one.get("kind") in CHANGES_WHO_IS_HERE
+                    self._tell(one_line(entry_line(one), MAX_CHARACTERS))
+                    moved = moved or str(one.get("kind")) in CHANGES_WHO_IS_HERE
             more = page.get("more") is True and page.get("next") != self._cursor
             self._cursor = str(page.get("next"))
         if moved:
@@ -119,4 +123,6 @@ class News:
         here = await self._client.structured(OCCUPANTS, {})
         occupants = here.get("occupants") if here is not None else None
         listed = occupants if isinstance(occupants, list) else []
-        self._known.nicknames = [str(one["nickname"]) for one in listed if "nickname" in one]
+        self._known.nicknames = [
+            str(one["nickname"]) for one in listed if isinstance(one, dict) and "nickname" in one
+        ]

@@ -4,18 +4,30 @@ import asyncio
 import json
 import logging
 import os
+import re
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import Batch, Id, Json, Malformed, Message, Notification, Request, Response
+from bridge.mcp.jsonrpc import (
+    Batch,
+    Id,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    RpcError,
+)
 from bridge.mcp.stdio import READ_BYTES
 from bridge.mcp.wirelog import LOGGED_CHARACTERS, shown
 
@@ -33,6 +45,9 @@ TERMINATE_SECONDS = 2.0
 
 FATE_SECONDS = 1.0
 """How long a server whose output has ended may take to end itself before we say so."""
+
+MAX_DEPTH = 100
+"""Values inside one another in a message: whoever shows them calls itself for each."""
 
 MAX_LOG_LINE_BYTES = 16 * 1024
 """Of a line on the server's stderr, where we read it; a longer one is told in pieces."""
@@ -256,24 +271,42 @@ class Peer:
         message = jsonrpc.decode(frame.body)
         if isinstance(message, Malformed):
             log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
+            if message.id is None:
+                message = replace(message, id=self._answered_in(frame.body))
         for one in message.messages if isinstance(message, Batch) else (message,):
             self._receive(one)
 
+    def _answered_in(self, body: bytes) -> Id | None:
+        """Return the id of ours that stands in what is no message: nothing else will answer it."""
+        for _, id_ in self._waiting:
+            if re.search(rb'"id"\s*:\s*%b\s*[,}]' % re.escape(json.dumps(id_).encode()), body):
+                return id_ if isinstance(id_, (str, int)) else None
+        return None
+
     def _receive(self, message: Message) -> None:
+        if why := _unfit(message):
+            id_ = None if isinstance(message, Notification) else message.id
+            message = Malformed(RpcError(jsonrpc.PARSE_ERROR, why), id_)
         match message:
             case Response(id=None) if self._lost is not None and not self._lost.done():
                 self._lost.set_result(message)
             case Response(id=id_) if (answer := self._waiting.get((type(id_), id_))) is not None:
                 if not answer.done():
                     answer.set_result(message)
+            case Malformed(error=wrong, id=id_) if (
+                answer := self._waiting.get((type(id_), id_))
+            ) is not None:
+                if not answer.done():
+                    error = {"message": f"the server's answer cannot be read: {wrong.data}"}
+                    answer.set_result(Response(id_, error=error))
             case Request(id=id_, method="ping"):
                 self._write(jsonrpc.encode(Response(id_, {})))
             case Request(id=id_, method=method):
                 log.info("the server asked for %s, which this client lacks", one_line(method, 100))
-                error = {"code": jsonrpc.METHOD_NOT_FOUND, "message": "Method not found"}
-                self._write(jsonrpc.encode(Response(id_, error=error)))
+                lacking = RpcError(jsonrpc.METHOD_NOT_FOUND)
+                self._write(jsonrpc.encode(Response(id_, error=lacking.wire())))
             case Notification(method=method):
-                log.debug("<- %s", one_line(method))
+                log.debug("<- %s", one_line(method, LOGGED_CHARACTERS))
                 self.heard(message)
             case _:
                 self.heard(message)
@@ -290,6 +323,27 @@ class Peer:
                 log_line(line.decode("utf-8", "replace"))
         if rest:
             log_line(rest.decode("utf-8", "replace"))
+
+
+def _unfit(message: Message) -> str:
+    """Return why a message cannot be shown as JSON; empty if it can."""
+    match message:
+        case Response(result=result, error=error):
+            level: list[Json] = [result, error]
+        case Request(params=params) | Notification(params=params):
+            level = [params]
+        case Malformed():
+            return ""
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(one, float) and not isfinite(one) for one in level):
+            return "it has a number beyond what computers count with"
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return f"it has more than {MAX_DEPTH} values inside one another" if level else ""
 
 
 def _params(params: Json) -> dict[str, Json]:

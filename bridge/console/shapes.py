@@ -15,7 +15,7 @@ SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", 
 """Of a page, what a person may need to go on; the rest is the same on every page."""
 
 FIRST_LINE_CHARACTERS = 100
-"""Of a description, in a list."""
+"""Of a name, a title or a description, in a list."""
 
 
 @dataclass(frozen=True)
@@ -255,17 +255,17 @@ def _read(text: str) -> Json:
 
 def _laid_out_text(text: str) -> str:
     try:
-        value = json.loads(text)
+        return _laid_out(json.loads(text))
     except (ValueError, RecursionError):
         return visible(text)
-    return _laid_out(value)
 
 
 def _row(item: Mapping[str, Json]) -> Sequence[str]:
     name = item.get("uri", item.get("name"))
     said = str(item.get("title") or "")
     about = gist(str(item.get("description") or ""))
-    return one_line(str(name)), ": ".join(one for one in (one_line(said), about) if one)
+    shown = (one_line(said, FIRST_LINE_CHARACTERS), about)
+    return one_line(str(name), FIRST_LINE_CHARACTERS), ": ".join(one for one in shown if one)
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
@@ -275,7 +275,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _laid_out(value: Json) -> str:
-    return json.dumps(_visible(value), ensure_ascii=False, indent=2)
+    return json.dumps(_visible(value), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _compact(value: Json) -> str:

@@ -37,6 +37,7 @@ class Terminal:
         environment: Mapping[str, str] | None = None,
         *,
         term: str = "xterm",
+        stdin: int | None = None,
         stderr: "IO[bytes] | int | None" = None,
     ) -> None:
         self.seen = ""
@@ -48,7 +49,7 @@ class Terminal:
         termios.tcsetwinsize(terminal, (40, COLUMNS))
         self.process = subprocess.Popen(
             [COMMAND, "client", *arguments],
-            stdin=terminal,
+            stdin=terminal if stdin is None else stdin,
             stdout=terminal,
             stderr=terminal if stderr is None else stderr,
             cwd=home,
@@ -60,7 +61,7 @@ class Terminal:
             },
             start_new_session=True,
             # As a login does it, so that Ctrl-C is a signal.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0),
         )
         os.close(terminal)
 

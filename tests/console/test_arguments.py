@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from bridge.console.arguments import (
+    MAX_PARTS,
     Parameter,
     TypedError,
     of_prompt,
@@ -51,6 +52,20 @@ def test_a_reference_that_leads_back_to_itself_ends() -> None:
         "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "string"}]}},
     }
     assert [one.types for one in parameters(loop)] == [("string",), ()]
+
+
+def test_references_that_lead_back_by_many_ways_end_soon() -> None:
+    ways: list[Any] = [{"$ref": "#/$defs/A"}] * 10
+    schema = {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": ways}}}
+    (found,) = parameters(schema)
+    assert found.types == ()
+
+
+@pytest.mark.parametrize(("before", "types"), [(MAX_PARTS - 2, ("string",)), (MAX_PARTS - 1, ())])
+def test_of_many_alternatives_so_many_are_read(before: int, types: tuple[str, ...]) -> None:
+    several: list[Any] = [*({} for _ in range(before)), {"type": "string"}]
+    (found,) = parameters({"properties": {"a": {"anyOf": several}}})
+    assert found.types == types
 
 
 @pytest.mark.parametrize(
