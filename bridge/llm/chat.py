@@ -79,7 +79,8 @@ def pause_before(attempt: int, headers: Mapping[str, str], now: datetime) -> flo
         return float(wanted)
     try:
         return max(0.0, (parsedate_to_datetime(wanted) - now).total_seconds())
-    except (TypeError, ValueError):  # no date; or one without its zone, which is no HTTP date
+    except (TypeError, ValueError, OverflowError):
+        # No date; one without its zone, which is no HTTP date; or a year that no calendar has.
         return float(FIRST_PAUSE_SECONDS * 2 ** (attempt - 2))
 
 

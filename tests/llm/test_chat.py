@@ -99,6 +99,14 @@ def test_too_many_requests_and_broken_servers_pass_and_nothing_else_does() -> No
         ("Sun, 22 Nov 2026 03:00:05", 2.0),
         ("٣", 2.0),
         ("9" * 5_000, 2.0),
+        ("1e999", 2.0),
+        ("nan", 2.0),
+        ("Sun, 22 Nov 99999999999 03:00:05 GMT", 2.0),
+        ("Sun, 22 Nov 10000 03:00:05 GMT", 2.0),
+        ("Sun, 99999999999 Nov 2026 03:00:05 GMT", 2.0),
+        ("Sun, 22 Nov 2026 99999999999:00:05 GMT", 2.0),
+        ("Sun, 22 Nov 2026 03:00:05 +99999999999", 2.0),
+        ("Sun, 22 Nov -1 03:00:05 GMT", 2.0),
     ],
 )
 def test_the_pause_is_what_the_service_asks_for_or_grows(wanted: str, seconds: float) -> None:
