@@ -43,18 +43,6 @@ that ignore it, are words that may well stand there."""
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """OpenSSL's word for it, in the text of the error."""
 
-EXTRA = ToolError(
-    "This needs an HTTP client that is not installed: the extra [llm].",
-    condition="feature-not-implemented",
-    hint="pip install 'xmpp-debug-bridge[llm]'",
-)
-
-IN_CLEAR = ToolError(
-    "LLM_BASE_URL is no https:// address, so the key would go in clear.",
-    condition="encryption-required",
-    hint="Write https:// in LLM_BASE_URL, or leave LLM_API_KEY out if none is needed.",
-)
-
 log = logging.getLogger(__name__)
 
 
@@ -77,6 +65,18 @@ class Endpoint:
 
     async def complete(self, prompt: Prompt) -> str:
         """Return the model's answer; raises `ToolError`. Cancelling closes the connection."""
+        try:
+            return await self._complete(prompt)
+        except ToolError as error:
+            failure = error
+        # The frames and errors that it came through hold the key and the request: it goes on alone.
+        failure.__cause__ = failure.__context__ = None
+        try:
+            raise failure.with_traceback(None)
+        finally:
+            del failure  # this frame is in its traceback
+
+    async def _complete(self, prompt: Prompt) -> str:
         key = "" if self.key is None else self.key.reveal()
         headers = {
             "Content-Type": "application/json",
@@ -102,11 +102,20 @@ class Endpoint:
             # Off the loop: it takes a tenth of a second, in which nobody else would be served.
             library: Any = await asyncio.to_thread(importlib.import_module, "httpx")
         except ImportError as error:
-            raise EXTRA from error
+            raise ToolError(
+                "This needs an HTTP client that is not installed: the extra [llm].",
+                condition="feature-not-implemented",
+                hint="pip install 'xmpp-debug-bridge[llm]'",
+            ) from error
         try:
             url = library.URL(self.base_url.rstrip("/") + chat.PATH)
             if key and url.scheme != "https" and not _is_here(url.host):
-                raise IN_CLEAR
+                raise ToolError(
+                    "LLM_BASE_URL is no https:// address, so the key would go in clear.",
+                    condition="encryption-required",
+                    hint="Write https:// in LLM_BASE_URL, or leave LLM_API_KEY out if none is "
+                    "needed.",
+                )
             async with await asyncio.to_thread(_client, library, url) as client:
                 reply = await _insist(client, url, body, headers)
         except library.InvalidURL as error:

@@ -428,3 +428,52 @@ async def test_loading_the_client_holds_nobody_up(monkeypatch: pytest.MonkeyPatc
     async with model_service(saying("hi")) as service:
         await _endpoint(service).complete(PROMPT)
     assert inside == [False]
+
+
+FAILURES: dict[str, Turn] = {
+    "refused": replying(401, {"error": {"message": "who?"}}),
+    "a redirect": replying(302, {}, location="http://127.0.0.1:1/"),
+    "no completion": replying(200, {}),
+    "no HTTP": raw(b"SMTP\r\n\r\n"),
+    "too much": replying(200, b" " * (MAX_REPLY_BYTES + 1)),
+    "late": silent,
+}
+
+
+def _kept(error: BaseException) -> list[str]:
+    """What an error keeps alive beside itself: other errors, and the locals of our frames."""
+    kept = [repr(one) for one in (error.__cause__, error.__context__) if one is not None]
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if "/tests/" not in frame.f_code.co_filename:
+            kept += [f"{name} = {value!r}" for name, value in frame.f_locals.items()]
+        traceback = traceback.tb_next
+    return kept
+
+
+@pytest.mark.parametrize("kind", [*FAILURES, "in clear", "without a client", "nobody there"])
+async def test_an_error_keeps_neither_the_key_nor_the_request(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "without a client":
+        monkeypatch.setitem(sys.modules, "httpx", None)
+    address = {"in clear": "http://llm.example.org/v1"}.get(kind, "http://127.0.0.1:1/v1")
+    seconds = 0.2 if kind == "late" else PATIENCE
+    if kind in FAILURES:
+        first, _ = await _failure(FAILURES[kind], answer_seconds=seconds)
+        second, _ = await _failure(FAILURES[kind], answer_seconds=seconds)
+    else:
+        endpoint = Endpoint(address, "small", Secret(KEY))
+        with pytest.raises(ToolError) as once:
+            await endpoint.complete(PROMPT)
+        with pytest.raises(ToolError) as twice:
+            await endpoint.complete(PROMPT)
+        first, second = once.value, twice.value
+    assert first is not second
+    assert first.condition == second.condition
+    assert (first.__cause__, first.__context__) == (None, None)
+    told = "\n".join(_kept(first))
+    assert KEY not in told
+    assert "Authorization" not in told
+    assert "httpx" not in told
