@@ -173,9 +173,7 @@ def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]
     )
 
 
-def _alternatives(
-    schema: Mapping[str, Json], root: Mapping[str, Json]
-) -> list[Mapping[str, Json]]:
+def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """Return the schemas that a value may fit, references followed."""
     found: list[Mapping[str, Json]] = []
     seen: set[int] = set()
