@@ -81,7 +81,6 @@ class Replay:
         self._byte_by_byte = byte_by_byte
         self._framer = Framer()
         self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]))
-        self._framing = Framing.LINES
         self._waiting: dict[object, tuple[Call, Framing]] = {}
         self._asked: dict[tuple[type, object], tuple[str, str]] = {}
         self._heard: list[Line] = []
@@ -113,14 +112,14 @@ class Replay:
                 self._complete(call, Succeeded(Count(1, "word")), kind)
             case {"changed": uri}:
                 for tell in self._server.changed(uri):
-                    self._tell(tell.notification)
+                    self._tell(tell.notification, tell.framing)
             case {"announce": [level, data]}:
-                if notification := self._server.announce(level, "transcript", data):
-                    self._tell(notification)
+                if announced := self._server.announce(level, "transcript", data):
+                    self._tell(announced.notification, announced.framing)
             case {"end": True}:
                 self._take(self._framer.end())
                 for reply in self._server.close():
-                    self._reply(reply, self._framing)
+                    self._reply(reply, reply.framing)
                 assert not self._asked, "some requests have no reply"
             case _:
                 raise AssertionError(f"no transcript has such a line: {line}")
@@ -132,7 +131,6 @@ class Replay:
 
     def _take(self, frames: list[Frame | FrameError]) -> None:
         for frame in frames:
-            self._framing = frame.framing
             match frame:
                 case Frame(body=body):
                     message = jsonrpc.decode(body)
@@ -143,7 +141,7 @@ class Replay:
             elif self._server.revision.batches:
                 for one in message.messages:
                     self._note(one)
-            for action in self._server.receive(message):
+            for action in self._server.receive(message, frame.framing):
                 self._act(action, frame.framing)
 
     def _note(self, message: Message) -> None:
@@ -162,7 +160,7 @@ class Replay:
             case Reply():
                 self._reply(action, kind)
             case Tell(notification=notification):
-                self._tell(notification, sample_tools.STATELESS)
+                self._tell(notification, kind, sample_tools.STATELESS)
             case Cancel(call=call, reply=reply):
                 _, theirs = self._waiting.pop(call.id)
                 if reply:
@@ -170,18 +168,18 @@ class Replay:
             case Call() if action.tool.waits:
                 self._waiting[action.id] = action, kind
             case Call():
-                self._complete(action, self._run(action), kind)
+                self._complete(action, self._run(action, kind), kind)
 
-    def _run(self, call: Call) -> Outcome:
+    def _run(self, call: Call, kind: Framing) -> Outcome:
         revision = None if call.envelope is None else call.envelope.revision.date
 
         def report(done: float, total: float | None, message: str | None) -> None:
             if notification := self._server.progress(call, done, total, message):
-                self._tell(notification, revision)
+                self._tell(notification, kind, revision)
 
         def log(level: str, data: object) -> None:
             if notification := self._server.log(call, level, call.tool.name, data):
-                self._tell(notification, revision)
+                self._tell(notification, kind, revision)
 
         capabilities = {} if call.envelope is None else call.envelope.capabilities
         given = (Context(report, log, capabilities),) if call.tool.wants_context else ()
@@ -202,13 +200,13 @@ class Replay:
             self._judge(one)
         self._hear(jsonrpc.encode(reply.response), kind)
 
-    def _tell(self, notification: Notification, revision: str | None = None) -> None:
+    def _tell(self, notification: Notification, kind: Framing, revision: str | None = None) -> None:
         params = notification.params
         assert isinstance(params, dict)
         tagged = SUBSCRIPTION_ID in params.get("_meta", {})
         date = sample_tools.STATELESS if tagged else revision or self._server.revision.date
         methods.parse_server_notification(notification.method, date, params)
-        self._hear(jsonrpc.encode(notification), self._framing)
+        self._hear(jsonrpc.encode(notification), kind)
 
     def _hear(self, body: bytes, kind: Framing) -> None:
         """Keep what goes out, as a client reads it back from the wire."""

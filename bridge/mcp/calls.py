@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from bridge.frozen import dataclass
 from bridge.mcp.envelope import Envelope
+from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Response
 from bridge.mcp.toolset import Tool, ToolError
 
@@ -41,6 +42,8 @@ class Reply:
     response: Response | tuple[Response, ...]
     cause: BaseException | None = field(default=None, repr=False)
     """What broke on our side, for the log; its text is not for the client."""
+    framing: Framing = Framing.LINES
+    """Of the message that asked for it, where that is not the one at hand."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Tell:
     """Send this: it answers nothing."""
 
     notification: Notification
+    framing: Framing = Framing.LINES
+    """As in `Reply`."""
 
 
 @dataclass(frozen=True, slots=True)

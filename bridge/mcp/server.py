@@ -24,6 +24,7 @@ from bridge.mcp.envelope import (
     Envelope,
     open_envelope,
 )
+from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import (
     Batch,
     Id,
@@ -55,6 +56,7 @@ class Server:
         self._revision = revisions.UNNEGOTIATED
         self._capabilities: Mapping[str, Json] = {}
         self._log_level: str | None = None
+        self._log_framing = self._framing = Framing.LINES
         self._serials: Iterator[int] = count(1)
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
@@ -90,8 +92,12 @@ class Server:
         """The revision that MCP requests without an envelope are answered under just now."""
         return self._revision
 
-    def receive(self, message: Message | Batch) -> list[Action]:
-        """Return what to do about `message`, in order."""
+    def receive(self, message: Message | Batch, framing: Framing = Framing.LINES) -> list[Action]:
+        """Return what to do about `message`, in order.
+
+        What it asks to be told of later is told in its `framing`.
+        """
+        self._framing = framing
         if isinstance(message, Batch):
             return self._receive_batch(message)
         return self._receive(message)
@@ -129,11 +135,11 @@ class Server:
             return None
         return _log_message(level, logger, data)
 
-    def announce(self, level: str, logger: str, data: Json) -> Notification | None:
+    def announce(self, level: str, logger: str, data: Json) -> Tell | None:
         """Return a log message that belongs to no call, for a client that set a level for all."""
         if self._log_level is None or LEVELS.index(level) < LEVELS.index(self._log_level):
             return None
-        return _log_message(level, logger, data)
+        return Tell(_log_message(level, logger, data), self._log_framing)
 
     def ask(self, call: Call, method: str, params: Params) -> Request:
         """Return the request to send for `call`; raises `CannotAskError`.
@@ -158,12 +164,12 @@ class Server:
 
     def changed(self, uri: str) -> list[Tell]:
         """Return what to send now that the resource at `uri` has changed."""
-        return [Tell(one) for one in self._subscriptions.changed(uri)]
+        return self._subscriptions.changed(uri)
 
     def close(self) -> list[Reply]:
         """Return what is still owed when we end: a good end to each listening request."""
         own = {SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
-        return [Reply(one) for one in self._subscriptions.close(own)]
+        return self._subscriptions.close(own)
 
     def _receive_batch(self, batch: Batch) -> list[Action]:
         if not self._revision.batches:
@@ -285,16 +291,17 @@ class Server:
         level = params.get("level")
         if level not in LEVELS:
             raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
-        self._log_level = str(level)
+        self._log_level, self._log_framing = str(level), self._framing
         return {}
 
     def _subscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        self._subscriptions.session_wide.add(self._catalogue.check_resource(params, revision))
+        uri = self._catalogue.check_resource(params, revision)
+        self._subscriptions.session_wide[uri] = self._framing
         return {}
 
     def _unsubscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
         uri = self._catalogue.check_resource(params, revision)
-        self._subscriptions.session_wide.discard(uri)
+        self._subscriptions.session_wide.pop(uri, None)
         return {}
 
     def _listen(self, id_: Id, params: Params) -> Action:
@@ -307,7 +314,7 @@ class Server:
             raise RpcError(
                 jsonrpc.INVALID_PARAMS, f"{MAX_LISTENERS} listening requests are open; end some"
             )
-        return Tell(self._subscriptions.listen(id_, wanted))
+        return Tell(self._subscriptions.listen(id_, wanted, self._framing))
 
     def _call_tool(self, id_: Id, params: Params, envelope: Envelope) -> Action:
         name, arguments = params.get("name"), params.get("arguments")

@@ -101,7 +101,6 @@ class Session:
         self._clock = clock
         self._drain_seconds = drain_seconds
         self._framer = Framer()
-        self._framing = Framing.LINES
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._asked: dict[int, Asked] = {}
@@ -150,13 +149,12 @@ class Session:
         """Write a log message to a client that set a level for the whole session."""
         if self._over:
             return
-        if notification := self._server.announce(level, logger, data):
-            self._tell(notification)
+        if tell := self._server.announce(level, logger, data):
+            self._tell(tell.notification, tell.framing)
             self._flush()
 
     def _take(self, frames: list[Frame | FrameError]) -> None:
         for frame in frames:
-            self._framing = frame.framing
             started = self._clock()
             match frame:
                 case Frame(body=body):
@@ -169,7 +167,7 @@ class Session:
                 wirelog.received(message, asked)
             if isinstance(message, Batch):
                 asked = self._shared_out(message, asked)
-            for action in self._server.receive(message):
+            for action in self._server.receive(message, frame.framing):
                 self._act(action, asked)
         self._flush()
 
@@ -204,7 +202,7 @@ class Session:
             case Reply():
                 self._reply(action, asked)
             case Tell(notification=notification):
-                self._tell(notification)
+                self._tell(notification, asked.framing)
             case Answered(response=response):
                 if response.id is not None:
                     _settle(self._questions.get(response.id), response)
@@ -255,12 +253,12 @@ class Session:
 
         def report(done: float, total: float | None, message: str | None) -> None:
             if notification := self._server.progress(call, done, total, message):
-                self._tell(notification)
+                self._tell(notification, framing)
                 self._flush()
 
         def write(level: str, data: Json) -> None:
             if notification := self._server.log(call, level, call.tool.name, data):
-                self._tell(notification)
+                self._tell(notification, framing)
                 self._flush()
 
         if call.envelope is None:
@@ -332,11 +330,11 @@ class Session:
     def _is_wanted(self, response: Response) -> bool:
         return response.id is not None or self._noise.allows(self._clock())
 
-    def _tell(self, notification: Notification, spoken: Framing | None = None) -> None:
+    def _tell(self, notification: Notification, spoken: Framing) -> None:
         body = jsonrpc.encode(notification)
         if wirelog.log.isEnabledFor(logging.DEBUG):
             wirelog.told(notification, len(body))
-        self._outgoing.append(framing.encode(Frame(body, spoken or self._framing)))
+        self._outgoing.append(framing.encode(Frame(body, spoken)))
 
     async def _tell_changes(self) -> None:
         while self._changed:
@@ -350,7 +348,7 @@ class Session:
         uris, self._changed = self._changed, {}
         for uri in uris:
             for tell in self._server.changed(uri):
-                self._tell(tell.notification)
+                self._tell(tell.notification, tell.framing)
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -370,7 +368,7 @@ class Session:
         self._tell_changed()
         for reply in self._server.close():
             self._reply(
-                reply, Asked(self._framing, 0, self._clock(), method="subscriptions/listen")
+                reply, Asked(reply.framing, 0, self._clock(), method="subscriptions/listen")
             )
         self._flush()
 

@@ -74,7 +74,9 @@ def wire(reply: Reply) -> Any:
     return json.loads(jsonrpc.encode(reply.response))
 
 
-def told(notification: Notification | None) -> Any:
+def told(notification: Notification | Tell | None) -> Any:
+    if isinstance(notification, Tell):
+        notification = notification.notification
     return None if notification is None else notification.params
 
 

@@ -1,5 +1,8 @@
 import asyncio
+import json
 from typing import Any
+
+import pytest
 
 from bridge.mcp.framing import Framing
 from bridge.mcp.session import (
@@ -95,16 +98,75 @@ async def test_listening_is_acknowledged_tagged_and_ended_in_good_order() -> Non
     assert closing["result"]["_meta"] | tag == closing["result"]["_meta"]
 
 
-async def test_notifications_go_out_in_the_framing_that_was_used_last() -> None:
+BOTH = pytest.mark.parametrize(
+    ("asked", "latest"), [tuple(Framing), tuple(reversed(Framing))], ids=["lines", "headers"]
+)
+"""The framing of what asks to be told, and of the message that comes after it."""
+
+
+@BOTH
+async def test_a_change_is_told_in_the_framing_that_subscribed(
+    asked: Framing, latest: Framing
+) -> None:
     client = Client()
-    await subscribed(client, "sample://words")
-    for count, framing in enumerate((Framing.HEADERS, Framing.LINES), start=1):
-        client.send(notification("notifications/initialized"), framing=framing)
-        await client.read()
-        client.session.changed("sample://words")
-        await client.replies(1 + count)
-        assert client.frames[-1].framing is framing
+    client.send(request(1, "resources/subscribe", uri="sample://words"), framing=asked)
+    client.send(request(2, "resources/subscribe", uri="sample://nothing"), framing=latest)
+    listening = stateless("l", "subscriptions/listen", notifications=WORDS_ONLY)
+    client.send(listening, framing=asked)
+    client.send(listening | {"id": "m"}, framing=latest)
+    client.send(request(3, "ping"), framing=latest)
+    await client.replies(5)
+    client.session.changed("sample://words")
+    client.session.changed("sample://nothing")
+    await client.replies(9)
+    told = [json.loads(one.body) for one in client.frames[5:]]
+    tags = [one["params"].get("_meta", {}).get(f"{PREFIX}subscriptionId") for one in told]
+    assert list(zip(tags, (one.framing for one in client.frames[5:]), strict=True)) == [
+        (None, asked),
+        ("l", asked),
+        ("m", latest),
+        (None, latest),
+    ]
     await client.end()
+    assert [one.framing for one in client.frames[9:]] == [asked, latest]
+
+
+@BOTH
+async def test_a_log_message_for_all_goes_out_in_the_framing_that_set_the_level(
+    asked: Framing, latest: Framing
+) -> None:
+    client = Client()
+    client.send(request(1, "logging/setLevel", level="warning"), framing=asked)
+    client.send(request(2, "logging/setLevel", level="no such level"), framing=latest)
+    await client.replies(2)
+    client.session.announce("warning", "sample", "enough")
+    await client.end()
+    assert [one.framing for one in client.frames] == [asked, latest, asked]
+
+
+@BOTH
+async def test_progress_and_log_of_a_call_go_out_in_its_framing(
+    asked: Framing, latest: Framing
+) -> None:
+    client = Client()
+    client.send(request(0, "logging/setLevel", level="debug"), framing=latest)
+    meta = {"progressToken": "t"}
+    calling = request(1, "tools/call", name="climb_slowly", arguments={}, _meta=meta)
+    client.send(calling, framing=asked)
+    await client.replies(2)
+    client.send(request(2, "ping"), framing=latest)
+    await client.replies(3)
+    client.bench.release.set()
+    *_, last, reply = await client.replies(5)
+    assert (last["method"], reply["id"]) == ("notifications/progress", 1)
+    climbing = request(3, "tools/call", name="climb", arguments={"heights": [1]}, _meta=meta)
+    client.send(climbing, framing=asked)
+    await client.end()
+    framings = [one.framing for one in client.frames]
+    assert framings[:3] == [latest, asked, latest]
+    assert set(framings[3:]) == {asked}
+    methods = [json.loads(one.body).get("method") for one in client.frames[5:]]
+    assert "notifications/message" in methods
 
 
 async def test_a_log_message_for_all_goes_to_a_client_that_set_a_level_only() -> None:

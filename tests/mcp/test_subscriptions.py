@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.jsonrpc import Id, Json, Notification
+from bridge.mcp.calls import Tell
+from bridge.mcp.framing import Framing
+from bridge.mcp.jsonrpc import Id, Json, Notification, Response
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID, Subscriptions
 
 KNOWN = ("a:1", "a:2", "a:3")
@@ -12,9 +14,10 @@ def subscriptions() -> Subscriptions:
     return Subscriptions(frozenset(KNOWN))
 
 
-def update(uri: str, id_: Id | None = None) -> Notification:
+def update(uri: str, id_: Id | None = None) -> Tell:
     meta = {} if id_ is None else {"_meta": {SUBSCRIPTION_ID: id_}}
-    return Notification("notifications/resources/updated", {**meta, "uri": uri})
+    updated = Notification("notifications/resources/updated", {**meta, "uri": uri})
+    return Tell(updated, Framing.LINES)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_what_cannot_be_kept_is_not_agreed_to(
 
 def test_who_listens_and_the_session_are_told_apart() -> None:
     watching = subscriptions()
-    watching.session_wide.add("a:1")
+    watching.session_wide["a:1"] = Framing.LINES
     watching.listen(1, {"resourceSubscriptions": ["a:1"]})
     watching.listen("1", {"resourceSubscriptions": ["a:2", "a:1"]})
     assert watching.changed("a:1") == [update("a:1"), update("a:1", 1), update("a:1", "1")]
@@ -61,12 +64,12 @@ def test_a_listening_request_ends_once() -> None:
 
 def test_at_the_end_all_who_listen_are_told_in_the_order_they_came() -> None:
     watching = subscriptions()
-    watching.session_wide.add("a:1")
+    watching.session_wide["a:1"] = Framing.LINES
     for id_ in ("b", 1):
         watching.listen(id_, {})
     meta: dict[str, Json] = {"who": "us"}
-    assert [(one.id, one.result) for one in watching.close(meta)] == [
-        (id_, {"resultType": "complete", "_meta": {"who": "us", SUBSCRIPTION_ID: id_}})
+    assert [one.response for one in watching.close(meta)] == [
+        Response(id_, {"resultType": "complete", "_meta": {"who": "us", SUBSCRIPTION_ID: id_}})
         for id_ in ("b", 1)
     ]
     assert watching.close(meta) == []
@@ -80,7 +83,7 @@ def test_as_many_are_told_as_watch(
     session_wide: list[str], listeners: dict[int, list[str]], uri: str
 ) -> None:
     watching = subscriptions()
-    watching.session_wide.update(session_wide)
+    watching.session_wide.update(dict.fromkeys(session_wide, Framing.LINES))
     for id_, wanted in listeners.items():
         watching.listen(id_, {"resourceSubscriptions": wanted})
     count = (uri in session_wide) + sum(uri in wanted for wanted in listeners.values())
