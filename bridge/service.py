@@ -113,7 +113,7 @@ async def serve(
 
     def stop() -> None:
         # A client may allow 50 ms between this signal and SIGKILL: the goodbye goes first.
-        room.participant.leave()
+        room.leave()
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -128,7 +128,7 @@ async def serve(
             group.create_task(_orphaned()),
         ]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        room.participant.leave()
+        room.leave()
         for task in (taking_part, *ends):
             task.cancel()
     room.close()
@@ -184,6 +184,11 @@ class _RoomWing:
         """What is not as the settings want it."""
         problem = None if self._traffic is None else self._traffic.problem
         return [] if problem is None else [problem]
+
+    def leave(self) -> None:
+        """Say goodbye to the room, if anything was ever wanted of it."""
+        if "participant" in vars(self):
+            self.participant.leave()
 
     def close(self) -> None:
         """Tell what is still to be told, and let go of the disk."""

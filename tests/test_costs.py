@@ -75,6 +75,14 @@ GROWTH_BYTES = 10
 REPLY_SYSCALLS = 4.5
 """System calls from the wait for one call of echo to the wait for the next; counted: 4.0."""
 
+SETTINGS = {
+    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+    "XMPP_DOMAIN": "localhost",
+    "XMPP_USERNAME": "bot",
+    "XMPP_PASSWORD": "secret",
+    "MUC_ROOM": ROOM,
+}
+
 HELLO = {
     "jsonrpc": "2.0",
     "id": "hello",
@@ -121,15 +129,6 @@ def _calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
-
-
-SETTINGS = {
-    "XMPP_SERVICE": "xmpp://127.0.0.1:1",
-    "XMPP_DOMAIN": "localhost",
-    "XMPP_USERNAME": "bot",
-    "XMPP_PASSWORD": "secret",
-    "MUC_ROOM": ROOM,
-}
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +180,28 @@ def test_what_register_writes_starts_with_no_more_than_the_bare_command(
         assert sorted(named[what]) == sorted(loaded)
     assert "dotenv" in bare["modules"]
     assert "argparse" not in bare["modules"]
+
+
+def test_an_end_of_input_before_any_question_loads_nothing_to_say_goodbye(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bridge"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(ROOT),
+            **SETTINGS,
+        },
+        timeout=SECONDS,
+        check=True,
+    )
+    imported = [line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()]
+    assert "bridge.service" in imported
+    assert "[Server] Ready to accept connections" in ran.stderr
+    assert [one for one in imported if one in {"bridge.xmpp.participant", "slixmpp"}] == []
 
 
 def test_few_dataclasses_are_made_before_the_first_answer(
