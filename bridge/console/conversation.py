@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from bridge.console import history
@@ -16,7 +16,7 @@ from bridge.console.commands import Command, Leave, parse
 from bridge.console.completion import Known
 from bridge.console.edge import Edge, GivenUpError, LeftError
 from bridge.console.errands import Errands
-from bridge.console.interrupt import heed, heeding, shielded
+from bridge.console.interrupt import heed, heed_the_end, heeding, shielded
 from bridge.console.news import News
 from bridge.console.peer import Heard, Peer, PeerError
 from bridge.console.pipe import Pipe
@@ -36,7 +36,8 @@ POLL_SECONDS = 0.05
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do; a person has Ctrl-C."""
 CLOSING_SECONDS = 1.0
-"""How long a terminal may take to put itself in order when the server has ended."""
+"""How long a terminal may take to put itself in order when the server has ended, and the server to
+hear that we watch nothing any more."""
 
 EVENT_LINE = re.compile(r"\[Server\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 """How the bridge's log begins what happened in the room, which the news tell too."""
@@ -54,6 +55,29 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
         complain("[Client] stdout is closed, so no answer could be read")
         return 1
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    talking = asyncio.create_task(
+        _talk(command, interactive=interactive, waits_for_room=waits_for_room, as_json=as_json)
+    )
+    ended_by = 0
+
+    def end(number: int) -> None:
+        nonlocal ended_by
+        ended_by = number
+        talking.cancel()
+
+    if interactive:  # a terminal is put back into the state in which it was found
+        heed_the_end(end)
+    try:
+        return await talking
+    except asyncio.CancelledError:
+        if not ended_by:
+            raise
+        return 128 + ended_by
+
+
+async def _talk(
+    command: Sequence[str], *, interactive: bool, waits_for_room: bool, as_json: bool
+) -> int:
     # Two may not write to one terminal, and what the server writes may be meant to harm it: the
     # lines of its log go through us.
     log_is_shown = sys.stderr is not None and sys.stderr.isatty()
@@ -153,7 +177,9 @@ class _Conversation:
                 return 1 if await self._converse() else 0
         finally:
             self._edge.close()
-            await self._news.stop()
+            with suppress(TimeoutError):  # its end will end the subscriptions too
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._news.stop()
 
     async def _await_verdict(self) -> None:
         deadline = asyncio.get_running_loop().time() + VERDICT_SECONDS

@@ -1,9 +1,16 @@
-"""Ctrl-C, while we run: it means something else at every turn, and never the end of a terminal."""
+"""Signals, while we run: Ctrl-C means something else at every turn, and none leaves a mess."""
 
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+
+def heed_the_end(action: Callable[[int], object]) -> None:
+    """Have SIGTERM, and SIGHUP where nobody ignores it (`nohup`), call `action` with its number."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, action, number)
 
 
 def heed(action: Callable[[], object]) -> None:

@@ -60,6 +60,7 @@ class RoomView:
         """`columns` tells how wide the terminal is now; None stands for no terminal."""
         self._paint = paint
         self._columns = columns
+        self._day = ""
 
     def event(self, record: Record) -> str:
         """Return the line or lines of one event; empty for what another one tells already."""
@@ -67,15 +68,21 @@ class RoomView:
             case MessageSent():
                 return ""  # its reflection is the message
             case MessageReceived() as said:
-                return self._message(clock(record.at), said)
+                return self._on_its_day(record.at) + self._message(clock(record.at), said)
             case event:
-                return self._other(clock(record.at), event)
+                return self._on_its_day(record.at) + self._other(clock(record.at), event)
 
     def stanza(self, traced: Traced, size: int, xml: str) -> str:
         """Return a head and the laid out `xml` of a piece of the stream of `size` bytes."""
         head = f"{clock(traced.at)}  {ARROWS[traced.direction]} {size} bytes, connection "
         lines = self._under(STANZA_INDENT, 0, visible(xml))
-        return "\n".join([self._paint.dim(head + traced.connection), *lines])
+        shown = "\n".join([self._paint.dim(head + traced.connection), *lines])
+        return self._on_its_day(traced.at) + shown
+
+    def _on_its_day(self, at: float) -> str:
+        """Return a line with the date, in UTC, where it is another than that of what came last."""
+        before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+        return self._paint.dim(f"--- {self._day}") + "\n" if before not in {"", self._day} else ""
 
     def _message(self, time: str, said: MessageReceived) -> str:
         nickname = f"<{cut(_on_its_own(said.nickname), self._nickname_limit())}>"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.config import Settings
+from bridge.console.interrupt import heed_the_end
 from bridge.console.output import Output, terminal_size
 from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
@@ -50,8 +51,11 @@ async def watch(
         ended.set,
         encoding=sys.stdout.encoding,
     )
-    show: _Show = _Json(participant) if as_json else _Terminal(_view(sys.stdout, environ))
-    about = RoomView(Paint(on=False)) if words is None else _view(words, environ)
+    view = _view(sys.stdout, environ)
+    show: _Show = _Json(participant) if as_json else _Terminal(view)
+    about = view  # on one terminal the date is told once
+    if words is None or not (words.isatty() and sys.stdout.isatty()):
+        about = RoomView(Paint(on=False)) if words is None else _view(words, environ)
 
     def see(record: "Record") -> None:
         nonlocal hopeless
@@ -69,8 +73,8 @@ async def watch(
     if stanzas:
         participant.trace.listen(lambda traced: output.put(show.stanza(traced)))
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    loop.add_signal_handler(signal.SIGINT, ended.set)
+    heed_the_end(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
     ending = asyncio.create_task(ended.wait())
     await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)

@@ -47,6 +47,7 @@ class Terminal:
         self.screen = Screen(COLUMNS)
         self._controller, terminal = pty.openpty()
         termios.tcsetwinsize(terminal, (40, COLUMNS))
+        self.modes_before = self.modes
         self.process = subprocess.Popen(
             [COMMAND, "client", *arguments],
             stdin=terminal if stdin is None else stdin,
@@ -64,6 +65,16 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0),
         )
         os.close(terminal)
+
+    @property
+    def modes(self) -> list[object]:
+        """The attributes of the terminal: raw, cooked, with echo or without (POSIX `termios`)."""
+        return termios.tcgetattr(self._controller)
+
+    def hang_up(self) -> None:
+        """Close the window."""
+        os.close(self._controller)
+        self._controller = os.open(os.devnull, os.O_RDWR)
 
     def type(self, keys: str) -> None:
         """Press these keys."""

@@ -260,6 +260,16 @@ def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_pa
     assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")
 
 
+def test_a_server_that_never_hears_that_nothing_is_watched_any_more_is_left_all_the_same(
+    tmp_path: Path,
+) -> None:
+    table = hostile_server.command(tmp_path, {"resources/unsubscribe": ""})
+    with Terminal(tmp_path, ["--", *table]) as terminal:
+        terminal.prompts()
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
 OCCUPANTS = {
     "a number": "3",
     "odd ones": f'[3,null,"nickname",{{"nickname":[]}},{{"nickname":{HOSTILE}}}]',

@@ -232,3 +232,34 @@ def test_a_stanza_is_as_it_was_written_down_and_forges_no_line(
     assert all(line.startswith("    ") for line in rest)
     if columns is not None:
         assert all(width(line) <= columns for line in rest)
+
+
+DAY = 86_400.0
+MIDNIGHT = NOON + DAY / 2
+
+
+def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day() -> None:
+    view = RoomView(Paint(on=False))
+    shown = [
+        view.event(Record(1, at, event))
+        for at, event in (
+            (MIDNIGHT - 0.001, _said("Alice", "late")),
+            (MIDNIGHT, events.MessageSent(ROOM, "not shown", "m")),
+            (MIDNIGHT + 1, _said("Alice", "early")),
+            (MIDNIGHT + 2, _here("Bob")),
+            (MIDNIGHT + DAY, _here("Zoe")),
+            (MIDNIGHT + 1, _said("Alice", "the clock was put back")),
+        )
+    ]
+    assert shown[0].startswith("23:59:59  ")
+    assert shown[1] == ""
+    assert shown[2].startswith("--- 2023-11-16\n00:00:01  ")
+    assert shown[3].startswith("00:00:02  ")
+    assert shown[4].startswith("--- 2023-11-17\n00:00:00  ")
+    assert shown[5].startswith("--- 2023-11-16\n00:00:01  ")
+
+
+def test_stanzas_have_the_date_of_another_day_before_them_too() -> None:
+    view = RoomView(Paint(on=False))
+    for at, head in ((MIDNIGHT - 1, "23:59:59  <--"), (MIDNIGHT, "--- 2023-11-16\n00:00:00  <--")):
+        assert view.stanza(Traced(1, at, "in", "1", "<a/>"), 4, "<a/>").startswith(head)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import sys
 from asyncio import to_thread
 from collections.abc import Iterator
@@ -310,6 +311,39 @@ def test_several_pasted_lines_are_carried_out_one_by_one(sandboxed: Terminal) ->
     sandboxed.type("\x1b[200~one\ntwo\x1b[201~" + ENTER)
     sandboxed.shows("Echo: one")
     sandboxed.shows("Echo: two")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("busy", [False, True], ids=["at the prompt", "in a call"])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(
+    number: signal.Signals, busy: bool, sandboxed: Terminal
+) -> None:
+    assert busy or sandboxed.modes != sandboxed.modes_before
+    if busy:
+        sandboxed.type(f"/call xmppWait timeoutSeconds=50{ENTER}")
+        sandboxed.shows("echo> /call xmppWait")
+    sandboxed.process.send_signal(number)
+    assert sandboxed.end() == 128 + number
+    assert sandboxed.modes == sandboxed.modes_before
+    assert "Traceback" not in sandboxed.written
+
+
+def test_it_ends_when_its_terminal_is_closed(sandboxed: Terminal) -> None:
+    children = _children(sandboxed.process.pid)
+    sandboxed.hang_up()
+    sandboxed.process.wait(20)
+    assert not [one for one in children if Path(f"/proc/{one}").exists()]
+
+
+def test_a_signal_while_an_argument_is_asked_for_leaves_the_terminal_as_it_was(
+    sandboxed: Terminal,
+) -> None:
+    sandboxed.type(f"/call xmppSend{ENTER}")
+    sandboxed.shows("message (string")
+    sandboxed.process.send_signal(signal.SIGTERM)
+    assert sandboxed.end() == 128 + signal.SIGTERM
+    assert sandboxed.modes == sandboxed.modes_before
+    assert "Traceback" not in sandboxed.written
 
 
 def test_history_is_told_a_line_an_event(sandboxed: Terminal) -> None:

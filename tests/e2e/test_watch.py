@@ -199,10 +199,11 @@ async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     assert watching.out == ""
 
 
-async def test_a_sandbox_needs_no_settings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_sandbox_needs_no_settings(number: signal.Signals, tmp_path: Path) -> None:
     async with Watching(tmp_path, {}, "--sandbox") as watching:
         await watching.shows("* Echo is here")
-        watching.signal(signal.SIGTERM)
+        watching.signal(number)
         assert await watching.ended() == 0
 
 
