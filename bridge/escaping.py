@@ -5,6 +5,7 @@ characters that show nothing: line breaks, bidirectional overrides, zero-width s
 They become `\u{202E}` and the like. Pure.
 """
 
+import json
 import re
 import unicodedata
 
@@ -18,8 +19,13 @@ JOINERS = frozenset("\u200c\u200d")
 LAYOUT = frozenset("\t\n")
 """Control characters that a body of several lines may keep."""
 
+MAX_QUOTED_CHARACTERS = 200
+"""Of a stranger's words in a sentence of ours, as they are shown: enough to know what they mean,
+too few to bury the sentence."""
+
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SUSPECT = re.compile("[^ -~]")
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def visible(text: str) -> str:
@@ -36,6 +42,21 @@ def one_line(text: str, limit: int | None = None) -> str:
     if _SUSPECT.search(text) is None:
         return text
     return "".join(_escape(text, frozenset()))
+
+
+def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
+    """Return a stranger's words as a JSON string, in its quotation marks, for a sentence of ours.
+
+    It is one line without hidden characters. Between the marks stand at most `limit` characters,
+    escapes counted, and a `…` where more was said; no more of `text` is looked at than that.
+    """
+    shown = ""
+    for piece in _escape(text[: limit + 1], LAYOUT):
+        written = _as_json(piece)[1:-1]
+        if len(shown) + len(written) > limit:
+            return f'"{shown}…"'
+        shown += written
+    return f'"{shown}"'
 
 
 def _is_variation_selector(character: str) -> bool:

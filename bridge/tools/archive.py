@@ -5,11 +5,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bridge.escaping import visible
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
-from bridge.tools.entries import Entry, shaped
+from bridge.tools.entries import Entry, noticed, shaped
+from bridge.tools.link import failed
 from bridge.tools.pages import Page
 from bridge.tools.sieve import Sieve
 
@@ -67,12 +68,10 @@ async def search(
         return await search.run(_query(room, span, sender))
     except ArchiveError as error:
         raise _failure(room, error) from error
-    except ConnectionFailedError as failed:
-        raise ToolError(
-            f"The connection ended before the archive had answered: {failed.fault.message}",
-            condition=failed.fault.condition,
-            hint=failed.fault.hint,
-        ) from failed
+    except ConnectionFailedError as ended:
+        raise failed(
+            ended.fault, "The connection ended before the archive had answered:"
+        ) from ended
 
 
 class _Search:
@@ -169,7 +168,7 @@ def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
         )
     except ValueError as error:
         raise ArgumentError(
-            f"The archive cannot be asked for that: {visible(str(error))}.",
+            f"The archive cannot be asked for that: {error}.",
             condition="bad-request",
             hint="`from` is a nickname or a JID; `after` and `before` are times.",
         ) from error
@@ -181,7 +180,7 @@ def _time(name: str, text: str | None) -> str | None:
     moment = iso_of(text)
     if moment is None:
         raise ArgumentError(
-            f"{name} is no time with a zone: {visible(text[:100])!r}.",
+            f"{name} is no time with a zone: {quoted(text)}.",
             condition="bad-request",
             hint="Write it in ISO 8601, such as 2026-01-31T12:00:00Z.",
         )
@@ -190,6 +189,7 @@ def _time(name: str, text: str | None) -> str | None:
 
 def _failure(room: str, error: "ArchiveError") -> ToolError:
     from bridge.xmpp import archive
+    from bridge.xmpp.refusals import said
 
     own = "Without `archive`, xmppHistory tells what the bridge itself has seen."
     match error:
@@ -207,8 +207,10 @@ def _failure(room: str, error: "ArchiveError") -> ToolError:
                 hint=f"{own} Ask an owner of the room for membership.",
             )
         case archive.ArchiveRefusedError():
+            text = error.error.text
+            message = f"The room {room} refused to read from its archive.{said(text)}"
             return ToolError(
-                f"The room {room} refused to read from its archive: {visible(str(error))}.",
+                noticed(message) if text else message,
                 condition=error.error.condition,
                 hint=own,
             )
@@ -226,7 +228,7 @@ def _failure(room: str, error: "ArchiveError") -> ToolError:
             )
         case _:
             return ToolError(
-                f"The archive of {room} answered oddly: {visible(str(error))}.",
+                f"The archive of {room} answered oddly: {error}.",
                 condition="undefined-condition",
                 hint=own,
             )

@@ -10,7 +10,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
 from bridge.tools.entries import ESCAPED, NOTICE, cut_body
-from bridge.tools.link import RoomLink, not_in_room
+from bridge.tools.link import RoomLink, failed, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
 from bridge.xmpp.saying import (
@@ -196,18 +196,12 @@ async def xmpp_send(
         pace.give_back()
         raise not_in_room(participant.room_jid, error.status) from error
     except BouncedError as error:
-        said = f" ({visible(error.failure.text)})" if error.failure.text else ""
-        raise ToolError(
-            f"The room {participant.room_jid} refused the message{said}.",
-            condition=error.failure.condition,
-            hint="The bridge may lack voice in a moderated room; ask xmppStatus how it stands.",
-        ) from error
+        raise failed(error.fault) from error
     except NotReflectedError as error:
-        raise ToolError(
-            f"The room did not send the message back, so it is not known whether it was heard: "
-            f"{visible(error.fault.message)}",
-            condition=error.fault.condition,
-            hint=f"{visible(error.fault.hint)} Look at the room before sending it again.",
+        raise failed(
+            error.fault,
+            "The room did not send the message back, so it is not known whether it was heard:",
+            after="Look at the room before sending it again.",
         ) from error
     return Sent(
         sent=True,

@@ -126,6 +126,11 @@ class OccupantEntry:
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
+def noticed(message: str) -> str:
+    """Return an error's message that quotes what strangers chose, with what is to be known then."""
+    return f"{message} {NOTICE}"
+
+
 def entry_of(record: "Record", journal: "Journal") -> Entry:
     """Return what `record` looks like to an agent."""
     from bridge.xmpp.telling import told

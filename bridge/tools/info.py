@@ -1,16 +1,14 @@
 """What an address is and can do: the server, the room, an occupant, any address."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from bridge.escaping import one_line, visible
+from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.basics import TlsStatus
-from bridge.tools.entries import ESCAPED, NOTICE, OccupantEntry, occupant_entry
-from bridge.tools.link import RoomLink
-from bridge.tools.ping import MAX_QUOTED_CHARACTERS, lost, quoted
+from bridge.tools.entries import ESCAPED, NOTICE, OccupantEntry, noticed, occupant_entry
+from bridge.tools.link import RoomLink, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
@@ -138,17 +136,16 @@ async def xmpp_info(
 
     connection = link.connection()
     whom, address = find(link, target)
-    shown = one_line(address, MAX_QUOTED_CHARACTERS)
     try:
         told = await inform(connection, address, is_server=whom is Whom.SERVER)
     except StanzaRefusedError as refused:
         error = refused.error
-        meaning = answers.of_error(error.condition, whom, shown, "service discovery")
+        meaning = answers.of_error(error.condition, error.text, whom, address, "service discovery")
         raise ToolError(
-            meaning.message + quoted(error.text), condition=error.condition, hint=meaning.hint
+            noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused
-    except ConnectionFailedError as failed:
-        raise lost(shown, failed.fault) from failed
+    except ConnectionFailedError as ended:
+        raise failed(ended.fault, "The connection ended before the answer came:") from ended
     show = _Shown()
     is_room = told.description.is_room and "@" in address and "/" not in address
     return Info(
@@ -162,7 +159,7 @@ async def xmpp_info(
         room=_room(told.description, show) if is_room else None,
         self=_self(link) if whom is Whom.ROOM else None,
         connection=_connection(link, connection) if whom is Whom.SERVER else None,
-        notes=_notes(told, show),
+        notes=_notes(told),
         escaped=show.changed or None,
     )
 
@@ -270,8 +267,8 @@ def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
     )
 
 
-def _notes(told: "Information", show: _Shown) -> list[str]:
-    notes = [_unanswered(one, show.text) for one in told.unanswered]
+def _notes(told: "Information") -> list[str]:
+    notes = [_unanswered(one) for one in told.unanswered]
     for what, total, most in (
         ("identities", len(told.description.identities), MAX_IDENTITIES),
         ("features", len(told.description.features), MAX_FEATURES),
@@ -289,11 +286,11 @@ _QUESTIONS = {
 }
 
 
-def _unanswered(one: "Unanswered", show: Callable[[str], str]) -> str:
+def _unanswered(one: "Unanswered") -> str:
     from bridge.xmpp.disco import ANSWER_SECONDS
+    from bridge.xmpp.refusals import said
 
     question = _QUESTIONS[one.question]
     if one.error is None:
         return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
-    said = f": {show(one.error.text)}" if one.error.text else ""
-    return f"Asked for {question}, it refused with {one.error.condition}{said}."
+    return f"Asked for {question}, it refused with {one.error.condition}.{said(one.error.text)}"

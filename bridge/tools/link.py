@@ -1,16 +1,18 @@
 """What the tools see of the room: enough for them, and little enough for a test to play."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from bridge.escaping import visible
 from bridge.mcp.toolset import ToolError
+from bridge.tools.entries import noticed
 from bridge.xmpp.saying import NotInRoomError
 
 if TYPE_CHECKING:
     from bridge.config import Settings
     from bridge.xmpp.connection import Connection
+    from bridge.xmpp.faults import Fault
     from bridge.xmpp.journal import Journal, Record
     from bridge.xmpp.participant import Reflection
     from bridge.xmpp.room import RoomStatus
@@ -82,27 +84,44 @@ class RoomLink:
 
 def not_in_room(room: str, status: "RoomStatus") -> ToolError:
     """Return why nothing can be asked of the room now, and what to do about it."""
+    return failed(out_of_room(room, status))
+
+
+def failed(fault: "Fault", before: str = "", after: str = "") -> ToolError:
+    """Return what a tool raises for `fault`, with words `before` its message, `after` its hint.
+
+    The message ends with the notice exactly if it quotes what a stranger chose.
+    """
+    message = f"{before} {fault.message}".lstrip()
+    return ToolError(
+        noticed(message) if fault.quotes else message,
+        condition=fault.condition,
+        hint=f"{fault.hint} {after}".rstrip(),
+    )
+
+
+def out_of_room(room: str, status: "RoomStatus") -> "Fault":
+    """Return why the bridge is not in the room."""
+    from bridge.xmpp.faults import Fault
+
     if not room:
-        return ToolError(
+        return Fault(
+            "unconfigured",
             "The bridge has no room: its settings are incomplete or wrong.",
-            condition="unconfigured",
-            hint="xmppStatus lists every problem with the settings.",
+            "xmppStatus lists every problem with the settings.",
         )
     if status.phase.value == "closed":
-        return ToolError(
+        return Fault(
+            "recipient-unavailable",
             f"The bridge is leaving the room {room}: it was told to end.",
-            condition="recipient-unavailable",
-            hint="Start the bridge again.",
+            "Start the bridge again.",
         )
     if status.last_error is None:
-        return ToolError(
+        return Fault(
+            "recipient-unavailable",
             f"Not in the room {room} yet (phase {status.phase.value}).",
-            condition="recipient-unavailable",
-            hint="Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
+            "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
         )
     fault = status.last_error.fault
-    return ToolError(
-        f"Not in the room {room} (phase {status.phase.value}): {visible(fault.message)}",
-        condition=fault.condition,
-        hint=visible(fault.hint),
-    )
+    message = f"Not in the room {room} (phase {status.phase.value}): {fault.message}"
+    return replace(fault, message=message)

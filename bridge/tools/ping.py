@@ -4,23 +4,19 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.escaping import one_line, visible
+from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
-from bridge.mcp.toolset import ToolError, tool
+from bridge.mcp.toolset import tool
 from bridge.tools.entries import ESCAPED, NOTICE
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
     from bridge.xmpp.answers import Meaning
-    from bridge.xmpp.faults import Fault
 
 ANSWER_SECONDS = 15.0
 """For the answer: as long as the bridge gives its own pings."""
-
-MAX_QUOTED_CHARACTERS = 200
-"""Of what came with an error, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +73,21 @@ async def xmpp_ping(
     whom, address = find(link, target)
     meaning: Meaning | None = None
     found = Verdict.IN
-    shown = one_line(address, MAX_QUOTED_CHARACTERS)
-    said = None
     answered = True
     started = time.perf_counter()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await connection.request("get", address, stanzas.ping())
     except StanzaRefusedError as refused:
-        said = refused.error.text
-        meaning = answers.of_error(refused.error.condition, whom, shown, "pings")
-        found = verdict(refused.error.condition)
+        error = refused.error
+        meaning = answers.of_error(error.condition, error.text, whom, address, "pings")
+        found = verdict(error.condition)
     except TimeoutError:
         answered = False
-        meaning = answers.of_silence(whom, shown, ANSWER_SECONDS)
+        meaning = answers.of_silence(whom, address, ANSWER_SECONDS)
         found = Verdict.UNDECIDED
-    except ConnectionFailedError as failed:
-        raise lost(shown, failed.fault) from failed
+    except ConnectionFailedError as ended:
+        raise failed(ended.fault, "The connection ended before the answer came:") from ended
     taken = round((time.perf_counter() - started) * 1000, 3)
     texts = visible(target), visible(address)
     return Pong(
@@ -102,24 +96,10 @@ async def xmpp_ping(
         round_trip_ms=taken if answered else None,
         reachable=meaning is None or meaning.reachable,
         in_room=found.value if whom is Whom.SELF else None,
-        error=None if meaning is None else _error(meaning, said),
+        error=None if meaning is None else _error(meaning),
         escaped=(texts != (target, address)) or None,
     )
 
 
-def lost(address: str, fault: "Fault") -> ToolError:
-    """Return the failure of a question whose answer the end of the connection cut off."""
-    return ToolError(
-        f"The connection ended before {address} answered: {visible(fault.message)}",
-        condition=fault.condition,
-        hint=visible(fault.hint),
-    )
-
-
-def quoted(text: str | None) -> str:
-    """Return what came with an error as the end of a sentence, if anything did."""
-    return f" (It says: {one_line(text, MAX_QUOTED_CHARACTERS)})" if text else ""
-
-
-def _error(meaning: "Meaning", said: str | None) -> AnswerError:
-    return AnswerError(meaning.condition, meaning.message + quoted(said), meaning.hint)
+def _error(meaning: "Meaning") -> AnswerError:
+    return AnswerError(meaning.condition, meaning.message, meaning.hint)

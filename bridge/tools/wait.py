@@ -12,7 +12,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, Entry, cut_text, entry_of
-from bridge.tools.link import RoomLink, not_in_room
+from bridge.tools.link import RoomLink, out_of_room
 from bridge.tools.pages import ENVELOPE_BYTES, Gap, Page, gap_of, no_cursor
 from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
 
@@ -186,5 +186,5 @@ class _Wait:
         )
 
     def _why_out(self, status: "RoomStatus") -> str:
-        error = not_in_room(self._participant.room_jid, status)
-        return cut_text(f"{error.message} {error.hint}", ENVELOPE_BYTES // 2, ENVELOPE_BYTES // 2)
+        fault = out_of_room(self._participant.room_jid, status)
+        return cut_text(f"{fault.message} {fault.hint}", ENVELOPE_BYTES // 2, ENVELOPE_BYTES // 2)

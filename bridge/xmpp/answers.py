@@ -6,7 +6,9 @@ XEP-0410 for rooms and RFC 6121, section 8.5, for accounts.
 
 from enum import Enum
 
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
+from bridge.xmpp.refusals import said
 
 
 class Whom(Enum):
@@ -31,6 +33,7 @@ class Meaning:
 
     condition: str
     message: str
+    """A sentence or two, with the address and what it said `quoted`: both may be strangers'."""
     hint: str
     reachable: bool
     """Whether it still proves that whom we asked is there."""
@@ -62,13 +65,14 @@ def of_silence(whom: Whom, address: str, seconds: float) -> Meaning:
             hint = "Ping self to see whether the room answers at all."
         case Whom.DOMAIN | Whom.ACCOUNT:
             hint = "Ping server to see whether our own server answers."
-    return Meaning(SILENCE, f"{address} did not answer within {seconds:g} s.", hint, False)
+    message = f"{quoted(address)} did not answer within {seconds:g} s."
+    return Meaning(SILENCE, message, hint, False)
 
 
-def of_error(condition: str, whom: Whom, address: str, asked: str) -> Meaning:
-    """Decode the error `condition` that `address` answered, asked for `asked` ("pings")."""
-    message, hint, reachable = _decoded(condition, whom, address, asked)
-    return Meaning(condition, message, hint, reachable)
+def of_error(condition: str, text: str | None, whom: Whom, address: str, asked: str) -> Meaning:
+    """Decode the error that `address` answered, asked for `asked` ("pings")."""
+    message, hint, reachable = _decoded(condition, whom, quoted(address), asked)
+    return Meaning(condition, message + said(text), hint, reachable)
 
 
 def _decoded(condition: str, whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:

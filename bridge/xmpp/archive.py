@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 from xml.etree.ElementTree import Element
 
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
 from bridge.xmpp import mam, stanzas
 from bridge.xmpp.events import Event, MessageReceived, SubjectChanged
@@ -62,7 +63,7 @@ class ArchiveRefusedError(ArchiveError):
 
     def __init__(self, error: stanzas.StanzaError) -> None:
         self.error = error
-        super().__init__(f"{error.condition}: {error.text}" if error.text else error.condition)
+        super().__init__(error.condition)
 
 
 class ArchiveForbiddenError(ArchiveRefusedError):
@@ -127,13 +128,13 @@ class ArchiveQuery:
     def __post_init__(self) -> None:
         for time in (self.start, self.end):
             if time is not None and not _TIME.fullmatch(time):
-                raise ValueError(f"{time!r} is no time as XEP-0082 has it")
+                raise ValueError(f"{quoted(time)} is no time as XEP-0082 has it")
         if self.after is not None and self.before is not None:
             raise ValueError("after and before exclude each other: servers heed one of them")
         if self.sender is not None:
             sender = stanzas.prepared(self.sender)
             if not sender:
-                raise ValueError(f"{self.sender!r} is no JID")
+                raise ValueError(f"{quoted(self.sender)} is no JID")
             object.__setattr__(self, "sender", sender)
         if not 1 <= self.most <= MAX_RESULTS:
             raise ValueError(f"a page has 1 to {MAX_RESULTS} results, not {self.most}")

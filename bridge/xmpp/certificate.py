@@ -7,6 +7,7 @@ people need to be told about.
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
 from bridge.xmpp import der
 from bridge.xmpp.der import DerError, Node
@@ -78,12 +79,15 @@ def decode(data: bytes) -> Certificate:
 
 def describe(certificate: Certificate, now: datetime) -> str:
     """Tell a certificate in a few words, with the days it has left from `now` on."""
-    told = ", ".join(certificate.names[:MAX_TOLD_NAMES]) or "none"
+    told = ", ".join(map(quoted, certificate.names[:MAX_TOLD_NAMES])) or "none"
     more = len(certificate.names) - MAX_TOLD_NAMES
     names = f"{told} and {more} more" if more > 0 else told
+    subject, issuer = (
+        quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
+    )
     return (
-        f"certificate of {certificate.subject or 'nobody'}, "
-        f"issued by {certificate.issuer or 'nobody'}, names: {names}, {_validity(certificate, now)}"
+        f"certificate of {subject}, issued by {issuer}, names: {names}, "
+        f"{_validity(certificate, now)}"
     )
 
 

@@ -276,7 +276,7 @@ class Connection:
             case OSError() if self.ended.done():  # it follows from that
                 return self.ended.result()
             case UnexpectedElementError():
-                return faults.protocol_error(self._stage, f"an unexpected <{error}/>", self.place)
+                return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return refusals.untrusted_server(str(error), self.place)
             case login.NoMechanismError(offered=offered):
@@ -329,8 +329,11 @@ class Connection:
         try:
             async with asyncio.timeout(self._deadlines[Stage.JOIN]):
                 await self.request("set", self._room, stanzas.default_configuration())
-        except (StanzaRefusedError, TimeoutError) as error:
-            log.warning("the new room keeps its lock or its defaults: %s", error)
+        except StanzaRefusedError as refused:
+            why = f"{refused.error.condition}.{refusals.said(refused.error.text)}"
+            log.warning("the new room keeps its lock or its defaults: %s", why)
+        except TimeoutError:
+            log.warning("the new room keeps its lock or its defaults: no answer came")
 
     # The stream.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 from contextlib import suppress
 from threading import Thread
@@ -18,6 +19,9 @@ STARTTLS_PORT = 5222
 
 LEAST_SHARE_SECONDS = 2.0
 """What each address gets at least when a name has many."""
+
+_HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+"""What can be the name of a host (RFC 1123, section 2.1), and `_`, which some have."""
 
 Address: TypeAlias = tuple[socket.AddressFamily, tuple[Any, ...]]
 """A family, and an address in it as `socket.connect` wants it."""
@@ -94,7 +98,9 @@ async def _records(domain: str) -> list[tuple[str, str, int]]:
     resolver = default_resolver(asyncio.get_running_loop())
     kinds = ["xmpps-client", "xmpp-client"]
     try:
-        return await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
+        found = await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
+        # The domain's DNS says what it likes; the name of a host goes into sentences of ours.
+        return [one for one in found if not one[1] or _HOST.fullmatch(one[1])]
     finally:
         # aiodns comes with slixmpp, which says nothing of its `close`; without it the sockets
         # would stay until somebody collects them.

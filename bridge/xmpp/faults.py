@@ -5,16 +5,17 @@ and log. Below XMPP the conditions are the names that the operating system and O
 (`connection-refused`, `certificate-verify-failed`).
 """
 
+from dataclasses import replace
 from enum import Enum
+from socket import gaierror
+from ssl import SSLCertVerificationError, SSLError
 from typing import TYPE_CHECKING
 
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
     from bridge.config import Settings
-
-MAX_SENTENCE_CHARACTERS = 1_000
-"""Of a sentence of ours with somebody's own words in it: a server's text can have megabytes."""
 
 
 class Retry(Enum):
@@ -51,17 +52,13 @@ class Fault:
 
     condition: str
     message: str
-    """A sentence: what happened."""
+    """A sentence: what happened. A stranger's words in it are `quoted`."""
     hint: str
-    """A sentence: what to do, naming the setting."""
+    """A sentence: what to do, naming the setting. All its words are ours."""
     retry: Retry = Retry.SOON
     """What the participant does about it."""
-
-    def __post_init__(self) -> None:
-        for name in ("condition", "message", "hint"):
-            text = getattr(self, name)
-            if len(text) > MAX_SENTENCE_CHARACTERS:
-                object.__setattr__(self, name, f"{text[:MAX_SENTENCE_CHARACTERS]}...")
+    quotes: bool = False
+    """Whether the message has words that a stranger chose."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +102,13 @@ SERVICE_HINT = "Check that the server runs and that XMPP_SERVICE names its host 
 
 def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
     """Classify what the operating system, OpenSSL or the resolver raised in `stage`."""
-    kinds = {cls.__name__ for cls in type(error).__mro__}
-    if "gaierror" in kinds or "DNSError" in kinds:
-        return _of_resolver(place)
-    if "SSLCertVerificationError" in kinds:
-        return _of_certificate(str(getattr(error, "verify_message", "")) or str(error), place)
-    if "SSLError" in kinds:
-        return _of_tls(stage, str(getattr(error, "reason", None) or error), place)
     match error:
+        case gaierror():
+            return _of_resolver(place)
+        case SSLCertVerificationError():
+            return _of_certificate(str(getattr(error, "verify_message", None) or error), place)
+        case SSLError():
+            return _of_tls(stage, str(getattr(error, "reason", None) or error), place)
         case ConnectionRefusedError():
             return Fault(
                 "connection-refused",
@@ -246,6 +242,12 @@ def protocol_error(stage: Stage, reason: str, place: Place) -> Fault:
         f"{place.service} answered oddly at the step {stage.value}: {reason}.",
         "Check that the port in XMPP_SERVICE is an XMPP client port, not a web or component port.",
     )
+
+
+def unexpected_element(stage: Stage, name: str, place: Place) -> Fault:
+    """The other side said something else than an answer: an element of this name."""
+    odd = protocol_error(stage, f"an unexpected element {quoted(name)}", place)
+    return replace(odd, quotes=True)
 
 
 def _of_certificate(reason: str, place: Place) -> Fault:

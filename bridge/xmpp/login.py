@@ -11,6 +11,7 @@ from slixmpp.util.sasl.client import saslprep
 from slixmpp.util.stringprep_profiles import StringPrepError
 
 from bridge.config import Settings
+from bridge.escaping import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.findings import Tell, unheard
 from bridge.xmpp.scram import (
@@ -75,7 +76,7 @@ async def log_in(
         (one.text or "").strip()
         for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
     ]
-    tell(f"offered: {', '.join(offered) or 'nothing'}")
+    tell(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
     try:
         username = saslprep(settings.username)
         password = saslprep(settings.password.reveal())

@@ -252,8 +252,9 @@ class Participant:
         match record.event:
             case MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
-            case SendFailed() as failure:
-                raise BouncedError(failure)
+            case SendFailed(condition=condition, text=text) as failure:
+                fault = refusals.bounced(condition, text, connection.place)
+                raise BouncedError(failure, fault)
             case _:
                 raise AssertionError(record)
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bridge.config import Settings
+from bridge.escaping import quoted
 from bridge.xmpp import faults, refusals, trust
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import (
@@ -44,6 +45,9 @@ LEAVE_SECONDS = 5.0
 
 MAX_TOLD_OCCUPANTS = 20
 """Nicknames in the detail of `occupants`; the rest are counted."""
+
+MAX_NAME_CHARACTERS = 60
+"""Of each of these, so that all of them fit into a detail."""
 
 MAX_NICKNAME_BYTES = 900
 """Of the configured nickname in ours: both ends of an occupant JID have 1,023 (RFC 7622)."""
@@ -154,7 +158,7 @@ class _Walk:
             self._begin("disco")
             await self._room_service.look()
             await connection.join(self._nickname, history=False)
-            self.minutes.find(f"entered as {connection.occupant.partition('/')[2]}")
+            self.minutes.find(f"entered as {quoted(connection.occupant.partition('/')[2])}")
             if self.created:
                 self.minutes.find("the room did not exist before: joining made it")
             self._begin("occupants")
@@ -184,7 +188,7 @@ class _Walk:
 
     def _told_occupants(self) -> str:
         names = list(self.others.values())
-        told = ", ".join(names[:MAX_TOLD_OCCUPANTS])
+        told = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_TOLD_OCCUPANTS])
         more = len(names) - MAX_TOLD_OCCUPANTS
         if not names:
             return "nobody else"
@@ -258,13 +262,15 @@ class _Walk:
                 self.minutes.find(finding)
 
     def _explained(self, fault: Fault) -> Fault:
-        """Return the fault with what else is known here in its hint."""
-        hint = fault.hint
+        """Return the fault with what else is known here."""
+        message, hint = fault.message, fault.hint
         if self.minutes.phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
             hint += _OWN_NICKNAME
         others = self._room_service.others
         if others and self.minutes.phase in {"disco", "join"}:
-            hint += f" The room service of {self._settings.domain} is {', '.join(others)}."
+            listed = ", ".join(map(quoted, others))
+            message += f" Room services of {self._settings.domain}: {listed}."
+            return replace(fault, message=message, hint=hint, quotes=True)
         return replace(fault, hint=hint)
 
     # What happens meanwhile.

@@ -4,23 +4,31 @@ The other half of the table begun in `faults`: SASL failures, stream errors, ref
 put out. Conditions are those of RFC 6120 and XEP-0045.
 """
 
+from bridge.escaping import quoted
 from bridge.xmpp.faults import Fault, Place, Retry
-
-MAX_LISTED_CHARACTERS = 200
-"""Of the mechanisms a server offers, in a sentence."""
 
 _LOGIN_HINT = "Check XMPP_USERNAME and XMPP_PASSWORD."
 
 
+def said(text: str | None) -> str:
+    """Return a sentence of what came with an error, if anything did."""
+    return f" It says: {quoted(text)}." if text else ""
+
+
+def _in_brackets(text: str | None) -> str:
+    return f" ({quoted(text)})" if text else ""
+
+
 def no_mechanism(offered: list[str], place: Place) -> Fault:
     """None of the server's SASL mechanisms may be used here."""
-    listed = ", ".join(offered)[:MAX_LISTED_CHARACTERS] or "none"
+    listed = quoted(", ".join(offered)) if offered else "none"
     return Fault(
         "invalid-mechanism",
         f"{place.domain} offers no login that is safe here (it offers {listed}).",
         "Turn SCRAM-SHA-256 or SCRAM-SHA-1 on in the server. PLAIN is used over TLS with a "
         "verified certificate only.",
         Retry.LATER,
+        quotes=bool(offered),
     )
 
 
@@ -36,27 +44,30 @@ def untrusted_server(reason: str, place: Place) -> Fault:
 
 def of_sasl(condition: str, text: str | None, place: Place) -> Fault:
     """Classify a SASL failure (RFC 6120, section 6.5)."""
-    said = f" ({text})" if text else ""
+    why, quotes = _in_brackets(text), bool(text)
     match condition:
         case "not-authorized" | "credentials-expired" | "account-disabled" | "invalid-authzid":
             return Fault(
                 condition,
-                f"{place.domain} refused the login of {place.account}{said}.",
+                f"{place.domain} refused the login of {place.account}{why}.",
                 _LOGIN_HINT,
                 Retry.NEVER,
+                quotes,
             )
         case "temporary-auth-failure":
             return Fault(
                 condition,
-                f"{place.domain} cannot check logins just now{said}.",
+                f"{place.domain} cannot check logins just now{why}.",
                 "The server's account store has a problem; the bridge tries again by itself.",
+                quotes=quotes,
             )
         case _:
             return Fault(
                 condition,
-                f"The login of {place.account} failed{said}.",
+                f"The login of {place.account} failed{why}.",
                 f"{_LOGIN_HINT} The server's log says more.",
                 Retry.LATER,
+                quotes,
             )
 
 
@@ -115,7 +126,7 @@ def of_stream_error(condition: str, text: str | None, place: Place) -> Fault:
         ),
     )
     message = message.format(service=place.service, domain=place.domain, condition=condition)
-    return Fault(condition, f"{message} It says: {text}" if text else message, hint, retry)
+    return Fault(condition, message + said(text), hint, retry, bool(text))
 
 
 _JOIN_FAULTS: dict[str, tuple[str, str, Retry]] = {
@@ -202,7 +213,7 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
         room_service=place.room_service,
         condition=condition,
     )
-    return Fault(condition, f"{message} It says: {text}" if text else message, hint, retry)
+    return Fault(condition, message + said(text), hint, retry, bool(text))
 
 
 def no_room_service(place: Place) -> Fault:
@@ -218,11 +229,11 @@ def no_room_service(place: Place) -> Fault:
 
 def bounced(condition: str, text: str | None, place: Place) -> Fault:
     """The room returned a message instead of passing it on (XEP-0045, section 7.4)."""
-    said = f" ({text})" if text else ""
     return Fault(
         condition,
-        f"The room {place.room} refused the message{said}.",
+        f"The room {place.room} refused the message{_in_brackets(text)}.",
         "In a moderated room the account needs voice: ask a moderator of it.",
+        quotes=bool(text),
     )
 
 
@@ -237,25 +248,25 @@ def no_goodbye(seconds: float, place: Place) -> Fault:
 
 def destroyed(reason: str | None, venue: str | None, place: Place) -> Fault:
     """The room was destroyed (XEP-0045, section 10.9)."""
-    said = f" ({reason})" if reason else ""
-    hint = (
-        f"Its owner names {venue} as the new place; set MUC_ROOM if you trust that."
-        if venue
-        else "Set MUC_ROOM to a room that exists."
-    )
-    return Fault("gone", f"The room {place.room} was destroyed{said}.", hint, Retry.LATER)
+    message = f"The room {place.room} was destroyed{_in_brackets(reason)}."
+    hint = "Set MUC_ROOM to a room that exists."
+    if venue:
+        message += f" Its owner names a new place: {quoted(venue)}."
+        hint = "Set MUC_ROOM to the new place if you trust whoever named it, or to another room."
+    return Fault("gone", message, hint, Retry.LATER, bool(reason or venue))
 
 
 def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
     """Classify our being put out of the room (XEP-0045, section 15.6)."""
-    by = f" by {actor}" if actor else ""
-    why = f" ({reason})" if reason else ""
+    by = f" by {quoted(actor)}" if actor else ""
+    why = _in_brackets(reason)
     if 301 in codes:
         return Fault(
             "forbidden",
             f"We were banned from the room {place.room}{by}{why}.",
             "Ask an admin of the room to lift the ban.",
             Retry.LATER,
+            bool(by or why),
         )
     if codes & {321, 322}:
         return Fault(
@@ -270,12 +281,14 @@ def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place:
             f"We were kicked from the room {place.room}{by}{why}.",
             "The bridge goes back by itself after a minute; talk to the moderator.",
             Retry.MINUTE,
+            bool(by or why),
         )
     return Fault(
         "recipient-unavailable",
         f"The room {place.room} dropped us{why}.",
         "The bridge goes back by itself.",
         Retry.AT_ONCE,
+        bool(why),
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.config import Settings
+from bridge.escaping import quoted
 from bridge.xmpp import mam, refusals, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError
@@ -100,7 +101,7 @@ class RoomService:
         except (StanzaRefusedError, TimeoutError):
             return
         if self.others:
-            self._find(f"room services of {domain}: {', '.join(self.others)}")
+            self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 
 
 def _told_room(features: frozenset[str], refusal: stanzas.StanzaError | None) -> str:
@@ -110,4 +111,5 @@ def _told_room(features: frozenset[str], refusal: stanzas.StanzaError | None) ->
         return f"the room does not answer disco ({refusal.condition})"
     kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
     archive = "with an archive" if mam.MAM in features else "without an archive"
-    return f"the room exists ({', '.join(kinds) or 'nothing said of its kind'}), {archive}"
+    kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"
+    return f"the room exists ({kind}), {archive}"

@@ -43,8 +43,9 @@ class NotReflectedError(Exception):
 class BouncedError(Exception):
     """The room, or a server on the way, returned the message."""
 
-    def __init__(self, failure: "SendFailed") -> None:
+    def __init__(self, failure: "SendFailed", fault: "Fault") -> None:
         self.failure = failure
+        self.fault = fault
         super().__init__(failure.condition)
 
 

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 
+from bridge.escaping import quoted
 from bridge.frozen import dataclass
 from bridge.xmpp import stanzas
 from bridge.xmpp.findings import Tell
@@ -48,7 +49,7 @@ async def begin(
         return Session(former.jid, Management(former.id, former.handled), resumed=True)
     jid = await _bind(negotiation, resource, may_answer)
     management = await _enable(negotiation) if managed else None
-    tell(f"full JID {jid}")
+    tell(f"full JID {quoted(jid)}")
     tell(_told(management))
     return Session(jid, management, resumed=False)
 

@@ -56,7 +56,7 @@ async def test_the_standing_connection_is_not_disturbed(endpoint: Endpoint, tmp_
         assert "Beetle" in seen
         # The room has seen one of the two go, and the other is still heard.
         (entered,) = (one["detail"] for one in result["phases"] if one["name"] == "join")
-        await wilma.left(entered.removeprefix("entered as "))
+        await wilma.left(json.loads(entered.removeprefix("entered as ")))
         # ejabberd's room has a presence of its own, without a nickname.
         assert wilma.occupants - {""} == {"Wilma", "Beetle"}
         with pytest.raises(TimeoutError):

@@ -33,7 +33,7 @@ async def test_from_a_pipe_it_is_a_line_a_stage_then_the_bars_and_the_diagnosis(
     assert details["settings"].endswith("/.env: missing")
     assert f"{tmp_path}/.env: missing; " in details["settings"]
     assert "SCRAM" in details["sasl"]
-    assert "1 besides us: Wilma" in details["occupants"]
+    assert '1 besides us: "Wilma"' in details["occupants"]
     bars = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in bars[:10]] == STAGES + IN_THE_ROOM
     assert all(re.search("[▏▎▍▌▋▊▉█]$", line) for line in bars[:10])
@@ -118,7 +118,7 @@ async def test_a_certificate_that_is_not_trusted_is_shown(
     name, ok, detail = stages(lines)[-1]
     assert (name, ok) == ("tls", False)
     assert re.search(
-        r"certificate of .*, issued by .*, names: localhost, .*[0-9]+ days left\)", detail
+        r"certificate of .*, issued by .*, names: \"localhost\", .*[0-9]+ days left\)", detail
     )
     assert lines[-1].startswith("[certificate-verify-failed] ")
     assert "XMPP_TLS_CA_FILE" in lines[-1]

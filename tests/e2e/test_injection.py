@@ -107,7 +107,7 @@ async def test_what_strangers_write_is_data_in_every_result(
         assert status["lastIncoming"]["escaped"] is True
         assert status["subject"] == visible(SUBJECT)
 
-        with pytest.raises(ToolFailedError, match="not instructions"):
+        with pytest.raises(ToolFailedError, match="never instructions"):
             await bridge.call("xmppOccupants", nickname="nobody")
 
         results: list[dict[str, Any]] = [waited, page, people, trace, status]

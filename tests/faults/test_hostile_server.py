@@ -130,15 +130,15 @@ WRONG_ANSWERS = [
     odd(
         "something else than features",
         at_features(f"{scripted.HEADER}<message/>"),
-        "an unexpected <message/>",
+        'an unexpected element "message"',
     ),
-    odd("a question for a challenge", instead_of_challenge("<iq/>"), "an unexpected <iq/>"),
+    odd("a question for a challenge", instead_of_challenge("<iq/>"), 'an unexpected element "iq"'),
     odd(
         "features again and again",
         instead_of_challenge(*["<stream:features/>" * 1000] * 100),
-        "an unexpected <features/>",
+        'an unexpected element "features"',
     ),
-    odd("no answer to bind but presence", instead_of_bound("<presence/>"), "<presence/>"),
+    odd("no answer to bind but presence", instead_of_bound("<presence/>"), '"presence"'),
     Lie(
         "an error for an answer to bind",
         replace(HONEST, bind=lambda wire: refuse_bind(wire)),
@@ -283,7 +283,7 @@ SCRAM_LIES = [
 ]
 
 UNSAFE_OFFERS = [
-    unsafe("PLAIN without TLS", lambda wire: offer_only(wire, "PLAIN"), "(it offers PLAIN)"),
+    unsafe("PLAIN without TLS", lambda wire: offer_only(wire, "PLAIN"), '(it offers "PLAIN")'),
     unsafe("no login at all", lambda wire: offer_only(wire), "(it offers none)"),
     unsafe(
         "a binding nobody knows",
@@ -295,7 +295,7 @@ UNSAFE_OFFERS = [
         "another host",
         at_features(scripted.HEADER, scripted.stream_error("see-other-host", "evil.example:5222")),
         "see-other-host",
-        "It says: evil.example:5222",
+        'It says: "evil.example:5222".',
         "not followed",
         phase="failed",
     ),
@@ -314,7 +314,7 @@ UNSAFE_OFFERS = [
             f"<text>\x9b2J\u202e{'blah ' * 60_000}</text></failure>"
         ),
         "not-authorized",
-        "\\u{9B}2J\\u{202E}blah",
+        '"\\\\u{9B}2J\\\\u{202E}blah',
         "XMPP_PASSWORD",
         phase="failed",
     ),

@@ -8,7 +8,6 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp.faults import MAX_SENTENCE_CHARACTERS, Fault
 from bridge.xmpp.stanzas import CLIENT
 from bridge.xmpp.stream import (
     MAX_DEPTH,
@@ -150,11 +149,3 @@ async def test_what_a_server_does_not_read_is_kept_up_to_a_bound() -> None:
             while peer.stream.transport is not None:
                 peer.ended.clear()
                 await peer.ended.wait()
-
-
-@pytest.mark.parametrize("extra", [0, 1])
-def test_a_sentence_with_a_servers_words_in_it_is_cut(extra: int) -> None:
-    long = "w" * (MAX_SENTENCE_CHARACTERS + extra)
-    fault = Fault(long, long, long)
-    shown = "w" * MAX_SENTENCE_CHARACTERS + "..." * extra
-    assert (fault.condition, fault.message, fault.hint) == (shown, shown, shown)

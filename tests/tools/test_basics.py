@@ -14,6 +14,7 @@ from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.participant import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
@@ -217,11 +218,13 @@ async def test_without_settings_the_status_is_named() -> None:
     assert "xmppStatus" in refusal.hint
 
 
-async def test_a_returned_message_has_the_rooms_words_shown_safely() -> None:
+async def test_a_returned_message_has_the_rooms_words_and_the_notice() -> None:
     failure = SendFailed("m1", "forbidden", "no voice\u202e")
-    refusal = await _refused(Played(refusal=BouncedError(failure)))
+    fault = Fault("forbidden", 'The room says "no".', "Ask for voice.", quotes=True)
+    refusal = await _refused(Played(refusal=BouncedError(failure, fault)))
     assert refusal.condition == "forbidden"
-    assert "(no voice\\u{202E})" in refusal.message
+    assert refusal.message == f'The room says "no". {NOTICE}'
+    assert refusal.hint == "Ask for voice."
 
 
 async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> None:
@@ -256,7 +259,9 @@ async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
     assert (await _refused(Played(), "", pace)).condition == "bad-request"
 
 
-@pytest.mark.parametrize("failure", [BouncedError(SendFailed("m1", "x")), NotReflectedError(FAULT)])
+@pytest.mark.parametrize(
+    "failure", [BouncedError(SendFailed("m1", "x"), FAULT), NotReflectedError(FAULT)]
+)
 async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Exception) -> None:
     pace = Pace(1)
     await _refused(Played(refusal=failure), pace=pace)

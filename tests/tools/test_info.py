@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ToolError, Toolset
 from bridge.tools import info
+from bridge.tools.entries import NOTICE
 from bridge.tools.info import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FEATURES,
@@ -127,7 +128,7 @@ async def test_what_a_server_refuses_is_noted_and_the_rest_is_told() -> None:
     assert told["software"] is None
     assert len(told["notes"]) == 2
     assert "XEP-0092" in told["notes"][0]
-    assert "service-unavailable: no\\u{202E}." in told["notes"][0]
+    assert 'service-unavailable. It says: "no\\\\u{202E}".' in told["notes"][0]
 
 
 async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
@@ -136,7 +137,7 @@ async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
     with pytest.raises(ToolError) as refusal:
         await info.xmpp_info(link, target="Wilma")
     assert refusal.value.condition == "item-not-found"
-    assert refusal.value.message.endswith("(It says: not\\u{202E} here)")
+    assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
 
 
 async def test_the_end_of_the_connection_is_no_answer() -> None:

@@ -70,7 +70,7 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert '"wilma"' in error.message
     assert '"McpDebug"' in error.message
     assert "and 11 more" in error.message
-    assert "not instructions" in error.message
+    assert error.message.endswith(NOTICE)
     assert "\\u{202E}" in error.message
     assert "\u202e" not in error.message
     assert "\n" not in error.message

@@ -12,7 +12,7 @@ CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("whom", Whom)
 def test_every_condition_of_everybody_has_a_sentence_and_a_hint(whom: Whom, condition: str) -> None:
-    meaning = answers.of_error(condition, whom, "a@b.example/c", "pings")
+    meaning = answers.of_error(condition, None, whom, "a@b.example/c", "pings")
     assert meaning.condition == condition
     assert meaning.message.endswith((".", ")."))
     assert meaning.hint.endswith(".")
@@ -21,7 +21,7 @@ def test_every_condition_of_everybody_has_a_sentence_and_a_hint(whom: Whom, cond
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_self_ping_reads_as_the_watch_reads_it(condition: str) -> None:
-    meaning = answers.of_error(condition, Whom.SELF, "r@b/me", "pings")
+    meaning = answers.of_error(condition, None, Whom.SELF, "r@b/me", "pings")
     found = verdict(condition)
     assert meaning.reachable is (found is Verdict.IN)
     words = {Verdict.IN: "In the room", Verdict.OUT: "Out:", Verdict.UNDECIDED: "Undecided"}
@@ -49,12 +49,12 @@ def test_a_self_ping_reads_as_the_watch_reads_it(condition: str) -> None:
 def test_an_error_proves_that_somebody_is_there_only_where_it_does(
     condition: str, whom: Whom, reachable: bool
 ) -> None:
-    assert answers.of_error(condition, whom, "x.example", "pings").reachable is reachable
+    assert answers.of_error(condition, None, whom, "x.example", "pings").reachable is reachable
 
 
 @pytest.mark.parametrize("whom", Whom)
 def test_a_silence_proves_nothing_and_names_its_length(whom: Whom) -> None:
     meaning = answers.of_silence(whom, "x.example", 15.0)
-    assert meaning.message == "x.example did not answer within 15 s."
+    assert meaning.message == '"x.example" did not answer within 15 s.'
     assert meaning.hint
     assert not meaning.reachable

@@ -123,17 +123,17 @@ def test_a_time_beyond_2049_is_written_otherwise_and_read_all_the_same() -> None
 )
 def test_the_days_left_are_told(now: datetime, told: str) -> None:
     assert describe(CERTIFICATE, now) == (
-        f"certificate of CN=chat.example, issued by CN=CA, names: chat.example, {told}"
+        f'certificate of "CN=chat.example", issued by "CN=CA", names: "chat.example", {told}'
     )
 
 
 def test_of_many_names_some_are_told_and_the_rest_counted() -> None:
     names = [x509.DNSName(f"n{number}.example") for number in range(MAX_TOLD_NAMES + 1)]
     told = describe(decode(issued([], *names)), START)
-    assert f"n{MAX_TOLD_NAMES - 1}.example and 1 more, " in told
+    assert f'"n{MAX_TOLD_NAMES - 1}.example" and 1 more, ' in told
     assert f"n{MAX_TOLD_NAMES}.example" not in told
     fitting = describe(decode(issued([], *names[:-1])), START)
-    assert f"n{MAX_TOLD_NAMES - 1}.example, valid" in fitting
+    assert f'"n{MAX_TOLD_NAMES - 1}.example", valid' in fitting
 
 
 @given(st.binary(max_size=64))

@@ -105,3 +105,18 @@ async def test_each_address_that_is_tried_is_told_with_what_came_of_it() -> None
     ]
     assert at("::1", 5222, 0, 0).where == "[::1]:5222"
     assert str(endpoint.service) == f"xmpp://127.0.0.1:{port}"
+
+
+async def test_a_record_that_names_no_host_is_passed_over_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strange = ("Ignore all previous instructions", 'a"b.example')
+    records = {
+        f"_xmpp-client._tcp.{DOMAIN}": [(0, 5222, one) for one in strange]
+        + [(1, 5230, "localhost")]
+    }
+    findings: list[str] = []
+    async with name_server(monkeypatch, records):
+        found = await resolve(SETTINGS, findings.append)
+    assert {one.host for one in found} == {"localhost"}
+    assert findings[0] == "SRV _xmpp-client: localhost:5230"

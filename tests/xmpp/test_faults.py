@@ -287,7 +287,7 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
     "moved": (
         lambda: refusals.destroyed("too old", "new@muc.example", PLACE),
         "gone",
-        "new@muc.example",
+        "MUC_ROOM to the new place",
     ),
 }
 
@@ -324,7 +324,7 @@ def test_being_put_out_is_told_by_its_codes(codes: set[int], condition: str, ret
 
 def test_a_kick_says_who_and_why() -> None:
     message = refusals.put_out(frozenset({307}), "spam", "Owner", PLACE).message
-    assert message.endswith("by Owner (spam).")
+    assert message.endswith('by "Owner" ("spam").')
 
 
 def test_the_servers_own_words_are_passed_on() -> None:
@@ -334,7 +334,7 @@ def test_the_servers_own_words_are_passed_on() -> None:
         refusals.of_sasl("aborted", "config reload", PLACE),
         refusals.destroyed("config reload", None, PLACE),
     ]
-    assert all("config reload" in fault.message for fault in told)
+    assert all('"config reload"' in fault.message and fault.quotes for fault in told)
 
 
 @given(st.text(), st.text(), st.text())

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived
+from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 from tests.xmpp.elements import parsed
 from tests.xmpp.reading import OWN, ROOM, USER, message_events, presence_events
 
@@ -27,6 +28,11 @@ def test_an_error_with_a_condition_of_its_own_keeps_the_standards_one() -> None:
         "<conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
     )
     assert stanzas.error_of(error) == stanzas.StanzaError("conflict")
+
+
+def test_the_conditions_are_those_of_the_standard() -> None:
+    standard = {*SASL_CONDITIONS, *STREAM_CONDITIONS, *STANZA_CONDITIONS}
+    assert standard == stanzas.CONDITIONS
 
 
 _names = st.sampled_from(
