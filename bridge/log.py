@@ -9,6 +9,8 @@ import os
 import select
 import sys
 
+from bridge.escaping import one_line
+
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe found writable takes without blocking (POSIX `write`)."""
 
@@ -29,15 +31,22 @@ class StderrHandler(logging.Handler):
         self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write each line of `record` as `[Prefix] text`, a warning or worse with its level."""
+        """Write each line of `record` as `[Prefix] text`, a warning or worse with its level.
+
+        A record with arguments is one line, whatever they hold; one without may have several. The
+        traceback of an exception, which only a log of everything has, follows behind `| `.
+        """
         level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
-        lines = f"{self._prefix} {level}{record.getMessage()}".replace("\n", f"\n{self._prefix} ")
-        if record.exc_info:
-            lines += "\n" + logging.Formatter().formatException(record.exc_info)
+        text = level + record.getMessage()
+        told = [text] if record.args else text.split("\n")
+        if record.exc_info and self.level <= logging.DEBUG:
+            trace = logging.Formatter().formatException(record.exc_info)
+            told += [f"| {line}" for line in trace.split("\n")]
+        lines = "".join([f"{self._prefix} {one_line(line)}\n" for line in told])
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
-        self._send(before.encode(), f"{lines}\n".encode("utf-8", "backslashreplace"))
+        self._send(before.encode(), lines.encode())
 
     def _send(self, before: bytes, lines: bytes) -> None:
         data = before + lines
@@ -69,6 +78,7 @@ def open_log(prefix: str, level: str) -> None:
     root = logging.getLogger("bridge")
     # Descriptor 2, if it was closed when we started, may by now be something else of ours.
     root.handlers = [StderrHandler(prefix) if sys.__stderr__ else logging.NullHandler()]
+    root.handlers[0].setLevel(level)
     root.setLevel(level)
     root.propagate = False
     for name in QUIET:

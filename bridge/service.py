@@ -219,7 +219,7 @@ def _narrate(records: "Sequence[Record]") -> None:
     from bridge.xmpp.narration import narrate
 
     if log.isEnabledFor(logging.INFO):
-        log.info("%s", "\n".join(map(narrate, records)))
+        log.info("\n".join(map(narrate, records)))
 
 
 def _pass_on(session: Session, records: "Sequence[Record]") -> None:

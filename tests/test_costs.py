@@ -267,7 +267,7 @@ class _Taker:
     def _tell(self) -> None:
         records, self._untold = self._untold, []
         self._traffic.write(*(line_of(record, self._participant.journal) for record in records))
-        self._log.info("%s", "\n".join(map(narrate, records)))
+        self._log.info("\n".join(map(narrate, records)))
 
 
 async def test_a_message_in_the_room_calls_few_functions(tmp_path: Path) -> None:

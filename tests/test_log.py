@@ -62,14 +62,42 @@ def test_an_exception_is_told_below_its_line() -> None:
             logger.exception("broke")
         first, second, *_, last = read_all(reading).splitlines()
         assert first == "[Server] ERROR: broke"
-        assert second.startswith("Traceback")
-        assert last == "ValueError: why"
+        assert second.startswith("[Server] | Traceback")
+        assert last == "[Server] | ValueError: why"
 
 
-def test_text_that_utf8_cannot_say_is_written_as_its_escape() -> None:
+def test_the_text_of_an_exception_forges_no_line() -> None:
     with pipe() as (reading, writing), logging_to(writing) as logger:
-        logger.info("ü \ud800")
-        assert read_all(reading) == "[Server] ü \\ud800\n"
+        try:
+            raise ValueError(f"why{FORGED}")
+        except ValueError:
+            logger.exception("broke")
+        first, *lines, last = read_all(reading).split("\n")
+        assert (first, last) == ("[Server] ERROR: broke", "")
+        assert all(one.startswith("[Server] | ") for one in lines)
+        assert not any(one in "".join(lines) for one in "\r\x1b\x9b\x85\u202e\u2028\U000e0041")
+
+
+def test_an_exception_is_told_to_those_who_asked_for_everything_only() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.handlers[0].setLevel(logging.INFO)
+        logger.error("broke", exc_info=ValueError("why"))
+        assert read_all(reading) == "[Server] ERROR: broke\n"
+
+
+FORGED = "\n[Server] forged\r\x1b[2J\x9b2J\x85\u202e\u2028\U000e0041\ud800"
+
+
+def test_what_a_line_is_about_forges_no_other_and_hides_nothing() -> None:
+    with pipe() as (reading, writing), logging_to(writing) as logger:
+        logger.info("about %s", FORGED)
+        logger.warning("ü %s", f"ü{FORGED}")
+        shown = r"\u{A}[Server] forged\u{D}\u{1B}[2J\u{9B}2J\u{85}\u{202E}\u{2028}\u{E0041}\u{D800}"
+        assert read_all(reading).split("\n") == [
+            f"[Server] about {shown}",
+            f"[Server] WARNING: ü ü{shown}",
+            "",
+        ]
 
 
 @pytest.mark.parametrize("length", [1, 100, PIPE_BUF - 10, PIPE_BUF - 9, 3 * PIPE_BUF])
@@ -111,7 +139,7 @@ def test_each_line_of_what_is_told_together_has_the_prefix() -> None:
         assert read_all(reading).split("\n") == [
             "[Server] one",
             "[Server] two",
-            "[Server] \u2028three",
+            "[Server] \\u{2028}three",
             "[Server] WARNING: four",
             "[Server] five",
             "",
@@ -123,7 +151,7 @@ def test_of_what_is_told_together_the_lines_that_fit_go_out_whole_and_the_others
 ):
     with pipe() as (reading, writing), logging_to(writing) as logger:
         told = [f"{number} ".ljust(100, "x") for number in range(10_000)]
-        logger.info("%s", "\n".join(told))
+        logger.info("\n".join(told))
         out = read_all(reading).splitlines()
         assert 0 < len(out) < len(told)
         assert out == [f"[Server] {one}" for one in told[: len(out)]]

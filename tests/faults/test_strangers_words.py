@@ -36,6 +36,7 @@ from bridge.xmpp import answers, faults, refusals, stanzas
 from bridge.xmpp.answers import Meaning, Whom
 from bridge.xmpp.faults import Fault, Place, Stage
 from bridge.xmpp.participant import Participant
+from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import settings_for
 from tests.faults.scene import Eyes
@@ -467,6 +468,27 @@ async def test_the_names_of_those_who_are_there_are_told_harmlessly() -> None:
         await refused(xmpp_ping(link, target=WORDS)),
     ):
         assert_quotes(error)
+
+
+async def test_the_lock_of_a_room_forges_no_line_of_the_log(tmp_path: Path) -> None:
+    async def refuse(wire_: Wire) -> None:
+        presence = await wire_.element("presence")
+        wire_.send(scripted.present(presence.get("to", "").partition("/")[2], 110, 201))
+        iq = await wire_.element("iq")
+        wire_.send(f"<iq type='error' id='{iq.get('id')}' from='{ROOM}'>{refusal()}</iq>")
+
+    async with (
+        ScriptedServer(replace(HONEST, join=refuse)) as server,
+        BridgeProcess(tmp_path, server.environment()) as bridge,
+    ):
+        await bridge.joined()
+        await bridge.stderr_says("keeps its lock")
+    *lines, last = bridge.stderr.split("\n")
+    assert last == ""
+    assert all(one.startswith("[Server] ") for one in lines)
+    assert all(one_line(one) == one for one in lines)
+    (told,) = (one for one in lines if "keeps its lock" in one)
+    assert_harmless(told)
 
 
 def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
