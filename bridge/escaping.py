@@ -24,24 +24,23 @@ MAX_QUOTED_CHARACTERS = 200
 too few to bury the sentence."""
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_SUSPECT = re.compile("[^ -~]")
+_DRAWN_OR_NOT = re.compile(
+    f"[{''.join(HIDDEN_LETTERS)}\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+"""What may be hidden though `str.isprintable` holds: letters and marks that draw nothing."""
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def visible(text: str) -> str:
     """Return `text` with hidden characters as escapes; tab and newline stay."""
-    if _SUSPECT.search(text) is None:
-        return text
-    return "".join(_escape(text, LAYOUT))
+    return text if _shows_all(text) else "".join(_escape(text, LAYOUT))
 
 
 def one_line(text: str, limit: int | None = None) -> str:
     """Return `text` fit for one line of a log; cut to `limit` characters with a mark, if given."""
     if limit is not None and len(text) > limit:
         return f"{one_line(text[:limit])}... ({len(text)} characters)"
-    if _SUSPECT.search(text) is None:
-        return text
-    return "".join(_escape(text, frozenset()))
+    return text if _shows_all(text) else "".join(_escape(text, frozenset()))
 
 
 def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
@@ -57,6 +56,11 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
             return f'"{shown}…"'
         shown += written
     return f'"{shown}"'
+
+
+def _shows_all(text: str) -> bool:
+    """Whether there is surely nothing to escape; takes a hundredth of looking at each character."""
+    return text.isprintable() and _DRAWN_OR_NOT.search(text) is None
 
 
 def _is_variation_selector(character: str) -> bool:

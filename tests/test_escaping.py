@@ -1,10 +1,20 @@
+import json
+import re
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.escaping import HIDDEN_LETTERS, JOINERS, one_line, visible
+from bridge.escaping import (
+    HIDDEN_LETTERS,
+    JOINERS,
+    MAX_QUOTED_CHARACTERS,
+    one_line,
+    quoted,
+    visible,
+)
 
 everything = st.characters(exclude_categories=[])
 suspects = st.sampled_from(
@@ -147,3 +157,50 @@ def test_a_line_is_cut_at_its_limit_and_says_how_long_it_was() -> None:
     assert one_line("\n\n\n", 2) == "\\u{A}\\u{A}... (3 characters)"
     assert one_line("a\u200db", 2) == "a\\u{200D}... (3 characters)"
     assert one_line("x", 0) == "... (1 characters)"
+
+
+def test_no_hidden_character_passes_in_a_text_that_needs_no_look_at_each() -> None:
+    alone = (chr(code) for code in range(sys.maxunicode + 1))
+    passed = "".join(one for one in alone if one_line(one) == one)
+    assert {unicodedata.category(one) for one in passed}.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})
+    assert not HIDDEN_LETTERS & set(passed)
+    assert not re.search("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]", passed)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", '""'),
+        ("too many messages", '"too many messages"'),
+        ('say "please" \\ now', r'"say \"please\" \\ now"'),
+        ("a\n\tb\r\x9b", r'"a\n\tb\\u{D}\\u{9B}"'),
+        ("a\u202eb\U000e0041\ud800", r'"a\\u{202E}b\\u{E0041}\\u{D800}"'),
+        ("Grüße 👩\u200d🚀", '"Grüße 👩\u200d🚀"'),
+    ],
+)
+def test_what_is_quoted_is_a_json_string_of_one_line(text: str, shown: str) -> None:
+    assert quoted(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * MAX_QUOTED_CHARACTERS, "x" * MAX_QUOTED_CHARACTERS),
+        ("x" * (MAX_QUOTED_CHARACTERS + 1), "x" * MAX_QUOTED_CHARACTERS + "…"),
+        ('"' * (MAX_QUOTED_CHARACTERS // 2), r"\"" * (MAX_QUOTED_CHARACTERS // 2)),
+        ("x" + '"' * (MAX_QUOTED_CHARACTERS // 2), "x" + r"\"" * 99 + "…"),
+        ("\u202e" * 23, r"\\u{202E}" * 22 + "…"),
+    ],
+    ids=["fits", "over", "escapes fit", "an escape is whole or not there", "hidden"],
+)
+def test_what_is_quoted_is_cut_as_it_is_shown(text: str, shown: str) -> None:
+    assert quoted(text) == f'"{shown}"'
+
+
+@given(texts, st.integers(1, 30))
+def test_whatever_is_quoted_stays_between_its_marks(text: str, limit: int) -> None:
+    shown = quoted(text, limit)
+    assert one_line(shown) == shown
+    assert len(shown) <= limit + 3
+    said = json.loads(shown)
+    assert said == visible(text) or visible(text).startswith(said.removesuffix("…"))
