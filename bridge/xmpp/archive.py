@@ -284,7 +284,7 @@ class _Taking:
         one = mam.read_archived(result, room=self._room, own=self._own)
         if one is not None:
             self.results.append(one)
-            self._size += len(repr(one))
+            self._size += one.characters
         # One alone always fits: the stream has its own bound for an element.
         return self.came == 1 or (self.came <= MAX_RESULTS and self._size <= MAX_PAGE_CHARACTERS)
 

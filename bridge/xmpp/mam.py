@@ -4,7 +4,7 @@ Pages are counted and turned as XEP-0059 has it. When to ask for which is `archi
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.frozen import dataclass
@@ -34,6 +34,14 @@ class Archived:
     """Their real JID, where the archive shows it (to whom the room shows it now)."""
     events: tuple[MessageReceived | SubjectChanged, ...]
     """None for what is no message to read: a marker, a reaction, somebody's presence."""
+
+    @property
+    def characters(self) -> int:
+        """How many characters all its texts have."""
+        texts: list[object] = [self.id, self.at, self.occupant, self.jid]
+        for event in self.events:
+            texts += (getattr(event, one.name) for one in fields(event))
+        return sum(_characters(one) for one in texts)
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,16 @@ def _jid_in(message: Element) -> str | None:
     path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
     found = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
     return stanzas.prepared(found[0]) or None if len(found) == 1 else None
+
+
+def _characters(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case tuple():
+            return sum(map(_characters, value))
+        case _:
+            return 0
 
 
 def _id(given: str | None) -> str | None:

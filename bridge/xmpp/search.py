@@ -148,7 +148,7 @@ class _Walk:
         left = len(page.results)
         for result in reversed(page.results) if backward else page.results:
             fitting = self._fitting(result)
-            size = 0 if fitting is None else len(repr(fitting))
+            size = 0 if fitting is None else fitting.characters
             if self._found and self._size + size > MAX_COLLECTED_CHARACTERS:
                 return True
             self._next_id = result.id

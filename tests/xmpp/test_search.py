@@ -329,9 +329,10 @@ async def test_a_search_ends_after_its_pages_and_says_where_to_go_on() -> None:
     assert ([one.id for one in rest.results], rest.more) == (["id-1000"], False)
 
 
-async def test_a_search_ends_where_it_would_return_too_much() -> None:
+@pytest.mark.parametrize("character", ["x", "\u202e", "'"])
+async def test_a_search_ends_where_it_would_return_too_much(character: str) -> None:
     size = MAX_COLLECTED_CHARACTERS // 4
-    archive = PlayedArchive([Line("Wilma", "x" * size)] * 6, most=1)
+    archive = PlayedArchive([Line("Wilma", character * size)] * 6, most=1)
     first = await search(archive, ArchiveQuery())
     assert (len(first.results), first.more, first.next_id) == (3, True, "id-2")
     rest = await search(archive, ArchiveQuery(after=first.next_id))
