@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import lru_cache
 
-from bridge.escaping import visible
+from bridge.escaping import one_line, visible
 from bridge.frozen import dataclass
 from bridge.xmpp.chapter import Chapter, Names, names_of, text_of
 from bridge.xmpp.events import Event, MessageReceived, MessageSent
@@ -86,7 +86,7 @@ def _compiled(source: str) -> tuple[Callable[[str], object], int]:
         made = re2.compile(source, options=options)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if isinstance(error, re2.error) else b"it is not Unicode text"
-        raise PatternError(reason.decode("utf-8", "replace")) from error
+        raise PatternError(one_line(reason.decode("utf-8", "replace"))) from error
 
     def search(text: str) -> object:
         # Half a character, which only a server that lies can send, is none to RE2. In text it

@@ -250,6 +250,39 @@ def test_no_other_module_makes_faults() -> None:
     }
 
 
+QUOTING = {
+    "tools/archive.py _failure",
+    "tools/info.py xmpp_info",
+    "tools/link.py failed",
+    "tools/targets.py nobody",
+}
+"""Where a tool makes an error that may quote a stranger: each is reached below."""
+
+QUOTING_NOBODY = {
+    "tools/archive.py _query",  # what its caller gave, in these
+    "tools/archive.py _time",
+    "tools/basics.py _over",
+    "tools/basics.py xmpp_send",
+    "tools/check.py _load",
+    "tools/check.py xmpp_check",
+    "tools/history.py _only_of_the_journal",
+    "tools/pages.py no_cursor",
+    "tools/sieve.py selected",
+}
+
+
+def test_every_place_where_a_tool_makes_an_error_is_known() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()} {function.name}"
+        for path in (PACKAGE / "tools").glob("*.py")
+        for function in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"ToolError", "ArgumentError"}
+    }
+    assert found == QUOTING | QUOTING_NOBODY
+
+
 @pytest.mark.parametrize("words", [LONG, WORDS, NAME])
 @pytest.mark.parametrize("make", THEIRS.values(), ids=THEIRS)
 def test_in_a_sentence_they_are_quoted(make: Callable[[str], Fault | Meaning], words: str) -> None:

@@ -3,8 +3,10 @@ import threading
 
 import pytest
 
+from bridge.escaping import one_line
+from bridge.mcp.toolset import ArgumentError
 from bridge.tools.budget import SLICE_COST
-from bridge.tools.sieve import Sieve
+from bridge.tools.sieve import Sieve, selected
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import Record
 from bridge.xmpp.selection import Pattern, Selection
@@ -45,3 +47,10 @@ async def test_many_texts_are_looked_through_at_once_where_one_as_long_would_be(
     records = [Record(number, 0.0, SAID) for number in (1, 2)]
     assert await sieve.narrowed(records) == records
     assert {one.partition("_")[0] for one in where} == {threads}
+
+
+async def test_what_is_wrong_with_a_pattern_is_told_in_one_line() -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        await selected(kinds=None, sender=None, contains=None, pattern="[\u202e-\n]" * 9)
+    assert one_line(refusal.value.message) == refusal.value.message
+    assert "invalid character class range" in refusal.value.message
