@@ -57,7 +57,7 @@ async def test_on_a_terminal_too_narrow_for_bars_nothing_is_drawn_anew(
 
 async def test_a_nickname_cannot_pass_for_a_stage(prosody: XmppServer, tmp_path: Path) -> None:
     environment = prosody.environment() | XTERM
-    nickname = "y" * 30 + " leave      ok         0.1 ms"
+    nickname = "y" * 29 + " leave      ok         0.1 ms"
     async with Witness(prosody, prosody.witness, environment["MUC_ROOM"], nickname):
         for columns in (60, 50, 45):
             code, checking = await run(tmp_path, environment, columns=columns)
