@@ -316,7 +316,12 @@ ROWS = {
         FAILED, "gone", "MUC_ROOM", do=_destroy, back=False, message="too old"
     ),
     "the room moves": Row(
-        FAILED, "gone", "new@conference.localhost", do=_move, back=False, message="moved"
+        FAILED,
+        "gone",
+        "MUC_ROOM to the new place",
+        do=_move,
+        back=False,
+        message='("moved"). Its owner names a new place: "new@conference.localhost".',
     ),
     "dropped for technical reasons": Row(
         WAITING, "recipient-unavailable", "by itself", do=_drop, way="open", pause=0.0
