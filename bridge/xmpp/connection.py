@@ -41,9 +41,6 @@ DEADLINES = {
 }
 """Seconds for each stage. SASL has longer: a million iterations take one of them."""
 
-STANZAS = frozenset(f"{{{stanzas.CLIENT}}}{name}" for name in ("message", "presence", "iq"))
-"""What stream management counts (XEP-0198, section 4)."""
-
 REASONS = (
     OSError,  # those of the resolver, sockets and OpenSSL; and TimeoutError
     ScramError,
@@ -109,6 +106,7 @@ class Connection:
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
+        self._stream.settle()
         work = session.begin(
             self._negotiation, self._resource, former, self._inquiries.may_answer, self._tell
         )
@@ -121,7 +119,8 @@ class Connection:
             self.occupant = former.occupant
             self._stage = Stage.STANDING
             self.inside = True
-        self._stream.settle()
+        for element in self._negotiation.early:
+            self._deal_with(element)  # counted are those that come after `<enabled/>`
         for element in self._negotiation.end():
             self._receive(element)
         return begun.resumed
@@ -362,12 +361,15 @@ class Connection:
             if self._acknowledgements is not None and not self.ended.done():
                 self._acknowledgements.owe()
         else:
-            if element.tag == f"{{{stanzas.CLIENT}}}iq":
-                self._receive_iq(element)
-            else:
-                self._receive_from_room(element)
-            if self._acknowledgements is not None and element.tag in STANZAS:
+            self._deal_with(element)
+            if self._acknowledgements is not None and element.tag in stanzas.STANZAS:
                 self._acknowledgements.count()
+
+    def _deal_with(self, element: Element) -> None:
+        if element.tag == f"{{{stanzas.CLIENT}}}iq":
+            self._receive_iq(element)
+        else:
+            self._receive_from_room(element)
 
     def _receive_from_room(self, element: Element) -> None:
         archived = mam.archived(element, self._room)

@@ -9,6 +9,14 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.inquiries import UnlessEnded
 
 
+MAX_EARLY_STANZAS = 100
+"""Kept of those that come before a session has begun: whoever knows our full JID may send them,
+and nobody of the room does, since we are not in it."""
+
+MAX_EARLY_CHARACTERS = 256 * 1024
+"""Of all of these together, as XML."""
+
+
 class UnexpectedElementError(Exception):
     """The server said something else than an answer; the message is its name."""
 
@@ -21,6 +29,9 @@ class Negotiation:
         self._unless_ended = unless_ended
         self.over = False
         """Whether the stream stands: what comes from then on is for others."""
+        self.early: list[Element] = []
+        """Stanzas that came before the session had begun, to be dealt with once it has."""
+        self._early_characters = 0
         self._inbox: deque[Element] = deque()
         self._awaited: asyncio.Future[Element] | None = None
 
@@ -50,6 +61,22 @@ class Negotiation:
         if element.tag not in expected:
             raise UnexpectedElementError(element.tag.rpartition("}")[2])
         return element
+
+    async def next_beside_stanzas(self, expected: tuple[str, ...]) -> Element:
+        """Return the first element that is `expected`, and keep the stanzas that come before it.
+
+        Raises `UnexpectedElementError` for anything else.
+        """
+        while (element := await self.next((*expected, *stanzas.STANZAS))).tag not in expected:
+            self.keep(element)
+        return element
+
+    def keep(self, stanza: Element) -> None:
+        """Keep a stanza that came early; one beyond the bounds is dropped."""
+        if len(self.early) < MAX_EARLY_STANZAS:
+            self._early_characters += len(stanzas.xml_of(stanza))
+            if self._early_characters <= MAX_EARLY_CHARACTERS:
+                self.early.append(stanza)
 
     def forget(self) -> None:
         """Drop whatever came and was not asked for."""

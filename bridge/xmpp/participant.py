@@ -150,7 +150,6 @@ class Participant:
     async def run(self) -> None:
         """Be in the room until cancelled; without settings, wait for some."""
         failures = 0
-        resource = f"xmpp-debug-bridge.{secrets.token_hex(4)}"
         while True:
             self._again.clear()
             settings, place = self._settings, self._place
@@ -159,7 +158,7 @@ class Participant:
                 continue
             stay = 0.0
             try:
-                fault, stay = await self._attempt(settings, place, resource, failures + 1)
+                fault, stay = await self._attempt(settings, place, failures + 1)
             except Exception as error:  # a mistake of ours must not end the bridge
                 log.error(
                     "the participant broke: %s: %s",
@@ -179,9 +178,7 @@ class Participant:
             else:
                 await self._rest(fault, failures)
 
-    async def _attempt(
-        self, settings: Settings, place: Place, resource: str, attempt: int
-    ) -> tuple[Fault, float]:
+    async def _attempt(self, settings: Settings, place: Place, attempt: int) -> tuple[Fault, float]:
         """Get into the room and stay; return what ended it, and for how many seconds we were in."""
         context = trust.context_in_the_making(settings, place)
         await asyncio.to_thread(importlib.import_module, "bridge.xmpp.connection")
@@ -194,7 +191,8 @@ class Participant:
             settings,
             place,
             context=context,
-            resource=resource,
+            # Another one each time: who learnt our full JID does not know the next.
+            resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
             publish=self.publish,
             on_stage=on_stage,
             trace=self.trace.of_connection(self._clock),

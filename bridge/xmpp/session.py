@@ -43,7 +43,10 @@ async def begin(
     may_answer: MayAnswer,
     tell: Tell,
 ) -> Session:
-    """Go on with the `former` session, or else begin one; raises `BindRefusedError`."""
+    """Go on with the `former` session, or else begin one; raises `BindRefusedError`.
+
+    Stanzas that come meanwhile stay with the negotiation: whoever knows our full JID may send them.
+    """
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
     if former is not None and managed and await _resume(negotiation, former):
         return Session(former.jid, Management(former.id, former.handled), resumed=True)
@@ -57,9 +60,10 @@ async def begin(
 async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.query("set", None, id_, stanzas.bind(resource)))
-    answer = await negotiation.next((f"{{{CLIENT}}}iq",))
+    answer = await negotiation.next_beside_stanzas((f"{{{CLIENT}}}iq",))
     while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
-        answer = await negotiation.next((f"{{{CLIENT}}}iq",))
+        negotiation.keep(answer)
+        answer = await negotiation.next_beside_stanzas((f"{{{CLIENT}}}iq",))
     jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
     if answer.get("type") != "result" or not jid:
         raise BindRefusedError(stanzas.error_of(answer))
@@ -68,14 +72,14 @@ async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) 
 
 async def _resume(negotiation: Negotiation, former: Former) -> bool:
     resumed, failed = f"{{{SM}}}resumed", f"{{{SM}}}failed"
-    request = stanzas.resuming(former.id, former.handled)
-    return (await negotiation.exchange(request, expected=(resumed, failed))).tag == resumed
+    negotiation.send(stanzas.resuming(former.id, former.handled))
+    return (await negotiation.next_beside_stanzas((resumed, failed))).tag == resumed
 
 
 async def _enable(negotiation: Negotiation) -> Management | None:
     enabled, failed = f"{{{SM}}}enabled", f"{{{SM}}}failed"
-    request = stanzas.enabling(MAX_RESUMPTION_SECONDS)
-    answer = await negotiation.exchange(request, expected=(enabled, failed))
+    negotiation.send(stanzas.enabling(MAX_RESUMPTION_SECONDS))
+    answer = await negotiation.next_beside_stanzas((enabled, failed))
     if answer.tag == failed:
         return None
     resumable = answer.get("resume") in {"true", "1"}

@@ -51,6 +51,9 @@ MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
+STANZAS = frozenset(f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+"""What stream management counts (XEP-0198, section 4)."""
+
 STATUS_CODE = re.compile("[0-9]{3}")
 """XEP-0045, section 15.6."""
 

@@ -1,0 +1,67 @@
+import asyncio
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp import negotiation
+from bridge.xmpp.negotiation import (
+    MAX_EARLY_CHARACTERS,
+    MAX_EARLY_STANZAS,
+    Negotiation,
+    UnexpectedElementError,
+)
+from bridge.xmpp.stanzas import CLIENT, SM, xml_of
+
+ENABLED = f"{{{SM}}}enabled"
+MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+
+
+async def wait_for(answer: "asyncio.Future[Element]") -> Element:
+    return await answer
+
+
+def begun() -> Negotiation:
+    return Negotiation(lambda element: None, wait_for)
+
+
+async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
+    talk = begun()
+    for tag in (MESSAGE, PRESENCE, IQ, ENABLED, MESSAGE):
+        talk.receive(Element(tag))
+    assert (await talk.next_beside_stanzas((ENABLED,))).tag == ENABLED
+    assert [one.tag for one in talk.early] == [MESSAGE, PRESENCE, IQ]
+    assert [one.tag for one in talk.end()] == [MESSAGE]
+
+
+async def test_what_is_no_stanza_is_still_unexpected() -> None:
+    talk = begun()
+    talk.receive(Element("{urn:nobody}nonsense"))
+    with pytest.raises(UnexpectedElementError, match="nonsense"):
+        await talk.next_beside_stanzas((ENABLED,))
+
+
+async def test_before_a_session_is_begun_a_stanza_is_unexpected() -> None:
+    talk = begun()
+    talk.receive(Element(MESSAGE))
+    with pytest.raises(UnexpectedElementError, match="message"):
+        await talk.next((ENABLED,))
+
+
+def test_early_stanzas_are_kept_up_to_their_number() -> None:
+    talk = begun()
+    for _ in range(MAX_EARLY_STANZAS + 1):
+        talk.keep(Element(MESSAGE))
+    assert len(talk.early) == MAX_EARLY_STANZAS
+
+
+@pytest.mark.parametrize(("beyond", "kept"), [(0, 2), (1, 1)])
+def test_early_stanzas_are_kept_up_to_their_size(
+    beyond: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Element(MESSAGE)
+    assert 2 * len(xml_of(one)) < MAX_EARLY_CHARACTERS
+    monkeypatch.setattr(negotiation, "MAX_EARLY_CHARACTERS", 2 * len(xml_of(one)) - beyond)
+    talk = begun()
+    for _ in range(3):
+        talk.keep(one)
+    assert len(talk.early) == kept
