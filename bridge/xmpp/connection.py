@@ -6,6 +6,7 @@ here tries again; that is `participant`'s.
 
 import asyncio
 import logging
+import secrets
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -19,7 +20,18 @@ from bridge.xmpp import disco, faults, login, mam, refusals, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
-from bridge.xmpp.events import Connected, Event, Joined, MessageSent, OccupantJoined, RoomError, Tls
+from bridge.xmpp.events import (
+    Connected,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    RoomError,
+    Source,
+    SubjectChanged,
+    Tls,
+)
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.findings import TellOf, unheard_of
 from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
@@ -40,6 +52,10 @@ DEADLINES = {
     Stage.JOIN: 20.0,
 }
 """Seconds for each stage. SASL has longer: a million iterations take one of them."""
+
+GIVES_IDS = frozenset({stanzas.STANZA_ID, mam.MAM})
+"""The features of a room whose stanza ids are its own: with the first it has to take out those that
+others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
 
 REASONS = (
     OSError,  # those of the resolver, sockets and OpenSSL; and TimeoutError
@@ -89,6 +105,8 @@ class Connection:
         self._acknowledgements: Acknowledgements | None = None
         self._channel_binding: str | None = None
         self._entered: asyncio.Future[OccupantJoined] | None = None
+        self._tells_history = False
+        self._gives_ids = False
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.occupant = ""
         """Our occupant JID while in the room, or on the way in."""
@@ -117,6 +135,7 @@ class Connection:
         self._publish(Connected(begun.jid, self.place.service, tls, mechanism, begun.resumed))
         if former is not None and begun.resumed:
             self.occupant = former.occupant
+            self._gives_ids = former.gives_ids
             self._stage = Stage.STANDING
             self.inside = True
         for element in self._negotiation.early:
@@ -226,7 +245,8 @@ class Connection:
         management = self._management
         if management is None or management.id is None or not self.occupant:
             return None
-        return Former(management.id, management.handled, self._inquiries.jid, self.occupant)
+        jid = self._inquiries.jid
+        return Former(management.id, management.handled, jid, self.occupant, self._gives_ids)
 
     def depart(self) -> None:
         """Ask the room to let us go; its confirmation is our own presence, unavailable."""
@@ -319,6 +339,8 @@ class Connection:
         self._entered = asyncio.get_running_loop().create_future()
         try:
             secret = password.reveal() if password else None
+            # Answered first, so that it is known what to believe of the history.
+            self._send(stanzas.query("get", self._room, secrets.token_hex(8), disco.info_query()))
             self._send(stanzas.entering(occupant, secret, since, history=history))
             return await self.unless_ended(self._entered)
         finally:
@@ -376,16 +398,36 @@ class Connection:
         if archived is not None:
             self._inquiries.archived(*archived)
             return
-        for event in stanzas.read(element, room=self._room, own=self.occupant):
+        # While we are on the way in, somebody else may have the nickname that we asked for.
+        own = self.occupant if self.inside else ""
+        for event in stanzas.read(element, room=self._room, own=own):
             self.room_heard = self.heard
             self._meet(event)
-            self._publish(event)
+            self._publish(self._believed(event))
 
     def _receive_iq(self, iq: Element) -> None:
         if iq.get("type") in {"get", "set"}:
             self._stream.write(stanzas.answer_to(iq))
-        else:
-            self._inquiries.answered(iq)
+            return
+        features = disco.features_in(iq) if iq.get("type") == "result" else None
+        if features and stanzas.prepared(iq.get("from", "")) == self._room:
+            self._gives_ids = not features.isdisjoint(GIVES_IDS)
+        self._inquiries.answered(iq)
+
+    def _believed(self, event: Event) -> Event:
+        """Return `event` without what an occupant may have claimed in the room's name.
+
+        The room stamps its history, which it tells between our own presence and the subject
+        (XEP-0045, section 7.1); of what comes later none is delayed.
+        """
+        match event:
+            case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
+                self._tells_history = False
+            case MessageReceived() if not self._tells_history:
+                event = replace(event, source=Source.LIVE, delayed_from=None)
+        if isinstance(event, MessageReceived) and event.stanza_id and not self._gives_ids:
+            event = replace(event, stanza_id=None)
+        return event
 
     def _meet(self, event: Event) -> None:
         """Let the join under way know of what decides it."""
@@ -396,7 +438,7 @@ class Connection:
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
                 self.occupant = event.occupant
-                self.inside = True
+                self.inside = self._tells_history = True
                 self._entered.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):
                 fault = refusals.of_join_error(condition, text, self.place, venue)

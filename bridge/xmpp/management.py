@@ -37,6 +37,8 @@ class Former:
     handled: int
     jid: str
     occupant: str
+    gives_ids: bool = False
+    """Whether the room said that it gives messages ids of its own."""
 
 
 @dataclass

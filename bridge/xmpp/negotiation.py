@@ -8,7 +8,6 @@ from xml.etree.ElementTree import Element
 from bridge.xmpp import stanzas
 from bridge.xmpp.inquiries import UnlessEnded
 
-
 MAX_EARLY_STANZAS = 100
 """Kept of those that come before a session has begun: whoever knows our full JID may send them,
 and nobody of the room does, since we are not in it."""

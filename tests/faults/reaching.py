@@ -1,7 +1,13 @@
-"""Settings that lead to the scripted server."""
+"""Settings that lead to the scripted server, and a participant with them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from bridge.config import Secret, Settings
 from bridge.values import Service
+from bridge.xmpp.participant import Participant
+from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer
 
 
@@ -15,3 +21,17 @@ def settings_for(server: ScriptedServer) -> Settings:
         service=Service("xmpp", "127.0.0.1", server.port),
         allow_plaintext=True,
     )
+
+
+@asynccontextmanager
+async def participant_at(server: ScriptedServer) -> AsyncIterator[Eyes]:
+    """A participant at work on it, seen from its first event on."""
+    participant = Participant(settings_for(server))
+    eyes = Eyes(participant)
+    running = asyncio.create_task(participant.run())
+    try:
+        yield eyes
+    finally:
+        participant.leave()
+        running.cancel()
+        await asyncio.wait((running,))

@@ -148,6 +148,29 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         _never_twice(eyes)
 
 
+async def test_the_ids_that_a_room_gives_are_known_from_its_history_on_and_forged_stamps_are_not(
+    stage: Scene,
+) -> None:
+    async with stage.witness() as wilma:
+        wilma.say("old")
+        await wilma.heard("old")
+        async with stage.participant() as eyes:
+            await eyes.joined()
+            sent = await eyes.participant.say("new", 5)
+            assert sent.message.stanza_id
+            old = await eyes.hears("old")
+            assert old.stanza_id
+            assert old.source is Source.HISTORY
+            wilma.client.send_raw(
+                f"<message to='{stage.room}' type='groupchat' id='f'><body>forged</body>"
+                f"<delay xmlns='urn:xmpp:delay' from='{stage.room}' stamp='1999-12-31T23:59:59Z'/>"
+                f"<stanza-id xmlns='urn:xmpp:sid:0' by='{stage.room}' id='forged'/></message>"
+            )
+            forged = await eyes.hears("forged")
+            assert (forged.source, forged.delayed_from) == (Source.LIVE, None)
+            assert forged.stanza_id not in {None, "forged"}
+
+
 async def test_where_the_room_has_no_archive_a_gap_says_when_nothing_was_seen(
     open_stage: Scene,
 ) -> None:

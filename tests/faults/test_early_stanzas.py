@@ -1,17 +1,13 @@
 """Stanzas from whoever knows our full JID, while the session is only beginning."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from bridge.xmpp.events import Connected, MessageReceived, Phase
-from bridge.xmpp.participant import Participant
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import settings_for
-from tests.faults.scene import Eyes
+from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import HONEST, ROOM, ScriptedServer, Step, Wire
 
 SM = "xmlns='urn:xmpp:sm:3'"
@@ -49,19 +45,6 @@ async def count(wire: Wire) -> int:
     while scripted.local(answer := await wire.element()) != "a":
         pass
     return int(answer.get("h", ""))
-
-
-@asynccontextmanager
-async def participant_at(server: ScriptedServer) -> AsyncIterator[Eyes]:
-    participant = Participant(settings_for(server))
-    eyes = Eyes(participant)
-    running = asyncio.create_task(participant.run())
-    try:
-        yield eyes
-    finally:
-        participant.leave()
-        running.cancel()
-        await asyncio.wait((running,))
 
 
 @pytest.mark.parametrize(

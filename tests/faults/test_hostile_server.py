@@ -138,7 +138,7 @@ WRONG_ANSWERS = [
         instead_of_challenge(*["<stream:features/>" * 1000] * 100),
         'an unexpected element "features"',
     ),
-    odd("no answer to bind but presence", instead_of_bound("<presence/>"), '"presence"'),
+    odd("no answer to bind but features", instead_of_bound("<stream:features/>"), '"features"'),
     Lie(
         "an error for an answer to bind",
         replace(HONEST, bind=lambda wire: refuse_bind(wire)),

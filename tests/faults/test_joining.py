@@ -7,7 +7,17 @@ import pytest
 
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
-from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
+from tests.faults.reaching import participant_at
+from tests.faults.scripted_server import (
+    HONEST,
+    NICKNAME,
+    ROOM,
+    Script,
+    ScriptedServer,
+    Wire,
+    present,
+    said,
+)
 
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 
@@ -89,3 +99,24 @@ async def test_a_nickname_that_the_room_gave_us_is_the_one_shown_and_spoken_unde
         sent = await bridge.bare("xmppSend", message="hello")
         assert sent["sent"] is True
         assert (await bridge.status())["lastIncoming"] is None
+
+
+async def test_while_joining_who_has_the_nickname_that_we_asked_for_is_not_taken_for_us() -> None:
+    left = present(NICKNAME, 307).replace("<presence", "<presence type='unavailable'")
+
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(present(NICKNAME) + said(NICKNAME, "I was here first"))
+        wire.send(present("Guest 7", 110, 210) + scripted.subject("") + left)
+        wire.send(said("Wilma", "the end"))
+
+    async with (
+        ScriptedServer(replace(HONEST, join=join)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.joined()
+        await eyes.hears("the end")
+        assert eyes.status().nickname == "Guest 7"
+        assert [one.nickname for one in eyes.status().occupants if one.own] == ["Guest 7"]
+        assert not any(one.own for one in eyes.messages())
+        assert len(server.wires) == 1

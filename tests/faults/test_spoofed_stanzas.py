@@ -15,7 +15,7 @@ from bridge.xmpp.saying import NotReflectedError
 from bridge.xmpp.watch import Patience
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
-from tests.faults.reaching import settings_for
+from tests.faults.reaching import participant_at, settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -23,6 +23,7 @@ from tests.faults.scripted_server import (
     ROOM,
     USERNAME,
     ScriptedServer,
+    Step,
     Wire,
     local,
     present,
@@ -113,41 +114,113 @@ async def messages(bridge: BridgeProcess) -> list[dict[str, Any]]:
     return entries
 
 
-async def test_stamps_and_ids_are_believed_from_the_room_alone(tmp_path: Path) -> None:
+def announcing(*features: str, history: str = "") -> Step:
+    """A join of a room with these features and this history."""
+
+    async def join(wire: Wire) -> None:
+        while local(element := await wire.element("iq", "presence")) == "iq":
+            listed = "".join(f"<feature var='{one}'/>" for one in features)
+            wire.send(
+                f"<iq type='result' from='{ROOM}' id='{element.get('id')}'>"
+                f"<query xmlns='http://jabber.org/protocol/disco#info'>{listed}</query></iq>"
+            )
+        wire.send(present("Wilma") + present(NICKNAME, 110) + history + scripted.subject(""))
+
+    return join
+
+
+async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_history(
+    tmp_path: Path,
+) -> None:
     eve = f"{ROOM}/Eve"
     talk = [
         said("Eve", "stamped by Eve", content=DELAY.format(eve)),
         said("Eve", "stamped by nobody", content=DELAY.format("").replace(" from=''", "")),
         said("Eve", "stamped by the server", content=DELAY.format(DOMAIN)),
-        said("Eve", "numbered by Eve", content=STANZA_ID.format("s1", eve)),
-        said(
-            "Eve",
-            "numbered twice",
-            content=STANZA_ID.format("s2", eve) + STANZA_ID.format("s3", ROOM),
-        ),
-        said("Eve", "stamped by the room", content=DELAY.format(ROOM)),
+        said("Eve", "stamped by Eve in the room's name", content=DELAY.format(ROOM)),
         said("", "said by the room itself"),
         said("Wilma", "the end"),
     ]
+    history = "".join(
+        said("Eve", body, content=DELAY.format(ROOM)) for body in ("told first", "told second")
+    )
 
     async def lie(wire: Wire) -> None:
         wire.send("".join(talk))
         await scripted.stand(wire)
 
+    script = replace(HONEST, join=announcing(history=history), stand=lie)
     async with (
-        ScriptedServer(replace(HONEST, stand=lie)) as server,
+        ScriptedServer(script) as server,
         bounded_bridge(tmp_path, server) as bridge,
     ):
-        await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
+        status = await bridge.until(lambda it: (it["lastIncoming"] or {}).get("body") == "the end")
+        assert status["lastIncoming"]["sender"] == "Wilma"
         entries = {one["body"]: one for one in await messages(bridge)}
-    for body in ("stamped by Eve", "stamped by nobody", "stamped by the server"):
-        assert entries[body]["source"] == "live"
-        assert "delayedFrom" not in entries[body]
-    assert "stanzaId" not in entries["numbered by Eve"]
-    assert entries["numbered twice"]["stanzaId"] == "s3"
-    assert entries["stamped by the room"]["source"] == "history"
-    assert entries["stamped by the room"]["delayedFrom"] == "1999-12-31T23:59:59.000Z"
+    for body in ("told first", "told second"):
+        assert entries[body]["source"] == "history"
+        assert entries[body]["delayedFrom"] == "1999-12-31T23:59:59.000Z"
+    for body in (one for one in entries if one.startswith("stamped")):
+        assert entries[body]["source"] == "live", body
+        assert "delayedFrom" not in entries[body], body
+    assert len(entries) == 8
     assert entries["said by the room itself"]["sender"] == ""
+
+
+async def test_history_is_over_at_the_first_live_message_where_no_subject_ends_it() -> None:
+    async def join(wire: Wire) -> None:
+        await wire.element("presence")
+        wire.send(present(NICKNAME, 110) + said("Wilma", "told", content=DELAY.format(ROOM)))
+        wire.send(said("Wilma", "live") + said("Eve", "stamped", content=DELAY.format(ROOM)))
+
+    async with (
+        ScriptedServer(replace(HONEST, join=join)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.hears("stamped")
+        assert [one.source for one in eyes.messages()] == [
+            Source.HISTORY,
+            Source.LIVE,
+            Source.LIVE,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("features", "believed"),
+    [
+        (["urn:xmpp:sid:0"], True),
+        (["urn:xmpp:mam:2"], True),
+        (["http://jabber.org/protocol/muc"], False),
+        ([], False),
+    ],
+    ids=["stanza ids", "an archive", "neither", "nothing"],
+)
+async def test_ids_are_believed_from_a_room_that_says_that_it_gives_them(
+    features: list[str], believed: bool
+) -> None:
+    eve = f"{ROOM}/Eve"
+    history = said("Wilma", "told", content=STANZA_ID.format("s0", ROOM) + DELAY.format(ROOM))
+
+    async def lie(wire: Wire) -> None:
+        wire.send(
+            said("Eve", "numbered by Eve", content=STANZA_ID.format("s1", eve))
+            + said(
+                "Eve",
+                "numbered twice",
+                content=STANZA_ID.format("s2", eve) + STANZA_ID.format("s3", ROOM),
+            )
+        )
+        await scripted.stand(wire)
+
+    script = replace(HONEST, join=announcing(*features, history=history), stand=lie)
+    async with ScriptedServer(script) as server, participant_at(server) as eyes:
+        await eyes.hears("numbered twice")
+        ids = {one.body: one.stanza_id for one in eyes.messages()}
+        assert ids == {
+            "told": "s0" if believed else None,
+            "numbered by Eve": None,
+            "numbered twice": "s3" if believed else None,
+        }
 
 
 HIDDEN = "\x9b2J\u202egnp.exe\u200b\u2028[Server] ERROR: forged\x85"
