@@ -32,9 +32,10 @@ class Recall:
         """Return `message` as it is to be told; None if it has been told before.
 
         One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
-        room): what came live under ours is our own only if we sent it.
+        room), and somebody else may have had ours before: what came under it is our own only if
+        we sent it.
         """
-        if message.own and message.source is Source.LIVE and message.id not in self._sent:
+        if message.own and message.id not in self._sent:
             message = replace(message, own=False)
         key = _key(message)
         if key in self._met:

@@ -80,14 +80,17 @@ def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     assert recall.meet(said[0]) == said[0]
 
 
-def test_what_we_sent_is_our_own_and_what_another_session_said_under_our_name_is_not() -> None:
+@pytest.mark.parametrize("source", list(Source))
+def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
+    source: Source,
+) -> None:
     recall = Recall()
     recall.sent("mine")
-    reflected = recall.meet(_said("one", id_="mine", own=True))
+    reflected = recall.meet(_said("one", id_="mine", own=True, source=source))
     assert reflected is not None
     assert reflected.own
     for id_ in ("theirs", None):
-        other = recall.meet(_said("two", id_=id_, own=True))
+        other = recall.meet(_said("two", id_=id_, own=True, source=source))
         assert other is not None
         assert not other.own
 
@@ -98,11 +101,6 @@ def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
         recall.sent(id_)
     met = [recall.meet(_said(id_=id_, own=True)) for id_ in "abc"]
     assert [one is not None and one.own for one in met] == [False, True, True]
-
-
-def test_what_we_said_in_an_earlier_life_stays_our_own() -> None:
-    old = _said(id_="from before", own=True, source=Source.HISTORY)
-    assert Recall().meet(old) == old
 
 
 @pytest.mark.parametrize("source", LATER)
