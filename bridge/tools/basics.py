@@ -18,6 +18,7 @@ from bridge.xmpp.saying import (
     BouncedError,
     NotInRoomError,
     NotReflectedError,
+    NotSentError,
     UnsendableError,
     check_body,
 )
@@ -195,6 +196,13 @@ async def xmpp_send(
     except NotInRoomError as error:
         pace.give_back()
         raise not_in_room(participant.room_jid, error.status) from error
+    except NotSentError as error:
+        pace.give_back()
+        raise ToolError(
+            f"Not sent: the connection had just ended. {visible(error.fault.message)}",
+            condition=error.fault.condition,
+            hint=f"{visible(error.fault.hint)} Send it again once xmppStatus says connected.",
+        ) from error
     except BouncedError as error:
         raise failed(error.fault) from error
     except NotReflectedError as error:

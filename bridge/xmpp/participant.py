@@ -38,7 +38,13 @@ from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.management import RESUMABLE, Former
 from bridge.xmpp.recall import Recall
 from bridge.xmpp.room import Room, RoomStatus
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, check_body
+from bridge.xmpp.saying import (
+    BouncedError,
+    NotInRoomError,
+    NotReflectedError,
+    NotSentError,
+    check_body,
+)
 from bridge.xmpp.trace import Trace
 from bridge.xmpp.watch import PATIENCE, Patience, Watch
 
@@ -225,8 +231,8 @@ class Participant:
         """Say `body` in the room, and return the room's reflection of it.
 
         Waits for the first join while that is under way and nothing has failed yet, never for a
-        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotReflectedError` or
-        `BouncedError`. Nothing is queued and nothing sent twice.
+        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
+        `NotReflectedError` or `BouncedError`. Nothing is queued and nothing sent twice.
         """
         check_body(body)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
@@ -237,7 +243,10 @@ class Participant:
         started = time.perf_counter()
         try:
             self._recall.sent(id_)
-            connection.say(body, id_)
+            try:
+                connection.say(body, id_)
+            except ConnectionFailedError as failed:
+                raise NotSentError(failed.fault) from failed
             async with asyncio.timeout_at(deadline):
                 record = await connection.unless_ended(reflected)
         except ConnectionFailedError as failed:

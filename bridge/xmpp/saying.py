@@ -32,6 +32,14 @@ class NotInRoomError(Exception):
         super().__init__(f"not in the room: {status.phase.value}")
 
 
+class NotSentError(Exception):
+    """The connection had just ended, and nothing was handed to the room."""
+
+    def __init__(self, fault: "Fault") -> None:
+        self.fault = fault
+        super().__init__(fault.message)
+
+
 class NotReflectedError(Exception):
     """The room did not send the message back: whether it was heard is not known."""
 

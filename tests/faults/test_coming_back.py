@@ -11,7 +11,7 @@ import pytest
 from bridge.config import Secret
 from bridge.xmpp import backoff
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.watch import Patience
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
@@ -272,6 +272,19 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
             await wilma.heard("in flight", 0)
         assert eyes.sent() == ["in flight", "after"]
         assert len(told(eyes.messages(), "in flight")) <= heard
+
+
+async def test_what_is_said_on_a_stream_that_has_just_ended_is_known_not_to_be_sent(
+    stage: Scene,
+) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        eyes.participant.connection.close()  # and nobody has been told yet
+        with pytest.raises(NotSentError) as refusal:
+            await eyes.participant.say("too late", 5)
+        assert refusal.value.fault.condition == "connection-reset"
+        await eyes.joined()
+        assert eyes.sent() == []
 
 
 async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Scene) -> None:

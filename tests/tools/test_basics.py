@@ -17,7 +17,7 @@ from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChange
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.participant import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError
+from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from tests.tools.played import FAULT, ROOM, STATUS, Played
 
 
@@ -234,6 +234,14 @@ async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> N
     assert "before sending it again" in refusal.hint
 
 
+async def test_a_message_that_was_never_handed_over_is_said_to_be_not_sent() -> None:
+    refusal = await _refused(Played(refusal=NotSentError(FAULT)))
+    assert refusal.condition == FAULT.condition
+    assert refusal.message.startswith("Not sent: ")
+    assert "not known" not in refusal.message
+    assert "again once xmppStatus says connected" in refusal.hint
+
+
 async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
     played, pace = Played(), Pace(2, "the environment")
     for message in ("one", "two"):
@@ -250,8 +258,8 @@ async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> Non
 
 async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
     pace = Pace(1)
-    outside = Played(refusal=NotInRoomError(STATUS))
-    for _ in range(3):
+    for kept_out in (NotInRoomError(STATUS), NotSentError(FAULT), NotInRoomError(STATUS)):
+        outside = Played(refusal=kept_out)
         assert (await _refused(outside, pace=pace)).condition != "policy-violation"
         assert (await _refused(Played(), "", pace)).condition == "bad-request"
     await basics.xmpp_send(RoomLink(Played), pace, message="hello")
