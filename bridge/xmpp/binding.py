@@ -20,18 +20,24 @@ HASH_OF_SIGNATURE = {
 """By the OID of a certificate's signature algorithm. Others, such as Ed25519, define none."""
 
 
-def bindings_of(secured: ssl.SSLObject) -> list[ChannelBinding]:
+def bindings_of(secured: ssl.SSLObject, *, verified: bool) -> list[ChannelBinding]:
     """Return the bindings this connection has, best first.
 
     `tls-exporter`, the one for TLS 1.3, is beyond Python's `ssl` (python/cpython#95341).
+    `tls-unique` is not defined for that version. Where the certificate was not `verified` it is
+    taken all the same: ejabberd 23.01 has no other, and nothing else tells who is in between.
     """
     found = []
-    if secured.version() != "TLSv1.3" and (unique := secured.get_channel_binding("tls-unique")):
+    outdated = secured.version() == "TLSv1.3"
+    unique = secured.get_channel_binding("tls-unique")
+    if unique and not outdated:
         found.append(ChannelBinding("tls-unique", unique))
     certificate = secured.getpeercert(binary_form=True)
     if certificate and (name := hash_of(certificate)):
         digest = hashlib.new(name, certificate).digest()
         found.append(ChannelBinding("tls-server-end-point", digest))
+    if unique and outdated and not verified:
+        found.append(ChannelBinding("tls-unique", unique))
     return found
 
 

@@ -318,12 +318,13 @@ class Connection:
 
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         secured = ssl_of(self._stream)
+        genuine = tls is not None and tls.verified
         mechanism, self._channel_binding = await login.log_in(
             self._settings,
             features,
             partial(self._negotiation.exchange, expected=login.ANSWERS),
-            bindings=[] if secured is None else bindings_of(secured),
-            genuine=tls is not None and tls.verified,
+            bindings=[] if secured is None else bindings_of(secured, verified=genuine),
+            genuine=genuine,
             tell=self._tell,
         )
         self._stream.restart()

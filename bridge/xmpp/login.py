@@ -71,6 +71,9 @@ async def log_in(
     the server's certificate was checked, so that it may be trusted with more. One mechanism is
     tried, so that a wrong password counts once with the server. Raises
     `LoginRefusedError`, `NoMechanismError`, or `ScramError` when the server is not genuine.
+
+    Whoever poses as a server that is not known to be genuine can pass the login on to the real one,
+    unless it is bound to this connection. So none is let go unbound there that could be bound.
     """
     offered = [
         (one.text or "").strip()
@@ -86,7 +89,10 @@ async def log_in(
     plus = [f"{one}-PLUS" for one in HASHES]
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
     mechanism = next((one for one in best if one in offered), None)
+    offers_binding = any(one in offered for one in plus)
     if mechanism is not None:
+        if offers_binding and binding is None and not genuine:
+            raise ScramError("it binds logins in no way that the bridge can, with TLS unchecked")
         bound = binding if mechanism in plus else None
         tell(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
         client = ScramClient(
@@ -94,7 +100,7 @@ async def log_in(
             username,
             secrets.token_urlsafe(24),
             bound,
-            could_bind=bool(bindings) and not any(one in offered for one in plus),
+            could_bind=not offers_binding and (bool(bindings) or not genuine),
             least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, exchange)

@@ -32,6 +32,7 @@ from tests.faults.scripted_server import (
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
 from tests.servers.ejabberd import running_ejabberd
+from tests.servers.process import ServerProcess
 from tests.servers.prosody import running_prosody
 
 AUTH = b"<auth"
@@ -360,6 +361,32 @@ async def test_a_login_passed_on_by_somebody_in_between_is_refused(
     error = status["lastError"]
     assert isinstance(error, dict)
     assert (status["connected"], error["condition"]) == (False, "not-authorized")
+
+
+async def test_with_checks_off_an_offer_that_turns_binding_off_is_refused(
+    certificate: Certificate, tmp_path: Path
+) -> None:
+    """The one in between names only what we have not, so that we would go unbound."""
+    script = replace(HONEST, authenticate=replace(PLUS, bindings=("tls-exporter",)))
+    async with ScriptedServer(script, certificate=certificate) as server:
+        settings = server.environment(NODE_TLS_REJECT_UNAUTHORIZED="0")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            status = await bridge.until(lambda it: it["connected"] or it["phase"] == "failed")
+            assert status["lastError"]["condition"] == "bad-server-signature"
+            assert "binds logins in no way" in status["lastError"]["message"]
+        assert AUTH not in server.heard
+
+
+async def test_with_checks_off_a_login_to_ejabberd_is_bound_under_tls_1_3(
+    ejabberd_process: ServerProcess, tmp_path: Path
+) -> None:
+    settings = ejabberd_process.server.environment(
+        NODE_TLS_REJECT_UNAUTHORIZED="0", XMPP_TLS_CA_FILE=None
+    )
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        status = await bridge.joined()
+        assert (status["tls"]["version"], status["tls"]["verified"]) == ("TLSv1.3", False)
+        assert status["sasl"].endswith("-PLUS")
 
 
 # Addresses.

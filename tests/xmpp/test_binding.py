@@ -89,13 +89,21 @@ def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, b
 
 def test_under_tls_1_3_the_login_is_tied_to_the_servers_certificate() -> None:
     client, _, certificate = _handshake(ssl.TLSVersion.TLSv1_3)
-    (binding,) = bindings_of(client)
+    (binding,) = bindings_of(client, verified=True)
     assert binding.type == "tls-server-end-point"
     assert binding.data == hashlib.sha256(certificate).digest()
 
 
 def test_under_tls_1_2_both_ends_see_the_same_unique_binding_and_it_comes_first() -> None:
     client, server, _ = _handshake(ssl.TLSVersion.TLSv1_2)
-    first, second = bindings_of(client)
+    first, second = bindings_of(client, verified=True)
     assert (first.type, second.type) == ("tls-unique", "tls-server-end-point")
     assert first.data == server.get_channel_binding("tls-unique")
+
+
+def test_under_tls_1_3_and_an_unchecked_certificate_there_is_a_unique_binding_too() -> None:
+    client, server, _ = _handshake(ssl.TLSVersion.TLSv1_3)
+    first, second = bindings_of(client, verified=False)
+    assert first == bindings_of(client, verified=True)[0]
+    assert second.type == "tls-unique"
+    assert second.data == server.get_channel_binding("tls-unique")

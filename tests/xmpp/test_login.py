@@ -8,8 +8,8 @@ import pytest
 
 from bridge.config import Secret, Settings
 from bridge.xmpp.login import LoginRefusedError, NoMechanismError, log_in
-from bridge.xmpp.scram import ScramError
-from bridge.xmpp.stanzas import SASL
+from bridge.xmpp.scram import ChannelBinding, ScramError
+from bridge.xmpp.stanzas import SASL, SASL_CB
 
 PASSWORD = "correct-horse"
 Answer = tuple[str, bytes | str | None]
@@ -22,8 +22,12 @@ def _settings(username: str = "bot", password: str = PASSWORD) -> Settings:
     )
 
 
-def _features(*mechanisms: str) -> Element:
+def _features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
     features = Element("features")
+    if bindings:
+        named = SubElement(features, f"{{{SASL_CB}}}sasl-channel-binding")
+        for one in bindings:
+            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": one})
     listed = SubElement(features, f"{{{SASL}}}mechanisms")
     for one in mechanisms:
         SubElement(listed, f"{{{SASL}}}mechanism").text = one
@@ -214,3 +218,46 @@ async def test_few_iterations_are_refused_where_the_certificate_was_not_checked(
             _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=False
         )
     assert len(server.heard) == 1
+
+
+END_POINT = ChannelBinding("tls-server-end-point", b"digest")
+UNIQUE = ChannelBinding("tls-unique", b"finished")
+BOTH = ("SCRAM-SHA-1-PLUS", "SCRAM-SHA-1")
+
+
+@pytest.mark.parametrize(
+    ("offered", "named", "bindings"),
+    [
+        (BOTH, ["tls-exporter"], [END_POINT, UNIQUE]),
+        (BOTH, ["tls-exporter", "tls-telepathy"], []),
+        (BOTH, [], [END_POINT]),
+    ],
+)
+async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_not_checked(
+    offered: Sequence[str], named: list[str], bindings: list[ChannelBinding]
+) -> None:
+    server = ServerSide()
+    features = _features(*offered, bindings=named)
+    with pytest.raises(ScramError, match="binds logins in no way"):
+        await log_in(_settings(), features, server.exchange, bindings=bindings, genuine=False)
+    assert server.heard == []
+
+
+@pytest.mark.parametrize(
+    ("offered", "named", "bindings", "header"),
+    [
+        (BOTH, ["tls-exporter", "tls-server-end-point"], [END_POINT], "p=tls-server-end-point,,"),
+        (BOTH, [], [END_POINT, UNIQUE], "p=tls-unique,,"),
+        # The server knows whether it offered more than what came here.
+        (BOTH[1:], ["tls-exporter"], [END_POINT], "y,,"),
+        (BOTH[1:], [], [], "y,,"),
+    ],
+)
+async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_that_it_could_be(
+    offered: Sequence[str], named: list[str], bindings: list[ChannelBinding], header: str
+) -> None:
+    server = ServerSide(("failure", "not-authorized"))
+    features = _features(*offered, bindings=named)
+    with pytest.raises(LoginRefusedError):
+        await log_in(_settings(), features, server.exchange, bindings=bindings, genuine=False)
+    assert b64decode(server.heard[0].text or "").decode().startswith(header)
