@@ -4,7 +4,9 @@ import asyncio
 import os
 import re
 import socket
+from collections import deque
 from contextlib import suppress
+from itertools import groupby, zip_longest
 from threading import Thread
 from typing import Any, TypeAlias
 
@@ -18,7 +20,10 @@ STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""
 
 LEAST_SHARE_SECONDS = 2.0
-"""What each address gets at least when a name has many."""
+"""What each host gets at least when a domain names many."""
+
+ATTEMPT_DELAY_SECONDS = 0.25
+"""From one attempt to the next beside it, as RFC 8305, section 8, recommends."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 """What can be the name of a host (RFC 1123, section 2.1), and `_`, which some have."""
@@ -146,30 +151,90 @@ async def _addresses(host: str, port: int) -> list[Address]:
 async def connect(
     endpoints: list[Endpoint], seconds: float, tell: Tell = unheard
 ) -> tuple[Endpoint, socket.socket]:
-    """Try the addresses in turn, each for its share of `seconds`; raises the last `OSError`."""
-    share = max(seconds / len(endpoints), LEAST_SHARE_SECONDS)
+    """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
+
+    The addresses of a host race, so that one that says nothing keeps nobody waiting for long.
+    """
+    hosts = [
+        list(addresses)
+        for _, addresses in groupby(
+            endpoints, lambda one: (one.direct_tls, one.host, one.address[1])
+        )
+    ]
+    share = max(seconds / len(hosts), LEAST_SHARE_SECONDS)
     failure: OSError | None = None
-    for endpoint in endpoints:
-        sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
-        sock.setblocking(False)
+    for addresses in hosts:
         try:
-            async with asyncio.timeout(share) as limit:
-                await asyncio.get_running_loop().sock_connect(sock, endpoint.address)
+            endpoint, sock = await _race(_alternating(addresses), share, tell)
         except OSError as error:
-            sock.close()
             failure = error
-            silent = isinstance(error, TimeoutError) and limit.expired()
-            why = f"no answer within {share:g} s" if silent else _reason(error)
-            tell(f"{endpoint.where}: {why}")
-        except asyncio.CancelledError:
-            sock.close()
-            raise
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tell(f"{endpoint.where}: connected")
             return endpoint, sock
     assert failure is not None
     raise failure
+
+
+def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
+    """Return them with the two families in turn, the first one's first (RFC 8305, section 4)."""
+    family = endpoints[0].family
+    first = [one for one in endpoints if one.family == family]
+    other = [one for one in endpoints if one.family != family]
+    return [one for pair in zip_longest(first, other) for one in pair if one is not None]
+
+
+async def _race(
+    endpoints: list[Endpoint], seconds: float, tell: Tell
+) -> tuple[Endpoint, socket.socket]:
+    """Return the first that connects (RFC 8305, section 5); raises the last `OSError`."""
+    loop = asyncio.get_running_loop()
+    waiting = deque(endpoints)
+    running: dict[asyncio.Task[socket.socket], tuple[Endpoint, float]] = {}
+    failure: OSError | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            while waiting or running:
+                if waiting:
+                    endpoint = waiting.popleft()
+                    running[loop.create_task(_connected(endpoint))] = endpoint, loop.time()
+                done, _ = await asyncio.wait(
+                    running,
+                    timeout=ATTEMPT_DELAY_SECONDS if waiting else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in done:
+                    endpoint, _ = running.pop(task)
+                    try:
+                        return endpoint, task.result()
+                    except OSError as error:
+                        failure = error
+                        tell(f"{endpoint.where}: {_reason(error)}")
+    finally:
+        # Nothing is awaited from here on: a deadline would take the winner's socket along.
+        for task, (endpoint, began) in running.items():
+            tell(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
+            task.cancel()
+            task.add_done_callback(_close)
+    assert failure is not None
+    raise failure
+
+
+async def _connected(endpoint: Endpoint) -> socket.socket:
+    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, endpoint.address)
+    except (OSError, asyncio.CancelledError):
+        sock.close()
+        raise
+    return sock
+
+
+def _close(attempt: "asyncio.Task[socket.socket]") -> None:
+    """Let go of an attempt that came too late."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 def _reason(error: OSError) -> str:

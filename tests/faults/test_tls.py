@@ -4,8 +4,6 @@ here is what takes a server that lies, or one that is set up oddly."""
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +30,7 @@ from tests.faults.scripted_server import (
 from tests.faults.test_hostile_server import assert_no_password
 from tests.servers.certificates import Authority, Certificate
 from tests.servers.ejabberd import running_ejabberd
+from tests.servers.ports import silent_address
 from tests.servers.process import ServerProcess
 from tests.servers.prosody import running_prosody
 
@@ -432,20 +431,6 @@ async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens(
 
 def endpoint_of(address: tuple[str, int]) -> Endpoint:
     return Endpoint(False, address[0], address, socket.AF_INET)
-
-
-@contextmanager
-def silent_address() -> Iterator[tuple[str, int]]:
-    """An address that answers nothing: a queue of connections that nobody takes, full."""
-    with ExitStack() as held:
-        listener = held.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(3):
-            filler = held.enter_context(closing(socket.socket()))
-            filler.setblocking(False)
-            filler.connect_ex(listener.getsockname())
-        yield listener.getsockname()
 
 
 async def test_addresses_that_refuse_or_say_nothing_do_not_keep_from_the_next() -> None:

@@ -1,8 +1,9 @@
-"""Free TCP ports on the loopback interface."""
+"""TCP ports on the loopback interface: free ones, and one that answers nothing."""
 
 import secrets
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 _CANDIDATES = range(20_000, 32_000)
 """Below the range from which the kernel takes ports for outgoing connections (32768 and up).
@@ -31,3 +32,17 @@ def free_ports(count: int) -> tuple[int, ...]:
                 continue  # taken, which is why we ask
             ports.append(candidate)
     return tuple(ports)
+
+
+@contextmanager
+def silent_address() -> Iterator[tuple[str, int]]:
+    """An address that answers nothing: a queue of connections that nobody takes, full."""
+    with ExitStack() as held:
+        listener = held.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            filler = held.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()

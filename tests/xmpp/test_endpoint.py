@@ -1,12 +1,15 @@
+import asyncio
+import re
 import socket
+from pathlib import Path
 
 import pytest
 
 from bridge.config import Secret, Settings
-from bridge.xmpp.endpoint import Endpoint, connect, resolve
+from bridge.xmpp.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
 from bridge.xmpp.faults import Place, Stage, of_exception
 from tests.servers.nameserver import name_server
-from tests.servers.ports import free_ports
+from tests.servers.ports import free_ports, silent_address
 
 DOMAIN = "chat.example"
 SETTINGS = Settings(
@@ -80,31 +83,86 @@ async def test_a_record_whose_host_has_no_address_does_not_keep_from_the_next(
     assert "nowhere.invalid: no address" in findings
 
 
+def endpoint_at(*address: object, host: str = "localhost") -> Endpoint:
+    family = socket.AF_INET6 if ":" in str(address[0]) else socket.AF_INET
+    return Endpoint(False, host, address, family)
+
+
+def open_sockets() -> int:
+    """How many sockets this process has; the folder's own descriptor is gone by then."""
+    opened = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+    return sum("socket:" in str(one.readlink()) for one in opened if one.is_symlink())
+
+
 async def test_each_address_that_is_tried_is_told_with_what_came_of_it() -> None:
-    closed, silent = free_ports(2)
-
-    def at(*address: object) -> Endpoint:
-        family = socket.AF_INET6 if ":" in str(address[0]) else socket.AF_INET
-        return Endpoint(False, "localhost", address, family)
-
+    (closed,) = free_ports(1)
     findings: list[str] = []
-    with socket.socket() as full, socket.create_server(("127.0.0.1", 0)) as listener:
-        # A backlog that is full answers to nothing.
-        full.bind(("127.0.0.1", silent))
-        full.listen(0)
-        with socket.create_connection(("127.0.0.1", silent)):
-            port = listener.getsockname()[1]
-            tried = [at("127.0.0.1", closed), at("127.0.0.1", silent), at("127.0.0.1", port)]
-            endpoint, sock = await connect(tried, 0.3, findings.append)
-            sock.close()
+    with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
+        there = listener.getsockname()
+        tried = [endpoint_at("127.0.0.1", closed), endpoint_at(*silent), endpoint_at(*there)]
+        endpoint, sock = await connect(tried, 3.0, findings.append)
+        sock.close()
     assert endpoint == tried[2]
-    assert findings == [
-        f"127.0.0.1:{closed}: connection refused",
-        f"127.0.0.1:{silent}: no answer within 2 s",
-        f"127.0.0.1:{port}: connected",
-    ]
-    assert at("::1", 5222, 0, 0).where == "[::1]:5222"
-    assert str(endpoint.service) == f"xmpp://127.0.0.1:{port}"
+    refused, unanswered, connected = findings
+    assert refused == f"127.0.0.1:{closed}: connection refused"
+    assert unanswered == f"127.0.0.1:{silent[1]}: no answer within 2 s"
+    assert connected == f"127.0.0.1:{there[1]}: connected"
+    assert endpoint_at("::1", 5222, 0, 0).where == "[::1]:5222"
+    assert str(endpoint.service) == f"xmpp://127.0.0.1:{there[1]}"
+
+
+async def test_an_address_that_says_nothing_costs_a_quarter_of_a_second() -> None:
+    findings: list[str] = []
+    before = open_sockets()
+    with silent_address() as silent, socket.create_server(("127.0.0.2", silent[1])) as listener:
+        tried = [endpoint_at(*silent), endpoint_at(*listener.getsockname())]
+        held = open_sockets()
+        endpoint, sock = await connect(tried, 10.0, findings.append)
+        await asyncio.sleep(0)
+        assert open_sockets() == held + 1
+        sock.close()
+    assert endpoint == tried[1]
+    unanswered, connected = findings
+    told = re.fullmatch(rf"127.0.0.1:{silent[1]}: no answer within (\S+) s", unanswered)
+    assert told is not None
+    # A fair share of the ten seconds would have been five.
+    assert round(ATTEMPT_DELAY_SECONDS, 2) <= float(told[1]) < 5
+    assert connected == f"127.0.0.2:{silent[1]}: connected"
+    assert open_sockets() == before
+
+
+async def test_the_host_of_a_better_record_is_not_overtaken_by_the_next() -> None:
+    with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
+        first = endpoint_at(*silent, host="first.example")
+        second = endpoint_at(*listener.getsockname(), host="second.example")
+        trying = asyncio.create_task(connect([first, second], 10.0))
+        done, _ = await asyncio.wait((trying,), timeout=3 * ATTEMPT_DELAY_SECONDS)
+        assert not done
+        trying.cancel()
+        await asyncio.wait((trying,))
+
+
+async def test_a_race_that_is_called_off_leaves_no_socket_and_says_how_far_it_got() -> None:
+    findings: list[str] = []
+    with silent_address() as silent:
+        held = open_sockets()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await connect([endpoint_at(*silent)], 10.0, findings.append)
+        await asyncio.sleep(0)
+        assert open_sockets() == held
+    (finding,) = findings
+    assert finding.startswith(f"127.0.0.1:{silent[1]}: no answer within 0.1")
+
+
+async def test_the_families_of_a_host_take_turns() -> None:
+    (closed,) = free_ports(1)
+    findings: list[str] = []
+    tried = [endpoint_at(one, closed) for one in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
+    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's IPv6
+        await connect([*tried, endpoint_at("::1", closed, 0, 0)], 3.0, findings.append)
+    told = [one.rpartition(":")[0].rpartition(":")[0] for one in findings]
+    assert told == ["127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"]
 
 
 async def test_a_record_that_names_no_host_is_passed_over_and_not_repeated(
