@@ -158,7 +158,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         env_file=configuration.env_file,
         env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
         problems=[str(problem) for problem in (*configuration.problems, *setup.problems)],
-        warnings=[*configuration.warnings, *link.warnings()],
+        warnings=[*configuration.warnings, *link.warnings(), *status.warnings],
         cursor=participant.journal.cursor,
     )
 

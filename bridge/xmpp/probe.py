@@ -28,6 +28,7 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.report import CREATED, Minutes, PhaseReport, Report
+from bridge.xmpp.room import MAX_OCCUPANTS
 from bridge.xmpp.roomservice import RoomService
 from bridge.xmpp.trace import Tracing, untraced
 
@@ -281,7 +282,8 @@ class _Walk:
             case Joined(created=created):
                 self.created = created
             case OccupantJoined(own=False, occupant=occupant, nickname=nickname):
-                self.others[occupant] = nickname
+                if len(self.others) < MAX_OCCUPANTS:
+                    self.others[occupant] = nickname
             case OccupantLeft(own=False, occupant=occupant):
                 self.others.pop(occupant, None)
             case OccupantLeft(codes=codes, reason=reason, actor=actor):

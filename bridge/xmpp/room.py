@@ -21,6 +21,9 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Record
 
+MAX_OCCUPANTS = 10_000
+"""Kept of those who are in the room: a server may name any number, and rooms have fewer."""
+
 
 @dataclass(frozen=True)
 class Occupant:
@@ -74,6 +77,13 @@ class RoomStatus:
     sasl: str | None
     self_ping_ms: float | None
     room_created: bool
+    crowded: bool = False
+    """Whether there are more occupants than are kept."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What whoever asks ought to know of it."""
+        return [f"Of the occupants {MAX_OCCUPANTS} are known, and no more."] * self.crowded
 
     @property
     def connected(self) -> bool:
@@ -179,12 +189,15 @@ class Room:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
         if event.phase is Phase.JOINING:
             self._occupants.clear()
-            self._status = replace(self._status, subject=None)
+            self._status = replace(self._status, subject=None, crowded=False)
         elif event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
     def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:
         known = self._occupants.get(event.occupant)
+        if known is None and len(self._occupants) >= MAX_OCCUPANTS and not event.own:
+            self._status = replace(self._status, crowded=True)
+            return
         self._occupants[event.occupant] = Occupant(
             jid=event.occupant,
             nickname=event.nickname,

@@ -77,6 +77,12 @@ CONDITIONS = frozenset(
 MAX_REACTIONS = 32
 """Of one message to another: people have few to a message, and each is a character or two."""
 
+MAX_JID_CHARACTERS = 3_071
+"""Of a JID: longer ones are none (RFC 7622, section 3.1), and whoever prepares one may keep it."""
+
+MAX_PRESENCE_CHARACTERS = 1_000
+"""Of each text in presence, the rest is cut off: there is one for each occupant to keep."""
+
 SPEAKERS = 256
 """Addresses at hand, so that all the events of one occupant share its texts."""
 
@@ -96,6 +102,8 @@ class StanzaError:
 
 def prepared(jid: str) -> str | None:
     """Return a JID as comparison wants it (RFC 7622); None if it is none."""
+    if len(jid) > MAX_JID_CHARACTERS:
+        return None
     try:
         return str(JID(jid))
     except (InvalidJID, UnicodeError):  # the latter for half a surrogate pair
@@ -236,7 +244,7 @@ def _read_notice(stanza: Element) -> Iterator[Event]:
     if codes := _codes(extension):
         yield RoomConfigured(codes)
     item = extension.find(f"{{{MUC_USER}}}item")
-    if item is not None and (jid := item.get("jid")) and (held := item.get("affiliation")):
+    if (jid := _real_jid(item)) and (held := _attribute(item, "affiliation", "")):
         yield AffiliationChanged(jid, held, _reason(item), _actor(item))
 
 
@@ -249,12 +257,21 @@ def _codes(extension: Element) -> frozenset[int]:
 
 
 def _reason(item: Element | None) -> str | None:
-    return None if item is None else item.findtext(f"{{{MUC_USER}}}reason") or None
+    return None if item is None else _short(item.findtext(f"{{{MUC_USER}}}reason"))
+
+
+def _real_jid(item: Element | None) -> str | None:
+    jid = None if item is None else item.get("jid")
+    return jid if jid and len(jid) <= MAX_JID_CHARACTERS else None
+
+
+def _short(text: str | None) -> str | None:
+    return text[:MAX_PRESENCE_CHARACTERS] if text else None
 
 
 def _actor(item: Element | None) -> str | None:
     actor = None if item is None else item.find(f"{{{MUC_USER}}}actor")
-    return None if actor is None else actor.get("nick") or actor.get("jid")
+    return None if actor is None else _short(actor.get("nick") or actor.get("jid"))
 
 
 def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
@@ -269,16 +286,16 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     item = extension.find(f"{{{MUC_USER}}}item")
     codes = _codes(extension)
     is_own = sender == own or 110 in codes
-    status_text = stanza.findtext(f"{{{CLIENT}}}status") or None
+    status_text = _short(stanza.findtext(f"{{{CLIENT}}}status"))
     if type_ is None:
         yield OccupantJoined(
             occupant=sender,
             nickname=nickname,
             role=_attribute(item, "role", "none"),
             affiliation=_attribute(item, "affiliation", "none"),
-            show=stanza.findtext(f"{{{CLIENT}}}show") or None,
+            show=_short(stanza.findtext(f"{{{CLIENT}}}show")),
             status=status_text,
-            jid=None if item is None else item.get("jid"),
+            jid=_real_jid(item),
             own=is_own,
             codes=codes,
             reason=_reason(item),
@@ -290,8 +307,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
         if 303 in codes and new_nickname:
             yield NicknameChanged(sender, nickname, new_nickname, is_own)
         elif destroy is not None and is_own:
-            reason = destroy.findtext(f"{{{MUC_USER}}}reason") or None
-            yield RoomDestroyed(reason, destroy.get("jid") or None)
+            yield RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
             yield OccupantLeft(
                 occupant=sender,
@@ -301,7 +317,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
                 reason=_reason(item),
                 actor=_actor(item),
                 status=status_text,
-                jid=None if item is None else item.get("jid"),
+                jid=_real_jid(item),
             )
 
 
@@ -312,7 +328,7 @@ def _prepared_nickname(sender: str, nickname: str) -> str | None:
 
 
 def _attribute(item: Element | None, name: str, default: str) -> str:
-    return default if item is None else item.get(name, default)
+    return default if item is None else item.get(name, default)[:MAX_PRESENCE_CHARACTERS]
 
 
 def entering(

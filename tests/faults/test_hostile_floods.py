@@ -237,3 +237,33 @@ async def test_a_crowd_is_counted_and_shown(tmp_path: Path) -> None:
         log.info("longest echo %.3f s", longest)
         assert longest < ECHO_SECONDS
         assert len(server.wires) == 1
+
+
+async def test_occupants_with_long_statuses_cost_no_memory(tmp_path: Path) -> None:
+    go = asyncio.Event()
+    status = f"<status>{'blah ' * (3 * MEGABYTE // 5)}</status>"
+
+    async def stand(wire: Wire) -> None:
+        await go.wait()
+        for number in range(ATTACK_MB // 3):
+            wire.send(scripted.present(f"Occupant {number}", content=status))
+            await wire.sent()
+        wire.send(scripted.said("Eve", "the end"))
+        await scripted.stand(wire)
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=stand)) as server,
+        bounded_bridge(tmp_path, server) as bridge,
+    ):
+        await bridge.joined()
+        before = memory_mb(bridge, "VmRSS")
+        go.set()
+        longest = await longest_echo_until(
+            bridge, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
+        )
+        assert (await bridge.status())["occupants"] == ATTACK_MB // 3 + 2
+        grown = memory_mb(bridge, "VmHWM") - before
+        log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
+        assert grown < MEMORY_BOUND_MB
+        assert longest < ECHO_SECONDS
+        assert len(server.wires) == 1

@@ -76,6 +76,16 @@ def test_an_echo_is_what_was_said() -> None:
     assert basics.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
 
 
+def test_a_status_warns_of_a_room_that_is_too_full_to_be_known(
+    configuration: Configuration,
+) -> None:
+    crowded = Played(picture=dataclasses.replace(STATUS, crowded=True))
+    assert (
+        "Of the occupants 10000 are known, and no more."
+        in _status(crowded, configuration)["warnings"]
+    )
+
+
 def test_a_status_in_the_room(configuration: Configuration) -> None:
     played = Played()
     played.journal.append(SubjectChanged("tests"), 0.0)

@@ -7,7 +7,8 @@ from bridge.xmpp.events import (
     RoomDestroyed,
     RoomError,
 )
-from tests.xmpp.reading import OWN, ROOM, USER, presence_events
+from bridge.xmpp.stanzas import MAX_JID_CHARACTERS, MAX_PRESENCE_CHARACTERS
+from tests.xmpp.reading import OWN, ROOM, USER, events, presence_events
 
 
 def test_presence_is_who_is_here_and_how() -> None:
@@ -123,3 +124,32 @@ def test_a_new_nickname_that_can_be_none_is_a_departure(nickname: str) -> None:
     changed = f"<x {USER}><item nick='{nickname}'/><status code='303'/></x>"
     (event,) = presence_events(changed, type_="unavailable")
     assert isinstance(event, OccupantLeft)
+
+
+LONG = "x" * (MAX_PRESENCE_CHARACTERS + 1)
+SHORT = "x" * MAX_PRESENCE_CHARACTERS
+
+
+def test_the_texts_of_presence_are_cut_to_what_can_be_kept_of_everybody() -> None:
+    (event,) = presence_events(
+        f"<show>{LONG}</show><status>{LONG}</status><x {USER}><item affiliation='{LONG}'"
+        f" role='{LONG}'><actor nick='{LONG}'/><reason>{LONG}</reason></item></x>"
+    )
+    assert isinstance(event, OccupantJoined)
+    texts = (event.show, event.status, event.affiliation, event.role, event.actor, event.reason)
+    assert texts == (SHORT,) * 6
+    (event,) = presence_events(f"<status>{SHORT}</status><x {USER}/>", type_="unavailable")
+    assert isinstance(event, OccupantLeft)
+    assert event.status == SHORT
+
+
+@pytest.mark.parametrize(("length", "kept"), [(MAX_JID_CHARACTERS, True), (3_072, False)])
+def test_a_real_jid_that_is_too_long_for_one_is_none(length: int, kept: bool) -> None:
+    jid = "j" * length
+    (event,) = presence_events(f"<x {USER}><item jid='{jid}'/></x>")
+    assert isinstance(event, OccupantJoined)
+    assert event.jid == (jid if kept else None)
+    told = events(
+        f"<message from='{ROOM}'><x {USER}><item jid='{jid}' affiliation='member'/></x></message>"
+    )
+    assert bool(told) is kept

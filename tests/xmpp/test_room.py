@@ -3,6 +3,7 @@ from itertools import count
 
 import pytest
 
+from bridge.xmpp import room
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
@@ -323,3 +324,21 @@ def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() ->
 def test_anything_else_is_told_as_it_is() -> None:
     for event in (_left("A"), SubjectChanged("x"), ConnectionChanged(Phase.JOINED)):
         assert _meeting(_present()).meet(event) is event
+
+
+def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "MAX_OCCUPANTS", 2)
+    story = Story(Phase.JOINING)
+    full = story.tell(_joined("Wilma"), _joined("Fred"))
+    assert (_names(full), full.warnings) == (["Wilma", "Fred"], [])
+    status = story.tell(_joined("Barney"), _joined("Me", own=True))
+    assert _names(status) == ["Wilma", "Fred", "Me"]
+    (warning,) = status.warnings
+    assert "2 are known" in warning
+    # Those who are known go on being told of, and a new join begins anew.
+    status = story.tell(replace(_joined("Fred"), status="away"))
+    assert [one.status for one in status.occupants] == [None, "away", None]
+    changed = story.tell(ConnectionChanged(Phase.WAITING), ConnectionChanged(Phase.JOINING))
+    assert changed.warnings == []

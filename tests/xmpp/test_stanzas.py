@@ -22,6 +22,13 @@ def test_what_does_not_come_from_the_room_is_not_of_it(sender: str) -> None:
     assert presence_events(item, sender) == []
 
 
+def test_what_is_too_long_for_a_jid_is_none_even_if_preparing_would_shorten_it() -> None:
+    # A soft hyphen is mapped to nothing.
+    nickname = "n" + "\u00ad" * (stanzas.MAX_JID_CHARACTERS - len(f"{ROOM}/n"))
+    assert stanzas.prepared(f"{ROOM}/{nickname}") == f"{ROOM}/n"
+    assert stanzas.prepared(f"{ROOM}/{nickname}\u00ad") is None
+
+
 def test_an_error_with_a_condition_of_its_own_keeps_the_standards_one() -> None:
     error = parsed(
         "<iq><error><too-many xmlns='urn:example'/>"
