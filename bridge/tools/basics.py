@@ -198,10 +198,10 @@ async def xmpp_send(
         raise not_in_room(participant.room_jid, error.status) from error
     except NotSentError as error:
         pace.give_back()
-        raise ToolError(
-            f"Not sent: the connection had just ended. {visible(error.fault.message)}",
-            condition=error.fault.condition,
-            hint=f"{visible(error.fault.hint)} Send it again once xmppStatus says connected.",
+        raise failed(
+            error.fault,
+            before="Not sent: the connection had just ended.",
+            after="Send it again once xmppStatus says connected.",
         ) from error
     except BouncedError as error:
         raise failed(error.fault) from error

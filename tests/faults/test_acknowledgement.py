@@ -31,8 +31,8 @@ from tests.faults.scripted_server import (
 SM = "urn:xmpp:sm:3"
 ASKING = f"<r xmlns='{SM}'/>"
 BURST = 5
-JOINING = 3
-"""Stanzas that the scripted room greets whoever joins with."""
+JOINING = 4
+"""Stanzas that come with joining: what the room can do, and the three that it greets with."""
 PATIENCE_SECONDS = 5.0
 """Far less than any server has."""
 
