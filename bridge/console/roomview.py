@@ -94,6 +94,8 @@ class RoomView:
             f"taking back {_mark(said.retracts)}" if said.retracts else "",
             f"reacting to {_mark(said.reacts_to)}" if said.reacts_to else "",
             _mark(" ".join(said.reactions)),
+            f"encrypted: {_mark(said.encrypted)}" if said.encrypted else "",
+            f"no body: {_mark(', '.join(said.payload))}" if said.payload else "",
         ]
         told = ", ".join(mark for mark in marks if mark)
         about = f"({told})" + " " * bool(said.body) if told else ""

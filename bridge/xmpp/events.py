@@ -53,7 +53,7 @@ class MessageReceived:
     occupant: str
     nickname: str
     body: str
-    """Empty where a reaction or retraction has none."""
+    """Empty where a message has none."""
     type: str = "groupchat"
     """`groupchat`, or `chat` for a private message from an occupant."""
     id: str | None = None
@@ -75,6 +75,10 @@ class MessageReceived:
     reactions: tuple[str, ...] = ()
     retracts: str | None = None
     """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
+    encrypted: str | None = None
+    """By what (XEP-0380): the body, if there is one, stands in for what cannot be read here."""
+    payload: tuple[str, ...] = ()
+    """Names of the elements in a message that has nothing else to tell: a chat state, a receipt."""
 
 
 @dataclass(frozen=True)

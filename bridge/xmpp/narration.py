@@ -92,7 +92,11 @@ def _message(said: MessageReceived) -> str:
     when = f" (said {_text(said.delayed_from)})" if said.delayed_from else ""
     kind = " (private)" if said.type == "chat" else ""
     own = " (our own)" if said.own and said.source is Source.LIVE else ""
-    return f"<{_text(said.nickname)}>{when}{kind}{own}{_about(said)} {_text(said.body)}"
+    encrypted = f" (encrypted: {_text(said.encrypted)})" if said.encrypted else ""
+    silent = f" (no body: {_text(', '.join(said.payload))})" if said.payload else ""
+    body = f" {_text(said.body)}" if said.body else ""
+    marks = f"{when}{kind}{own}{_about(said)}{encrypted}{silent}"
+    return f"<{_text(said.nickname)}>{marks}{body}"
 
 
 def _about(said: MessageReceived) -> str:

@@ -67,4 +67,5 @@ def _key(message: MessageReceived) -> Key:
     if message.stanza_id is not None:
         return hash(message.stanza_id)
     concerns = (message.reacts_to, message.reactions, message.retracts)
-    return hash((message.occupant, message.id, message.body, concerns))
+    silent = (message.encrypted, message.payload)
+    return hash((message.occupant, message.id, message.body, concerns, silent))

@@ -54,6 +54,40 @@ DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 STANZAS = frozenset(f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
 """What stream management counts (XEP-0198, section 4)."""
 
+ENCRYPTION = "{urn:xmpp:eme:0}encryption"
+
+ENCRYPTIONS = {
+    "eu.siacs.conversations.axolotl": "OMEMO",
+    "urn:xmpp:omemo:1": "OMEMO",
+    "urn:xmpp:omemo:2": "OMEMO",
+    "urn:xmpp:openpgp:0": "OpenPGP",
+    "jabber:x:encrypted": "Legacy OpenPGP",
+    "urn:xmpp:otr:0": "OTR",
+}
+"""XEP-0380, section 6: what people call the namespaces of encrypted messages."""
+
+OTR = "?OTR:"
+"""How an encrypted body begins that needs no element to be known (XEP-0364, section 2)."""
+
+PLUMBING = frozenset(
+    {
+        "urn:xmpp:delay",
+        "jabber:x:delay",
+        "urn:xmpp:sid:0",
+        "urn:xmpp:occupant-id:0",
+        "urn:xmpp:hints",
+        "http://jabber.org/protocol/muc#user",
+        "http://jabber.org/protocol/address",
+    }
+)
+"""Namespaces of what servers and clients put beside what is said."""
+
+MAX_PAYLOAD = 8
+"""Names of elements in a message that has no body: real ones have one or two."""
+
+MAX_PAYLOAD_CHARACTERS = 100
+"""Of one such name, and of that of an encryption; the longest real ones have about 60."""
+
 STATUS_CODE = re.compile("[0-9]{3}")
 """XEP-0045, section 15.6."""
 
@@ -179,8 +213,14 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
     if type_ == "groupchat" and body is None and subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
     about = _about(stanza, from_room=not nickname)
+    encrypted = _encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None)
+    payload: tuple[str, ...] = ()
     if body is None and not about:
-        return
+        if not nickname or (type_ == "groupchat" and subject is not None):
+            return
+        payload = () if encrypted else _payload(stanza)
+        if not (encrypted or payload):
+            return
     _, room, _ = _parted(sender)
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
@@ -198,8 +238,35 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         delayed_from=stamp,
         source=Source.LIVE if stamp is None else Source.HISTORY,
         own=sender == own,
+        encrypted=encrypted,
+        payload=payload,
         **about,
     )
+
+
+def _encrypted(stanza: Element) -> str | None:
+    """Return by what a message is encrypted, as it says itself or as its elements show."""
+    found = None
+    for child in stanza:
+        if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
+            name = ENCRYPTIONS.get(namespace) or child.get("name") or namespace
+            return name[:MAX_PAYLOAD_CHARACTERS]
+        found = found or ENCRYPTIONS.get(child.tag[1:].partition("}")[0])
+    return found
+
+
+def _payload(stanza: Element) -> tuple[str, ...]:
+    """Return the names of the elements that a message is made of, beside plumbing."""
+    names = []
+    for child in stanza:
+        namespace, _, name = child.tag.rpartition("}")
+        if namespace[1:] == CLIENT and name not in {"thread", "error"}:
+            names.append(name)
+        elif namespace[1:] != CLIENT and namespace[1:] not in PLUMBING:
+            names.append(f"{name} ({namespace[1:]})")
+    names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
+    more = len(names) - MAX_PAYLOAD
+    return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
 
 
 class _About(TypedDict, total=False):

@@ -161,6 +161,8 @@ def _message(said: events.MessageReceived) -> Told:
         "from": said.occupant,
         "jid": said.jid,
         "body": said.body or None,
+        "encrypted": said.encrypted,
+        "payload": list(said.payload) or None,
         "type": said.type,
         "source": said.source.value,
         "reflection": said.own and said.source is Source.LIVE,

@@ -66,6 +66,8 @@ EVENING: tuple[Event, ...] = (
     _said("Bob", "yes", reply_to="b2"),
     _said("Bob", "", reacts_to="b2", reactions=("👍",)),
     _said("Alice", "", retracts="a1"),
+    _said("Alice", "", payload=("composing (http://jabber.org/protocol/chatstates)",)),
+    _said("Bob", "You cannot read this.", encrypted="OMEMO"),
     events.MessageSent(f"{ROOM}/McpDebug-watch", "never shown", "c3"),
     events.NicknameChanged(f"{ROOM}/Bob", "Bob", "Robert"),
     events.OccupantChanged(

@@ -94,9 +94,116 @@ def test_a_message_with_subject_and_body_is_a_message() -> None:
     assert isinstance(event, MessageReceived)
 
 
-@pytest.mark.parametrize("inner", ["", "<x xmlns='jabber:x:oob'/>", "<body xmlns='evil'>x</body>"])
-def test_a_message_without_a_body_tells_nothing(inner: str) -> None:
-    assert message_events(inner) == []
+PLUMBING = (
+    f"{DELAY.format(ROOM)}<x xmlns='jabber:x:delay'/><stanza-id xmlns='urn:xmpp:sid:0' id='1'/>"
+    "<origin-id xmlns='urn:xmpp:sid:0' id='2'/><occupant-id xmlns='urn:xmpp:occupant-id:0'/>"
+    "<no-store xmlns='urn:xmpp:hints'/><x xmlns='http://jabber.org/protocol/muc#user'/>"
+    "<thread>3</thread>"
+)
+COMPOSING = "<composing xmlns='http://jabber.org/protocol/chatstates'/>"
+OMEMO = "<encrypted xmlns='eu.siacs.conversations.axolotl'><header sid='1'/></encrypted>"
+EME = "<encryption xmlns='urn:xmpp:eme:0' namespace='{}' {}/>"
+
+
+@pytest.mark.parametrize("type_", ["groupchat", "chat", "normal"])
+@pytest.mark.parametrize(
+    ("inner", "payload"),
+    [
+        (COMPOSING, ["composing (http://jabber.org/protocol/chatstates)"]),
+        ("<received xmlns='urn:xmpp:receipts' id='1'/>", ["received (urn:xmpp:receipts)"]),
+        (
+            "<displayed xmlns='urn:xmpp:chat-markers:0' id='1'/>" + COMPOSING,
+            [
+                "displayed (urn:xmpp:chat-markers:0)",
+                "composing (http://jabber.org/protocol/chatstates)",
+            ],
+        ),
+        ("<x xmlns='jabber:x:oob'/>" * 2, ["x (jabber:x:oob)"]),
+        ("<body xmlns='evil'>x</body>", ["body (evil)"]),
+        ("<show>x</show><x xmlns=''/>", ["show", "x ()"]),
+        (EME.format("", "name='?'"), ["encryption (urn:xmpp:eme:0)"]),
+    ],
+)
+def test_a_message_without_a_body_has_the_names_of_its_elements(
+    inner: str, payload: list[str], type_: str
+) -> None:
+    for beside in ("", PLUMBING):
+        (event,) = message_events(beside + inner, type_=type_)
+        assert isinstance(event, MessageReceived)
+        assert (event.body, event.encrypted, list(event.payload)) == ("", None, payload)
+
+
+@pytest.mark.parametrize("inner", ["", PLUMBING, "<error/>"])
+@pytest.mark.parametrize("sender", [f"{ROOM}/Wilma", ROOM])
+def test_a_message_of_nothing_but_plumbing_tells_nothing(inner: str, sender: str) -> None:
+    assert message_events(inner, sender) == []
+
+
+@pytest.mark.parametrize("inner", [COMPOSING, OMEMO])
+def test_the_room_itself_says_nothing_without_a_body(inner: str) -> None:
+    assert message_events(inner, ROOM) == []
+
+
+@pytest.mark.parametrize("inner", [COMPOSING, OMEMO])
+def test_what_stands_beside_a_subject_is_no_message(inner: str) -> None:
+    assert message_events(f"<subject>tests</subject>{inner}") == [SubjectChanged("tests", "Wilma")]
+
+
+def test_the_subject_of_a_private_message_is_not_the_rooms() -> None:
+    (event,) = message_events("<subject>psst</subject>", type_="chat")
+    assert isinstance(event, MessageReceived)
+    assert event.payload == ("subject",)
+
+
+@pytest.mark.parametrize("body", ["", "<body>I sent you a message that you cannot read.</body>"])
+@pytest.mark.parametrize(
+    ("inner", "encrypted"),
+    [
+        (OMEMO, "OMEMO"),
+        ("<encrypted xmlns='urn:xmpp:omemo:2'/>", "OMEMO"),
+        ("<openpgp xmlns='urn:xmpp:openpgp:0'>x</openpgp>", "OpenPGP"),
+        ("<x xmlns='jabber:x:encrypted'>x</x>", "Legacy OpenPGP"),
+        (EME.format("eu.siacs.conversations.axolotl", "name='My own'") + OMEMO, "OMEMO"),
+        (EME.format("urn:xmpp:otr:0", ""), "OTR"),
+        (OMEMO + EME.format("urn:new", "name='New one'"), "New one"),
+        (EME.format("urn:new", ""), "urn:new"),
+        (EME.format("urn:new", f"name='{'n' * 5_000}'"), "n" * stanzas.MAX_PAYLOAD_CHARACTERS),
+    ],
+)
+def test_an_encrypted_message_says_so_with_and_without_a_body(
+    inner: str, encrypted: str, body: str
+) -> None:
+    (event,) = message_events(body + COMPOSING + inner)
+    assert isinstance(event, MessageReceived)
+    assert (event.encrypted, event.payload) == (encrypted, ())
+    assert bool(event.body) is bool(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "encrypted"), [("?OTR:AAMDx.", "OTR"), ("?OTRv23? has OTR", None)]
+)
+def test_an_encrypted_body_may_need_no_element(body: str, encrypted: str | None) -> None:
+    (event,) = message_events(f"<body>{body}</body>{COMPOSING}")
+    assert isinstance(event, MessageReceived)
+    assert (event.encrypted, event.payload) == (encrypted, ())
+
+
+@pytest.mark.parametrize("over", [0, 1, 5_000])
+def test_of_many_elements_so_many_are_named_and_the_rest_counted(over: int) -> None:
+    many = stanzas.MAX_PAYLOAD + over
+    (event,) = message_events("".join(f"<x{number} xmlns='urn:x'/>" for number in range(many)))
+    assert isinstance(event, MessageReceived)
+    named = event.payload[: stanzas.MAX_PAYLOAD]
+    assert named == tuple(f"x{number} (urn:x)" for number in range(stanzas.MAX_PAYLOAD))
+    more = (f"... and {over} more",) if over else ()
+    assert event.payload[stanzas.MAX_PAYLOAD :] == more
+
+
+def test_the_name_of_an_element_is_cut() -> None:
+    (event,) = message_events(f"<x xmlns='{'n' * 5_000}'/>")
+    assert isinstance(event, MessageReceived)
+    (name,) = event.payload
+    assert len(name) == stanzas.MAX_PAYLOAD_CHARACTERS
 
 
 def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None:

@@ -46,6 +46,8 @@ _events: st.SearchStrategy[Event] = st.one_of(
         delayed_from=_maybe,
         source=st.sampled_from(Source),
         own=st.booleans(),
+        encrypted=_maybe,
+        payload=st.lists(_hostile, max_size=3).map(tuple),
     ),
     st.builds(MessageSent, occupant=_hostile, body=_hostile, id=st.just("id")),
     st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
@@ -136,6 +138,11 @@ def test_every_event_has_its_words() -> None:
         (MessageReceived("r/a", "a", "hello"), "<a> hello"),
         (MessageReceived("r/a", "a", "psst", type="chat"), "<a> (private) psst"),
         (MessageReceived("r/a", "a", "me", own=True), "<a> (our own) me"),
+        (MessageReceived("r/a", "a", "no", encrypted="OMEMO"), "<a> (encrypted: OMEMO) no"),
+        (
+            MessageReceived("r/a", "a", "", type="chat", payload=("x (urn:x)", "y (urn:y)")),
+            "<a> (private) (no body: x (urn:x), y (urn:y))",
+        ),
         (
             MessageReceived("r/a", "a", "old", delayed_from="1999", source=Source.HISTORY),
             "<a> (said 1999) old",

@@ -111,6 +111,9 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source) -> N
         replace(silent, reactions=()),
         replace(silent, reacts_to="2"),
         replace(silent, reacts_to=None, reactions=(), retracts="1"),
+        replace(silent, reacts_to=None, reactions=(), payload=("composing (x)",)),
+        replace(silent, reacts_to=None, reactions=(), payload=("paused (x)",)),
+        replace(silent, reacts_to=None, reactions=(), encrypted="OMEMO"),
     ]
     for one in (silent, *others):
         assert recall.meet(one) == one

@@ -25,7 +25,7 @@ MODERATED = (
 
 
 def _about(inner: str, sender: str = f"{ROOM}/Wilma") -> dict[str, object]:
-    """Return what one message says of others; nothing if there was no message in it."""
+    """Return what one message says of others."""
     found = [one for one in message_events(inner, sender) if isinstance(one, MessageReceived)]
     if not found:
         return {}
@@ -61,7 +61,7 @@ def test_a_message_that_a_moderator_took_back_is_told_by_the_room(inner: str) ->
 
 
 def test_no_occupant_moderates_in_the_rooms_name() -> None:
-    assert message_events(OLD.format("7", OLD_MODERATED)) == []
+    assert _about(OLD.format("7", OLD_MODERATED)) == {}
     # This one is a retraction too, and those are told as their sender's.
     (event,) = message_events(MODERATED.format("7"))
     assert isinstance(event, MessageReceived)
@@ -90,7 +90,8 @@ def test_no_occupant_moderates_in_the_rooms_name() -> None:
     ],
 )
 def test_what_names_no_message_or_stands_elsewhere_concerns_none(inner: str) -> None:
-    assert message_events(inner) == []
+    assert _about(inner) == {}
+    assert message_events(inner, ROOM) == []
     assert _about(f"<body>hello</body>{inner}") == {}
 
 

@@ -99,6 +99,31 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
         },
     ),
     (
+        MessageReceived(WILMA, "a/b", "", payload=("composing (x)",)),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "payload": ["composing (x)"],
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageReceived(WILMA, "a/b", "cannot be read", encrypted="OMEMO"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "cannot be read",
+            "encrypted": "OMEMO",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
         MessageSent(WILMA, "hello", "1"),
         {
             "kind": "message",
