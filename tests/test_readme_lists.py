@@ -179,7 +179,8 @@ def test_the_limits_in_it_are_those_of_the_code() -> None:
     told = " ".join(prose(TEXT).split())
     for sentence in (
         f"A stanza has {stream.MAX_STANZA_BYTES >> 20} MiB at most",
-        f"a page {pages.MAX_PAGE_BYTES >> 10} kB, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
+        f"a result {entries.RESULT_BYTES:,} bytes of JSON, where",
+        f"more up to {pages.MAX_BYTES:,}, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
         f"fewer than {scram.LEAST_UNTRUSTED_ITERATIONS:,} iterations",
         f"none for more than {scram.MAX_ITERATIONS:,}",
         f"from {backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",

@@ -12,9 +12,9 @@ from bridge.llm.prompt import Material, data_line, quoted
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, MismatchError, render
 from bridge.mcp.toolset import Toolset, tool
-from bridge.tools.entries import Entry, entry_of
+from bridge.tools.entries import RESULT_BYTES, Entry, entry_of, fitted, json_size
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import MAX_LIMIT, Gap, Limit, Opened, Page, Since, opened
+from bridge.tools.pages import MAX_BYTES, MAX_LIMIT, Gap, Limit, Opened, Page, Since, opened
 from bridge.tools.sieve import Sieve, selected
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ TOLD = (
     "from",
     "to",
     "body",
+    "encrypted",
+    "payload",
     "source",
     "id",
     "replaces",
@@ -240,19 +242,21 @@ async def scout(
     context.progress(1, 2, f"asked a model about {len(entries)} events")
     finding = await SCOUT.run(model, Seen(entries, question))
     cited = [one for one in entries if one.cursor in finding.cursors]
-    events: Page[Entry] = Page()
-    for one in cited:
-        events.add(one)
-    return Scouted(
+    scouted = Scouted(
         visible(finding.answer),
         finding.found,
         [one.cursor for one in cited],
-        events.entries,
+        [],
         len(entries),
         page.next,
         page.gap,
         page.more,
     )
+    events: Page[Entry] = Page(room=RESULT_BYTES - json_size(scouted))
+    most = events.room
+    for one in cited:
+        events.add(fitted(one, most))
+    return replace(scouted, events=events.entries)
 
 
 @tool("xmppDigest", title="Digest of the room", read_only=True, deadline=DEADLINE_SECONDS)
@@ -299,8 +303,9 @@ async def _read(
         shown[line] = entry
         return line
 
-    page = await opened(journal, since, limit, show, sieve.budget)
-    return [shown[line] for line in page.entries], page
+    page: Page[str] = Page(limit, MAX_BYTES)
+    filled = await opened(journal, since, page, show, sieve.budget)
+    return [shown[line] for line in filled.entries], filled
 
 
 TOOLSET = Toolset("llm", (scout, xmpp_digest))

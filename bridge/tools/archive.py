@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from bridge.escaping import quoted
 from bridge.frozen import dataclass
@@ -52,10 +53,16 @@ class Found:
 
 
 async def search(
-    link: "RoomLink", span: Span, limit: int, sender: str | None, selection: "Selection"
+    link: "RoomLink",
+    span: Span,
+    page: Page[Entry],
+    limit: int,
+    sender: str | None,
+    selection: "Selection",
 ) -> Found:
     """Return what the room has archived, oldest first: after the span's cursor or time, or last.
 
+    As much as the empty `page` takes, which has room for `limit` entries at most.
     Raises `ToolError`, and `ArgumentError` for a span that is none.
     """
     from bridge.xmpp.archive import ArchiveError
@@ -63,7 +70,7 @@ async def search(
 
     connection = link.connection()
     room = link.participant.room_jid
-    search = _Search(connection, room, selection, limit)
+    search = _Search(connection, room, selection, page, limit)
     try:
         return await search.run(_query(room, span, sender))
     except ArchiveError as error:
@@ -78,7 +85,12 @@ class _Search:
     """One page under way."""
 
     def __init__(
-        self, connection: "Connection", room: str, selection: "Selection", limit: int
+        self,
+        connection: "Connection",
+        room: str,
+        selection: "Selection",
+        page: Page[Entry],
+        limit: int,
     ) -> None:
         self._connection = connection
         self._room = room
@@ -86,7 +98,8 @@ class _Search:
         self._cheap = replace(selection, pattern=None)
         self._at_once = 1 if selection.pattern is None else LOOKED_AT_ONCE
         self._limit = limit
-        self._page: Page[Entry] = Page(limit)
+        self._page = page
+        self._bytes = page.room
         self._until = asyncio.get_running_loop().time() + BUDGET_SECONDS
 
     async def run(self, query: "ArchiveQuery") -> Found:
@@ -124,26 +137,31 @@ class _Search:
         if backward:
             entries = self._page.entries[::-1]
             return Found(entries, entries[-1].cursor if entries else MARK, more)
-        return Found(self._page.entries, MARK + newest, more)
+        return Found(self._page.entries, _cursor(newest), more)
 
     async def _take(self, results: "tuple[Archived, ...]") -> tuple[str | None, bool]:
         """Put results on the page; return the id of the last, and whether not all had room."""
         last = None
         for result in results:
             wanted = [event for event in result.events if await self._sieve.takes(event)]
-            if wanted and not self._page.add(_entry(result)):
+            if wanted and not self._page.add(_entry(result, self._bytes)):
                 return last, True
             last = result.id
         return last, False
 
 
-def _entry(result: "Archived") -> Entry:
+def _cursor(id_: str) -> str:
+    """Return the place after what the archive has under this id, which is a stranger's text."""
+    return MARK + quote(id_, safe="/:=+@,;")
+
+
+def _entry(result: "Archived", most: int) -> Entry:
     from bridge.xmpp.telling import told
 
     values = {name: one for event in result.events for name, one in told(event).items()}
     values |= {"source": "archive"} | ({} if result.jid is None else {"jid": result.jid})
     at = iso_of(result.at or "") or iso(time.time())
-    return shaped(values, MARK + result.id, at)
+    return shaped(values, _cursor(result.id), at, most)
 
 
 def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
@@ -158,7 +176,7 @@ def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
                 hint="With archive: true, take `since` from results of archive: true, or give a "
                 "time in `after`.",
             )
-        after = span.since.removeprefix(MARK) or None
+        after = unquote(span.since.removeprefix(MARK)) or None
     start, end = _time("after", span.after), _time("before", span.before)
     newest = span.since is None and start is None
     whose = None if sender is None else sender if "@" in sender else f"{room}/{sender}"

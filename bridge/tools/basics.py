@@ -4,12 +4,11 @@ import math
 import time
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
-from bridge.tools.entries import ESCAPED, NOTICE, cut_body
+from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, fitted
 from bridge.tools.link import RoomLink, failed, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
@@ -96,6 +95,8 @@ class Status:
     problems: Annotated[list[str], "what is wrong with the settings"]
     warnings: list[str]
     cursor: str
+    truncated: OptionalFlag = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
     notice: str = NOTICE
 
 
@@ -111,6 +112,8 @@ class Sent:
     reflected_at: str
     round_trip_ms: float
     cursor: str
+    truncated: OptionalFlag = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
 @tool(title="Echo", read_only=True, open_world=False)
@@ -137,10 +140,10 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
     participant = link.participant
     status = participant.status()
     configuration = setup.configuration
-    return Status(
+    told = Status(
         connected=status.connected,
         room=participant.room_jid or None,
-        nickname=visible(status.nickname) or None,
+        nickname=status.nickname or None,
         last_incoming=_incoming(status.last_incoming),
         phase=status.phase.value,
         since=iso(status.since),
@@ -148,7 +151,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         next_attempt_at=None if status.next_attempt_at is None else iso(status.next_attempt_at),
         last_error=_last_fault(status.last_error),
         occupants=len(status.occupants),
-        subject=None if status.subject is None else visible(status.subject),
+        subject=status.subject,
         jid=status.jid,
         service=status.service or None,
         tls=_tls(status),
@@ -161,6 +164,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         warnings=[*configuration.warnings, *link.warnings(), *status.warnings],
         cursor=participant.journal.cursor,
     )
+    return fitted(told)
 
 
 @tool("xmppSend", title="Send to the XMPP room")
@@ -211,7 +215,7 @@ async def xmpp_send(
             "The room did not send the message back, so it is not known whether it was heard:",
             after="Look at the room before sending it again.",
         ) from error
-    return Sent(
+    told = Sent(
         sent=True,
         to=participant.room_jid,
         message=message,
@@ -221,6 +225,7 @@ async def xmpp_send(
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
         cursor=participant.journal.cursor_of(reflection.record.number),
     )
+    return fitted(told)
 
 
 def _over(pace: Pace, wait: float) -> ToolError:
@@ -239,26 +244,14 @@ def _incoming(last: "LastIncoming | None") -> Incoming | None:
     if last is None:
         return None
     said = last.message
-    kept = cut_body(said.body)
-    shown = visible(kept), visible(said.nickname), visible(said.occupant)
-    changed = shown != (kept, said.nickname, said.occupant)
-    body, sender, occupant = shown
-    return Incoming(
-        body,
-        sender,
-        occupant,
-        said.type,
-        iso(last.at),
-        truncated=kept != said.body or None,
-        escaped=changed or None,
-    )
+    return Incoming(said.body, said.nickname, said.occupant, said.type, iso(last.at))
 
 
 def _last_fault(error: "LastError | None") -> LastFault | None:
     if error is None:
         return None
     fault = error.fault
-    return LastFault(fault.condition, visible(fault.message), visible(fault.hint), iso(error.at))
+    return LastFault(fault.condition, fault.message, fault.hint, iso(error.at))
 
 
 def _tls(status: "RoomStatus") -> TlsStatus | None:

@@ -10,7 +10,7 @@ from bridge.escaping import one_line
 from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
-from bridge.tools.entries import NOTICE
+from bridge.tools.entries import NOTICE, fitted
 from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
 
@@ -77,7 +77,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return await _check(link.participant, setup, context)
+        return fitted(await _check(link.participant, setup, context))
     finally:
         setup.trial.release()
 

@@ -1,12 +1,13 @@
 """What people wrote in the room, in the shape that agents get it: marked, escaped, bounded."""
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+import json
+import re
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
-from bridge.escaping import visible
+from bridge.escaping import JOINERS, visible
 from bridge.frozen import dataclass
-from bridge.mcp.jsonrpc import compact
-from bridge.mcp.schema import ABSENT_IF_NONE, wire_name
+from bridge.mcp.schema import ABSENT_IF_NONE, render, wire_name
 from bridge.times import iso
 
 if TYPE_CHECKING:
@@ -20,23 +21,35 @@ NOTICE = (
 )
 """Stands in every result that carries room text: models read results as if we had written them."""
 
+RESULT_BYTES = 9_000
+"""Of JSON, in a result of which no other size was asked for: Codex passes on 10,000 bytes."""
+
 MAX_BODY_BYTES = 16_384
 """Of one body in an entry, in UTF-8; beyond it `bodyBytes` tells how long it was."""
 
 ESCAPED = r"hidden characters stand as \u{...}"
 
-MAX_BODY_JSON = 40_000
-"""Bytes of one body written as JSON, where an escape can take twelve: an entry fits in a page."""
-
 MAX_TEXT_JSON = 2_000
-"""Bytes of any other text written so: a subject, a status text, a reason."""
+"""Bytes of any other text written as JSON: a subject, a status text, a reason."""
 
-MAX_ITEMS = 32
-"""Of a list in an entry, which share the room of one text."""
+LEAST_TEXT_JSON = 28
+"""Bytes of JSON that a text may have however many others there are: a time has 26."""
+
+MARK_BYTES = 64
+"""Bytes of JSON for `truncated`, `escaped` and `bodyBytes`."""
+
+BODIES = frozenset({"body", "xml", "message"})
+"""The fields that may hold as much as a body."""
+
+WHOLE = frozenset({"cursor", "next", "notice"})
+"""The fields that are ours and useless when cut."""
 
 LONGEST_ESCAPE = 12
-"""Bytes of JSON for one character, as `\\\\u{E0001}` has with its backslash doubled."""
+"""Bytes of JSON for one character, as `\\u{E0001}` has with its backslash doubled."""
 
+_HALF_AN_ESCAPE = re.compile(r"\\(u(\{[0-9A-F]*)?)?$")
+
+Value = TypeVar("Value")
 Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
 ]
@@ -59,6 +72,10 @@ class Entry:
     ] = None
     to: Annotated[str | None, ABSENT_IF_NONE, "of a gap, when it ended"] = None
     body: OptionalText = None
+    encrypted: Annotated[str | None, ABSENT_IF_NONE, "OMEMO, OpenPGP, ...: body cannot tell"] = None
+    payload: Annotated[
+        list[str] | None, ABSENT_IF_NONE, "elements of a message that has no body"
+    ] = None
     type: Annotated[str | None, ABSENT_IF_NONE, "groupchat, or chat for a private message"] = None
     source: Annotated[
         Literal["live", "history", "archive"] | None,
@@ -131,93 +148,150 @@ def noticed(message: str) -> str:
     return f"{message} {NOTICE}"
 
 
-def entry_of(record: "Record", journal: "Journal") -> Entry:
-    """Return what `record` looks like to an agent."""
+def entry_of(record: "Record", journal: "Journal", most: int = RESULT_BYTES) -> Entry:
+    """Return what `record` looks like to an agent, in `most` bytes of JSON."""
     from bridge.xmpp.telling import told
 
-    return shaped(told(record.event), journal.cursor_of(record.number), iso(record.at))
+    return shaped(told(record.event), journal.cursor_of(record.number), iso(record.at), most)
 
 
-def shaped(told: "Told", cursor: str, at: str) -> Entry:
-    """Return the entry that has what was `told`: escaped, and cut where it is too long."""
-    shown: dict[str, Any] = {}
-    body_bytes = None
-    truncated = escaped = False
-    for name, exact in told.items():
-        kept = _cut(exact, MAX_BODY_JSON if name == "body" else MAX_TEXT_JSON)
-        if kept != exact:
-            truncated = True
-            if name == "body" and isinstance(exact, str):
-                body_bytes = _bytes_of(exact)
-        shown[_NAMES[name]] = _visible(kept)
-        escaped = escaped or shown[_NAMES[name]] != kept
-    return Entry(
-        cursor=cursor,
-        at=at,
-        **shown,
-        body_bytes=body_bytes,
-        truncated=truncated or None,
-        escaped=escaped or None,
-    )
+def shaped(told: "Told", cursor: str, at: str, most: int = RESULT_BYTES) -> Entry:
+    """Return the entry that has what was `told`, in `most` bytes of JSON."""
+    exact: dict[str, Any] = {_NAMES[name]: one for name, one in told.items()}
+    return fitted(Entry(cursor=cursor, at=at, **exact), most)
 
 
-def _visible(value: object) -> object:
-    match value:
-        case str():
-            return visible(value)
-        case list():
-            return [_visible(one) for one in value]
-        case _:
-            return value
-
-
-def _cut(value: object, most: int) -> object:
-    match value:
-        case str():
-            return cut_text(value, most, MAX_BODY_BYTES)
-        case list():
-            return [_cut(one, most // MAX_ITEMS) for one in value[:MAX_ITEMS]]
-        case _:
-            return value
-
-
-def cut_body(text: str) -> str:
-    """Return what of a message's text, or of a stanza's, an agent is shown."""
-    return cut_text(text, MAX_BODY_JSON, MAX_BODY_BYTES)
-
-
-def cut_text(text: str, most_json: int, most: int) -> str:
-    """Return what of `text` takes no more than `most` bytes, and as JSON once it is escaped."""
-    if len(text) * LONGEST_ESCAPE <= most_json:
-        return text
-    most = min(most, most_json)  # JSON is never shorter
-    if _bytes_of(text) > most:
-        text = text.encode("utf-8", "surrogatepass")[:most].decode("utf-8", "ignore")
-    while (size := _bytes_of(compact(visible(text)))) > most_json:
-        text = text[: len(text) * most_json // size]
-    return text
-
-
-def _bytes_of(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def occupant_entry(occupant: "Occupant") -> OccupantEntry:
-    """Return what `occupant` looks like to an agent."""
-    exact = {
-        "nickname": occupant.nickname,
-        "role": occupant.role,
-        "affiliation": occupant.affiliation,
-        "show": occupant.show,
-        "status": occupant.status,
-        "jid": occupant.real_jid,
-    }
-    kept: dict[str, Any] = {name: _cut(one, MAX_TEXT_JSON) for name, one in exact.items()}
-    shown: dict[str, Any] = {name: _visible(one) for name, one in kept.items()}
-    return OccupantEntry(
-        **shown,
+def occupant_entry(occupant: "Occupant", most: int = RESULT_BYTES) -> OccupantEntry:
+    """Return what `occupant` looks like to an agent, in `most` bytes of JSON."""
+    exact = OccupantEntry(
+        nickname=occupant.nickname,
+        role=occupant.role,
+        affiliation=occupant.affiliation,
+        show=occupant.show,
+        status=occupant.status,
+        jid=occupant.real_jid,
         since=iso(occupant.since),
         self=occupant.own,
-        truncated=kept != exact or None,
-        escaped=shown != kept or None,
     )
+    return fitted(exact, most)
+
+
+def json_size(value: object) -> int:
+    """Return the bytes of `value` as JSON is written widest: with spaces, in ASCII.
+
+    Clients write it anew before they hand it to a model.
+    """
+    return len(json.dumps(render(value)))
+
+
+def fitted(value: Value, most: int = RESULT_BYTES) -> Value:
+    """Return `value`, a dataclass, as an agent gets it: escaped, and in `most` bytes of JSON.
+
+    Everything that a stanza says goes through this on its way out. What is too long has its
+    longest texts cut, and says so in `truncated`, where it has such a field.
+    """
+    look = _Look()
+    made: Value = look.at(value)
+    if (over := json_size(made) - most) > 0:
+        # The marks of what is cut take room too.
+        share = _share(look.sizes, sum(look.sizes) - over - look.marks)
+        made = _Look(share).at(value)
+    return made
+
+
+def _share(sizes: list[int], room: int) -> int:
+    """Return how much each may have so that all fit in `room`; small ones leave theirs."""
+    for position, size in enumerate(sorted(sizes)):
+        share = room // (len(sizes) - position)
+        if size > share:
+            return max(share, LEAST_TEXT_JSON)
+        room -= size
+    return MAX_TEXT_JSON
+
+
+class _Look:
+    """Escapes the texts in a value, and cuts each to its share in bytes of JSON, if given."""
+
+    def __init__(self, share: int | None = None) -> None:
+        self.sizes: list[int] = []
+        """Bytes of JSON of each text, and of each list of texts."""
+        self.marks = 0
+        self._share = share
+        self._cut: set[str] = set()
+        self._escaped = False
+
+    def at(self, value: Any, name: str = "") -> Any:
+        """Return `value`, which stands in the field `name`."""
+        if isinstance(value, str):
+            return self._text(value, name, self._share)
+        if isinstance(value, list):
+            return self._list(value, name)
+        if isinstance(value, dict):
+            return {key: self.at(one, key) for key, one in value.items()}
+        return self._fields(value) if is_dataclass(value) else value
+
+    def _text(self, text: str, name: str, share: int | None) -> str:
+        most = MAX_BODY_BYTES if name in BODIES else MAX_TEXT_JSON
+        kept = _start(text, most)
+        clear = visible(kept)
+        self._escaped = self._escaped or clear != kept
+        if name in WHOLE:
+            return clear
+        limit = most * LONGEST_ESCAPE if name in BODIES else most
+        limit = limit if share is None else min(limit, share)
+        whole = clear
+        while (size := len(json.dumps(clear))) > limit:
+            clear = clear[: len(clear) * limit // size]
+        if clear != whole:
+            clear = _HALF_AN_ESCAPE.sub("", clear).rstrip("".join(JOINERS))
+        if clear != whole or kept != text:
+            self._cut.add(name)
+        self.sizes.append(size)
+        return clear
+
+    def _list(self, values: list[Any], name: str) -> list[Any]:
+        if any(map(is_dataclass, values)):
+            return [self.at(one, name) for one in values]
+        # Its items share the room of one text.
+        among = len(self.sizes)
+        within = None if self._share is None else self._share - 2 * len("[], ")
+        made = [self._text(one, name, within) if isinstance(one, str) else one for one in values]
+        del self.sizes[among:]
+        size, fitting = len("[], "), 0
+        for one in made:
+            size += len(json.dumps(one)) + len(", ")
+            fitting += self._share is None or size <= self._share
+        self.sizes.append(size)
+        if fitting < len(made):
+            self._cut.add(name)
+        return made[:fitting]
+
+    def _fields(self, value: Any) -> Any:
+        outside = self._cut, self._escaped
+        self._cut, self._escaped = set(), False
+        names = value.__dataclass_fields__
+        held = {name: getattr(value, name) for name in names}
+        made = {name: self.at(one, name) for name, one in held.items() if one is not None}
+        changes = {name: one for name, one in made.items() if one != held[name]}
+        if "truncated" in names:
+            self.marks += MARK_BYTES
+            if self._cut:
+                changes["truncated"] = True
+            if "body_bytes" in names and "body" in self._cut and held["body_bytes"] is None:
+                changes["body_bytes"] = len(held["body"].encode("utf-8", "surrogatepass"))
+            self._cut = set()
+        if "escaped" in names:
+            if self._escaped:
+                changes["escaped"] = True
+            self._escaped = False
+        self._cut |= outside[0]
+        self._escaped = self._escaped or outside[1]
+        return replace(value, **changes) if changes else value
+
+
+def _start(text: str, most: int) -> str:
+    """Return as much of `text` as takes at most so many bytes in UTF-8."""
+    start = text[:most].encode("utf-8", "surrogatepass")
+    if len(text) <= most and len(start) <= most:
+        return text
+    return start[:most].decode("utf-8", "ignore")

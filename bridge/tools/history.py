@@ -6,9 +6,9 @@ from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, Span, search
-from bridge.tools.entries import NOTICE, Entry, entry_of
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import Gap, Limit, Since, opened
+from bridge.tools.pages import ENVELOPE_BYTES, Gap, Limit, MaxBytes, Page, Since, opened
 from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ async def xmpp_history(
     archive: Annotated[bool, "ask the room's own archive (XEP-0313) instead"] = False,
     before: Annotated[str | None, "with archive: only what was said until this time"] = None,
     after: Annotated[str | None, "with archive: only what was said from this time on"] = None,
+    max_bytes: MaxBytes = RESULT_BYTES,
 ) -> History:
     """Look back at what happened in the room, oldest first: messages and everything else.
 
@@ -55,20 +56,22 @@ async def xmpp_history(
     own. Times are ISO 8601, such as 2026-01-31T12:00:00Z.
     """
     journal = link.participant.journal
+    room = max_bytes - ENVELOPE_BYTES
+    page: Page[Entry] = Page(limit, room)
     if archive:
         # The archive knows senders by more than their messages tell.
         selection = await selected(kinds=kinds, sender=None, contains=contains, pattern=pattern)
-        found = await search(link, Span(since, after, before), limit, from_, selection)
+        found = await search(link, Span(since, after, before), page, limit, from_, selection)
         return History(found.entries, found.next, None, found.more)
     _only_of_the_journal(since, before, after)
     selection = await selected(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
     sieve = Sieve(selection)
 
     async def show(record: "Record") -> Entry | None:
-        return entry_of(record, journal) if await sieve.takes(record.event) else None
+        return entry_of(record, journal, room) if await sieve.takes(record.event) else None
 
-    page = await opened(journal, since, limit, show, sieve.budget, sieve.narrowed)
-    return History(*page, oldest=journal.oldest)
+    filled = await opened(journal, since, page, show, sieve.budget, sieve.narrowed)
+    return History(*filled, oldest=journal.oldest)
 
 
 def _only_of_the_journal(since: str | None, before: str | None, after: str | None) -> None:

@@ -1,14 +1,28 @@
 """What an address is and can do: the server, the room, an occupant, any address."""
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.basics import TlsStatus
-from bridge.tools.entries import ESCAPED, NOTICE, OccupantEntry, noticed, occupant_entry
+from bridge.tools.entries import (
+    ESCAPED,
+    NOTICE,
+    RESULT_BYTES,
+    OccupantEntry,
+    OptionalFlag,
+    fitted,
+    json_size,
+    noticed,
+    occupant_entry,
+)
 from bridge.tools.link import RoomLink, failed
+from bridge.tools.pages import Page
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
@@ -16,8 +30,12 @@ if TYPE_CHECKING:
     from bridge.xmpp.description import Description
     from bridge.xmpp.disco import Information, Unanswered
 
-MAX_FEATURES = 150
-"""That are shown, the known ones first; servers with everything on announce about a hundred."""
+LISTS_BYTES = 3_000
+"""Of the result as JSON, at least, for its lists: the known features come first, and what is left
+out is counted."""
+
+NOTES_BYTES = 200
+"""Of these, for the counts of what is left out."""
 
 MAX_IDENTITIES = 20
 """That are shown; one for each language a name was translated to makes the most of them."""
@@ -35,6 +53,7 @@ MAX_DESCRIPTION_CHARACTERS = 2_000
 """Of a room's description, as shown."""
 
 
+Listed = TypeVar("Listed")
 Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
 
@@ -105,6 +124,7 @@ class Info:
     self: Annotated[OccupantEntry | None, "the bridge in its room, for that room"]
     connection: Annotated[ConnectionEntry | None, "for the bridge's own server"]
     notes: Annotated[list[str], "what it did not answer, and what is left out here"]
+    truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
     notice: str = NOTICE
 
@@ -148,20 +168,43 @@ async def xmpp_info(
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
     show = _Shown()
     is_room = told.description.is_room and "@" in address and "/" not in address
-    return Info(
+    info = Info(
         target=show(target, MAX_TARGET_CHARACTERS) or "",
         address=show(address, MAX_TARGET_CHARACTERS) or "",
-        identities=_identities(told.description, show),
-        features=_features(told.description, show),
-        fields=_fields(told.description, show),
+        identities=[],
+        features=[],
+        fields=[],
         software=_software(told, show),
         uptime_seconds=told.uptime_seconds,
         room=_room(told.description, show) if is_room else None,
         self=_self(link) if whom is Whom.ROOM else None,
         connection=_connection(link, connection) if whom is Whom.SERVER else None,
-        notes=_notes(told),
+        notes=[_unanswered(one) for one in told.unanswered],
         escaped=show.changed or None,
     )
+    return _with_lists(fitted(info, RESULT_BYTES - LISTS_BYTES), told.description, show)
+
+
+def _with_lists(bare: Info, told: "Description", show: "_Shown") -> Info:
+    """Return `bare` with as much of its lists as has room, and a note on the rest."""
+    page: Page[object] = Page(room=RESULT_BYTES - NOTES_BYTES - json_size(bare))
+
+    def fitting(listed: Iterable[Listed]) -> list[Listed]:
+        return list(takewhile(page.add, listed))
+
+    fit = replace(
+        bare,
+        identities=fitting(_identities(told, show)),
+        fields=fitting(_fields(told, show)),
+        features=fitting(_features(told, show)),
+    )
+    left_out = (
+        ("identities", len(told.identities) - len(fit.identities)),
+        ("features", len(told.features) - len(fit.features)),
+        ("form fields", len(told.fields) - len(fit.fields)),
+    )
+    notes = [f"{number} further {what} are not shown." for what, number in left_out if number]
+    return replace(fit, notes=fit.notes + notes, escaped=show.changed or bare.escaped)
 
 
 class _Shown:
@@ -192,19 +235,17 @@ def _identities(told: "Description", show: _Shown) -> list[Named]:
     ]
 
 
-def _features(told: "Description", show: _Shown) -> list[FeatureEntry]:
+def _features(told: "Description", show: _Shown) -> Iterator[FeatureEntry]:
     from bridge.xmpp.xeps import standard_of
 
     found = [(one, standard_of(one)) for one in told.features]
     found.sort(key=lambda one: one[1] is None)
-    return [
-        FeatureEntry(
+    for feature, standard in found:
+        yield FeatureEntry(
             show.text(feature),
             None if standard is None else standard.number,
             None if standard is None else standard.name,
         )
-        for feature, standard in found[:MAX_FEATURES]
-    ]
 
 
 def _fields(told: "Description", show: _Shown) -> list[FieldEntry]:
@@ -265,18 +306,6 @@ def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
         stream_management=features.stream_management,
         resumable=features.resumable,
     )
-
-
-def _notes(told: "Information") -> list[str]:
-    notes = [_unanswered(one) for one in told.unanswered]
-    for what, total, most in (
-        ("identities", len(told.description.identities), MAX_IDENTITIES),
-        ("features", len(told.description.features), MAX_FEATURES),
-        ("form fields", len(told.description.fields), MAX_FIELDS),
-    ):
-        if total > most:
-            notes.append(f"{total - most} further {what} are not shown.")
-    return notes
 
 
 _QUESTIONS = {

@@ -1,20 +1,25 @@
 """Who is in the room."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import NOTICE, OccupantEntry, occupant_entry
+from bridge.tools.entries import NOTICE, RESULT_BYTES, OccupantEntry, json_size, occupant_entry
 from bridge.tools.link import RoomLink, not_in_room
 from bridge.tools.pages import Page
 from bridge.tools.targets import nobody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from bridge.xmpp.room import Occupant
+
+
+OCCUPANT_BYTES = 2_000
+"""Of JSON, for one of them: nobody is to hide the others behind a long status text."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +58,16 @@ def xmpp_occupants(
     return describe_occupants(link, here)
 
 
-def describe_occupants(link: RoomLink, here: "Iterable[Occupant]") -> Occupants:
+def describe_occupants(link: RoomLink, here: "Sequence[Occupant]") -> Occupants:
     """Return who is `here`, for the tool and for the resource."""
     participant = link.participant
-    page: Page[OccupantEntry] = Page()
-    entries = [occupant_entry(one) for one in here]
-    fitting = all(page.add(one) for one in entries)
-    return Occupants(
+    told = Occupants(
         room=participant.room_jid or None,
-        occupants=page.entries,
-        count=len(entries),
-        more=not fitting,
+        occupants=[],
+        count=len(here),
+        more=False,
         cursor=participant.journal.cursor,
     )
+    page: Page[OccupantEntry] = Page(room=RESULT_BYTES - json_size(told))
+    fitting = all(page.add(occupant_entry(one, OCCUPANT_BYTES)) for one in here)
+    return replace(told, occupants=page.entries, more=not fitting)

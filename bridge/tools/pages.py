@@ -1,24 +1,28 @@
 """A page of entries: as many as were asked for, and no more than an agent can take at once."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, TypeVar
 
 from bridge.frozen import dataclass
-from bridge.mcp.schema import Bounds, render
+from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import ArgumentError
+from bridge.tools.entries import RESULT_BYTES, json_size
 
 if TYPE_CHECKING:
     from bridge.tools.budget import Budget
     from bridge.xmpp.book import Book
     from bridge.xmpp.ring import CursorError, Loss, Numbered
 
-MAX_PAGE_BYTES = 64 * 1024
-"""Of JSON: of a longer result, clients drop a part or all."""
+MIN_BYTES = 2_000
+"""Of JSON, that may be asked for: what stands around an entry, and an entry with all its fields."""
 
-ENVELOPE_BYTES = 2 * 1024
-"""Of these, for what stands around the entries."""
+MAX_BYTES = 45_000
+"""Of JSON, that may be asked for: Claude Code hands no more than 50,000 characters to its model."""
+
+ENVELOPE_BYTES = 640
+"""Of these, for what stands around the entries: two cursors, of which the archive's are the
+longest, a gap and the notice."""
 
 SLICE = 1_000
 """Events or stanzas that are looked through in one turn of the loop: less than a millisecond."""
@@ -27,6 +31,9 @@ MAX_LIMIT = 500
 """Entries in one page."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "how many entries at most"]
+MaxBytes = Annotated[
+    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of the result as JSON; a longer body is cut"
+]
 Since = Annotated[
     str | None, "a cursor from any result: only what came after it; without it, the newest"
 ]
@@ -46,18 +53,18 @@ class Gap:
 class Page(Generic[Shown]):
     """Takes entries until it is full."""
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, room: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
         self.entries: list[Shown] = []
+        self.room = room
+        """Bytes of JSON that are left for entries."""
         self._limit = limit
-        self._room = MAX_PAGE_BYTES - ENVELOPE_BYTES
 
     def add(self, entry: Shown) -> bool:
-        """Take `entry`, if there is room for it; the first always has."""
-        # As wide as JSON is commonly written: with spaces, and in ASCII. Clients write it anew.
-        size = len(json.dumps(render(entry))) + len(", ")
-        if len(self.entries) == self._limit or (self.entries and size > self._room):
+        """Take `entry`, if there is room for it."""
+        size = json_size(entry) + len(", ") * bool(self.entries)
+        if len(self.entries) == self._limit or size > self.room:
             return False
-        self._room -= size
+        self.room -= size
         self.entries.append(entry)
         return True
 
@@ -78,19 +85,19 @@ async def _all(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
 async def opened(
     book: "Book[Leaf]",
     since: str | None,
-    limit: int,
+    page: Page[Shown],
     show: Callable[[Leaf], Awaitable[Shown | None]],
     budget: "Budget",
     narrow: Callable[[Sequence[Leaf]], Awaitable[Sequence[Leaf]]] = _all,
 ) -> Opened[Shown]:
-    """Return the page after `since`, or the newest; `show` gives None for what is not wanted.
+    """Fill the page after `since`, or the newest; `show` gives None for what is not wanted.
 
-    `narrow` leaves out beforehand what cannot be wanted. Raises `ArgumentError` where `since` is
-    no cursor.
+    An entry must have room on a page of its own. `narrow` leaves out beforehand what cannot be
+    wanted. Raises `ArgumentError` where `since` is no cursor.
     """
     from bridge.xmpp.ring import CursorError
 
-    filling = _Filling(limit, show, budget, narrow)
+    filling = _Filling(page, show, budget, narrow)
     try:
         parts, loss = book.parts(since)
     except CursorError as error:
@@ -111,12 +118,12 @@ class _Filling(Generic[Leaf, Shown]):
 
     def __init__(
         self,
-        limit: int,
+        page: Page[Shown],
         show: Callable[[Leaf], Awaitable[Shown | None]],
         budget: "Budget",
         narrow: Callable[[Sequence[Leaf]], Awaitable[Sequence[Leaf]]],
     ) -> None:
-        self._page: Page[Shown] = Page(limit)
+        self._page = page
         self._show = show
         self._budget = budget
         self._narrow = narrow

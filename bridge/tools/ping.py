@@ -4,11 +4,10 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import ESCAPED, NOTICE
+from bridge.tools.entries import ESCAPED, NOTICE, fitted
 from bridge.tools.link import RoomLink, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
@@ -89,16 +88,15 @@ async def xmpp_ping(
     except ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
     taken = round((time.perf_counter() - started) * 1000, 3)
-    texts = visible(target), visible(address)
-    return Pong(
-        target=texts[0],
-        address=texts[1],
+    pong = Pong(
+        target=target,
+        address=address,
         round_trip_ms=taken if answered else None,
         reachable=meaning is None or meaning.reachable,
         in_room=found.value if whom is Whom.SELF else None,
         error=None if meaning is None else _error(meaning),
-        escaped=(texts != (target, address)) or None,
     )
+    return fitted(pong)
 
 
 def _error(meaning: "Meaning") -> AnswerError:

@@ -1,11 +1,12 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bridge.frozen import dataclass
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
-from bridge.tools.entries import NOTICE, Entry, entry_of
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, json_size
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
 from bridge.tools.pages import Page
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 STATUS = "bridge://status"
 OCCUPANTS = "bridge://room/occupants"
 MESSAGES = "bridge://room/messages"
-
-RECENT_MESSAGES = 50
-"""How many messages `bridge://room/messages` holds at most, as far as they fit in a page."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,19 @@ def occupants(link: RoomLink, /) -> Occupants:
 
 @resource(MESSAGES, title="Recent messages")
 def messages(link: RoomLink, /) -> Messages:
-    """What was said last in the XMPP room, oldest first."""
+    """What was said last in the XMPP room, oldest first, as far as a page holds it."""
     from bridge.xmpp.events import MessageReceived
 
     participant = link.participant
     journal = participant.journal
-    page: Page[Entry] = Page(RECENT_MESSAGES)
+    told = Messages(participant.room_jid or None, [], journal.cursor)
+    page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
+    most = page.room
     for record in reversed(journal):
-        if isinstance(record.event, MessageReceived) and not page.add(entry_of(record, journal)):
-            break
-    return Messages(participant.room_jid or None, page.entries[::-1], journal.cursor)
+        match record.event:
+            case MessageReceived(payload=()) if not page.add(entry_of(record, journal, most)):
+                break
+    return replace(told, entries=page.entries[::-1])
 
 
 def changed_by(event: "Event") -> tuple[str, ...]:
@@ -63,8 +64,8 @@ def changed_by(event: "Event") -> tuple[str, ...]:
     from bridge.xmpp import events
 
     match event:
-        case events.MessageReceived():
-            return STATUS, MESSAGES
+        case events.MessageReceived(payload=payload):
+            return () if payload else (STATUS, MESSAGES)
         case (
             events.OccupantJoined()
             | events.OccupantChanged()

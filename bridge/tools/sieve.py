@@ -42,17 +42,17 @@ class Sieve:
     """Lets through what a selection takes, within a budget."""
 
     def __init__(self, selection: "Selection") -> None:
-        self._selection = selection
+        self.selection = selection
         self.budget = Budget()
 
     async def narrowed(self, records: "Sequence[Record]") -> "list[Record]":
         """Return those that can be wanted at all, in little time."""
-        cost = self._selection.cost_of_narrowing(records)
-        return await self._look(cost, self._selection.narrowed, records)
+        cost = self.selection.cost_of_narrowing(records)
+        return await self._look(cost, self.selection.narrowed, records)
 
     async def takes(self, event: "Event") -> bool:
         """Whether `event` is wanted."""
-        return await self._look(self._selection.cost(event), self._selection.takes, event)
+        return await self._look(self.selection.cost(event), self.selection.takes, event)
 
     async def _look(self, cost: int, look: Callable[[Seen], Found], seen: Seen) -> Found:
         if cost > SLICE_COST:
@@ -80,6 +80,7 @@ async def selected(
     contains: str | None,
     pattern: str | None,
     own: bool = True,
+    silent: bool = True,
 ) -> "Selection":
     """Return what the caller asked for; raises `ArgumentError` for a pattern that is none."""
     from bridge.xmpp.selection import Pattern, PatternError, Selection
@@ -100,4 +101,5 @@ async def selected(
         contains=contains,
         pattern=compiled,
         own=own,
+        silent=silent,
     )

@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from bridge.escaping import visible
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
 from bridge.tools.budget import Budget
-from bridge.tools.entries import ESCAPED, NOTICE, cut_body
+from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, fitted
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import Gap, Limit, Since, opened
+from bridge.tools.pages import ENVELOPE_BYTES, Gap, Limit, MaxBytes, Page, Since, opened
 from bridge.tools.sieve import MAX_FILTER_CHARACTERS
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ async def xmpp_trace(
         Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
         "only with this text in the XML; case does not matter",
     ] = None,
+    max_bytes: MaxBytes = RESULT_BYTES,
 ) -> TracePage:
     """Show the raw XMPP stanzas that the bridge sent and received, oldest first, with their times.
 
@@ -70,6 +70,8 @@ async def xmpp_trace(
 
     trace = link.participant.trace
     budget = Budget()
+    page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    room = page.room
     wanted = None if contains is None else contains.casefold()
 
     async def show(traced: "Traced") -> TraceEntry | None:
@@ -79,21 +81,17 @@ async def xmpp_trace(
         await budget.spend(len(xml) * WRITING_COST)
         if wanted is not None and wanted not in xml.casefold():
             return None
-        return _entry(traced, xml, trace.cursor_of(traced.number))
+        return fitted(_entry(traced, xml, trace.cursor_of(traced.number)), room)
 
-    return TracePage(*await opened(trace, since, limit, show, budget), oldest=trace.oldest)
+    return TracePage(*await opened(trace, since, page, show, budget), oldest=trace.oldest)
 
 
 def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:
-    kept = cut_body(xml)
-    shown = visible(kept)
     return TraceEntry(
         cursor=cursor,
         at=iso(traced.at),
         direction=traced.direction,
         bytes=len(xml.encode("utf-8", "surrogatepass")),
         connection=traced.connection,
-        xml=shown,
-        truncated=kept != xml or None,
-        escaped=shown != kept or None,
+        xml=xml,
     )

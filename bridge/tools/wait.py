@@ -11,9 +11,9 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
-from bridge.tools.entries import NOTICE, Entry, cut_text, entry_of
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, fitted, json_size
 from bridge.tools.link import RoomLink, out_of_room
-from bridge.tools.pages import ENVELOPE_BYTES, Gap, Page, gap_of, no_cursor
+from bridge.tools.pages import Gap, Page, gap_of, no_cursor
 from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ PROGRESS_SECONDS = 1.0
 
 LOOKING_SECONDS = 1.0
 """What lies behind is looked at for this long, even by a wait of no time at all."""
+
+AT_ONCE_COST = 10_000
+"""What a wait looks at while an event is published, in characters: 256 waits with the worst of
+patterns hold it up for 15 ms. What costs more it looks at in its own time."""
 
 PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
@@ -68,7 +72,8 @@ async def xmpp_wait(
 
     Looks first at what came after `since`, so nothing falls between two calls: to await the
     answer to what you sent, give the `cursor` of xmppSend. Our own messages match only when
-    `from` names us. `matched: false` means that the time is over: `seen` and `passed` tell what
+    `from` names us; those with nothing but a `payload`, such as chat states (typing), only when
+    `kinds` is given. `matched: false` means that the time is over: `seen` and `passed` tell what
     came instead, `phase` whether the bridge was in the room to see it. To wait on, give `next` as
     `since`.
     """
@@ -81,6 +86,7 @@ async def xmpp_wait(
         contains=contains,
         pattern=pattern,
         own=from_ is not None,
+        silent=kinds is not None,
     )
     wait = _Wait(participant, Sieve(selection), context, timeout_seconds)
     return await wait.run(start)
@@ -98,7 +104,13 @@ class _Wait:
         self._seconds = timeout_seconds
         self._loop = asyncio.get_running_loop()
         self._began = self._reported = self._loop.time()
-        self._next = ""
+        self._start = ""
+        self._number: int | None = None
+        """Of what was looked at last; None before anything was."""
+        self._caught_up = False
+        """Whether each event is looked at as it is published."""
+        self._found: Record | None = None
+        self._news = asyncio.Event()
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: Gap | None = None
@@ -107,33 +119,60 @@ class _Wait:
         """Return what came after `start`, or that nothing did within the time."""
         from bridge.xmpp.ring import CursorError
 
-        self._next = start
-        news = asyncio.Event()
-        stop_listening = self._participant.listen(lambda _: news.set())
+        self._start = start
+        stop_listening = self._participant.listen(self._meet)
         try:
-            return self._result(await self._awaited(news))
+            return self._result(await self._awaited())
         except CursorError as error:
             raise no_cursor(error) from error
         finally:
             stop_listening()
 
-    async def _awaited(self, news: asyncio.Event) -> "Record | None":
+    @property
+    def _next(self) -> str:
+        journal = self._participant.journal
+        return self._start if self._number is None else journal.cursor_of(self._number)
+
+    async def _awaited(self) -> "Record | None":
         while True:
-            # Cleared in the turn of the loop that looks: what comes later sets it again.
-            news.clear()
-            for record in self._unseen():
-                if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
-                    return None
-                if await self._matches(record):
-                    return record
-                self._report()
+            if (record := await self._look()) is not None:
+                return record
             left = self._seconds - self._elapsed()
             if left <= 0:
                 return None
+            self._news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
-                    await news.wait()
+                    await self._news.wait()
+            if self._found is not None:
+                return self._found
             self._report()
+
+    def _meet(self, record: "Record") -> None:
+        """Look at an event as it is published; wake up only for what matches, or takes long."""
+        if not self._caught_up:
+            return  # `_look` comes to it
+        if self._sieve.selection.cost(record.event) > AT_ONCE_COST:
+            self._caught_up = False
+            self._news.set()
+        elif self._note(record, matches=self._sieve.selection.takes(record.event)):
+            self._caught_up = False
+            self._found = record
+            self._news.set()
+
+    async def _look(self) -> "Record | None":
+        """Catch up with the journal, unless that has been done."""
+        while not self._caught_up:
+            unseen = self._unseen()
+            # Nothing comes between this and the last event that was looked at.
+            self._caught_up = not unseen
+            for record in unseen:
+                if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
+                    return None
+                if self._note(record, matches=await self._sieve.takes(record.event)):
+                    return record
+                self._report()
+        return None
 
     def _unseen(self) -> "list[Record]":
         """Return what came after what was looked at last, out of the journal: it is bounded."""
@@ -141,12 +180,11 @@ class _Wait:
         if loss is not None:
             first = self._gap
             self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
-            self._next = self._participant.journal.cursor_of(loss.last)
+            self._number = loss.last
         return records
 
-    async def _matches(self, record: "Record") -> bool:
-        matches = await self._sieve.takes(record.event)
-        self._next = self._participant.journal.cursor_of(record.number)
+    def _note(self, record: "Record", *, matches: bool) -> bool:
+        self._number = record.number
         if not matches:
             self._seen += 1
             self._passed.append(record)
@@ -167,24 +205,27 @@ class _Wait:
     def _result(self, record: "Record | None") -> Waited:
         journal = self._participant.journal
         status = self._participant.status()
-        page: Page[Entry] = Page()
-        entry = None if record is None else entry_of(record, journal)
-        if entry is not None:
-            page.add(entry)
-        # As many as fit beside it, the newest first.
-        passed = [entry_of(one, journal) for one in reversed(self._passed)]
-        fitting = [one for one in passed if page.add(one)]
-        return Waited(
-            matched=entry is not None,
-            entry=entry,
+        nothing = Waited(
+            matched=record is not None,
+            entry=None,
             next=self._next,
             seen=self._seen,
-            passed=fitting[::-1],
+            passed=[],
             phase=status.phase.value,
             gap=self._gap,
             out_because=None if status.connected else self._why_out(status),
         )
+        told = fitted(nothing)
+        page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
+        most = page.room // PASSED
+        entry = None if record is None else entry_of(record, journal, page.room)
+        if entry is not None:
+            page.add(entry)
+        # As many as fit beside it, the newest first.
+        passed = [entry_of(one, journal, most) for one in reversed(self._passed)]
+        fitting = [one for one in passed if page.add(one)]
+        return replace(told, entry=entry, passed=fitting[::-1])
 
     def _why_out(self, status: "RoomStatus") -> str:
         fault = out_of_room(self._participant.room_jid, status)
-        return cut_text(f"{fault.message} {fault.hint}", ENVELOPE_BYTES // 2, ENVELOPE_BYTES // 2)
+        return f"{fault.message} {fault.hint}"

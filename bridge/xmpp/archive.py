@@ -19,7 +19,7 @@ from bridge.frozen import dataclass
 from bridge.xmpp import mam, stanzas
 from bridge.xmpp.events import Event, MessageReceived, SubjectChanged
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
-from bridge.xmpp.mam import MAX_ID_CHARACTERS, Archived
+from bridge.xmpp.mam import MAX_ID_BYTES, Archived
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
@@ -335,7 +335,7 @@ def asked(query: ArchiveQuery, able: Abilities) -> dict[str, str]:
 
 def _position(id_: str | None) -> str | None:
     """Return an id as it may be asked for; raises `UnknownPositionError` where none can be so."""
-    if id_ is not None and (len(id_) > MAX_ID_CHARACTERS or _UNWRITABLE.search(id_)):
+    if id_ is not None and (_UNWRITABLE.search(id_) or len(id_.encode()) > MAX_ID_BYTES):
         raise UnknownPositionError("no archive has such an id")
     return id_
 

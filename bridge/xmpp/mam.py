@@ -16,7 +16,7 @@ MAM = "urn:xmpp:mam:2"
 RSM = "http://jabber.org/protocol/rsm"
 FORWARD = "urn:xmpp:forward:0"
 
-MAX_ID_CHARACTERS = 1_024
+MAX_ID_BYTES = 128
 """Of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
 
 
@@ -33,7 +33,7 @@ class Archived:
     jid: str | None
     """Their real JID, where the archive shows it (to whom the room shows it now)."""
     events: tuple[MessageReceived | SubjectChanged, ...]
-    """None for what is no message to read: a marker, a reaction, somebody's presence."""
+    """None for what is no message: somebody's presence."""
 
     @property
     def characters(self) -> int:
@@ -158,4 +158,4 @@ def _characters(value: object) -> int:
 
 
 def _id(given: str | None) -> str | None:
-    return given if given and len(given) <= MAX_ID_CHARACTERS else None
+    return given if given and len(given.encode()) <= MAX_ID_BYTES else None

@@ -109,6 +109,8 @@ class Selection:
     """Found in a body, subject or status text."""
     own: bool = True
     """Whether our own messages are taken, both as they went out and as they came back."""
+    silent: bool = True
+    """Whether messages are taken that have nothing to read but a `payload`."""
 
     def __post_init__(self) -> None:
         if self.contains is not None:
@@ -182,6 +184,8 @@ class Selection:
         if self.kinds is not None and kind_of(event) not in self.kinds:
             return False
         if not self.own and is_own_message(event):
+            return False
+        if not self.silent and isinstance(event, MessageReceived) and event.payload:
             return False
         return self.sender is None or _is_from(names_of(event), self.sender)
 

@@ -22,8 +22,7 @@ from bridge.llm.tools import (
 )
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
-from bridge.tools.entries import entry_of
-from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.tools.entries import RESULT_BYTES, entry_of
 from bridge.xmpp.events import (
     MessageReceived,
     OccupantJoined,
@@ -236,7 +235,7 @@ async def test_events_that_are_cited_come_back_as_far_as_a_page_holds_them(tmp_p
         found = await _scouted(tmp_path, journal, service)
     assert found["cursors"] == cursors
     assert 0 < len(found["events"]) < 20
-    assert len(compact(found["events"])) <= MAX_PAGE_BYTES
+    assert len(compact(found["events"])) <= RESULT_BYTES
 
 
 # What is read

@@ -29,12 +29,14 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "xmppStatus": {},
     "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER},
     "xmppHistory": FILTERS
-    | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT},
+    | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
+    | {"maxBytes": WHOLE},
     "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER},
     "xmppOccupants": {"nickname": TEXT},
     "xmppPing": {"target": TEXT},
     "xmppInfo": {"target": TEXT},
-    "xmppTrace": {"since": TEXT, "limit": WHOLE, "direction": TEXT, "contains": TEXT},
+    "xmppTrace": {"since": TEXT, "limit": WHOLE, "direction": TEXT, "contains": TEXT}
+    | {"maxBytes": WHOLE},
     "xmppCheck": {},
 }
 REQUIRED = {
@@ -54,7 +56,7 @@ RESULTS = {
     "xmppSend": "sent to message id stanzaId reflectedAt roundTripMs cursor",
     "xmppHistory": "entries next gap more notice",
     "xmppHistory.entries": "cursor at kind direction sender from body id stanzaId delayedFrom "
-    "source replaces replyTo reason codes bodyBytes truncated escaped to",
+    "source replaces replyTo reason codes bodyBytes truncated escaped to encrypted payload",
     "xmppHistory.gap": "from to reason",
     "xmppWait": "matched entry next seen passed phase notice",
     "xmppWait.gap": "from to reason",
@@ -107,6 +109,8 @@ def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
         ("xmppHistory", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppHistory", "archive", {"default": False}),
         ("xmppWait", "timeoutSeconds", {"default": 30, "minimum": 0, "maximum": 50}),
+        ("xmppHistory", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
+        ("xmppTrace", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
         ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out", None]}),
     ],

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
-from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, history, pages, sieve
@@ -29,8 +28,11 @@ from tests.tools.played import ROOM, Played, arguments, wire
 TOOL = history.xmpp_history
 SCHEMA = Draft202012Validator(TOOL.output_schema)
 MAX_BODY_BYTES = 16_384
-MAX_PAGE_BYTES = 65_536
-"""As the contract has them."""
+MAX_PAGE_BYTES = 9_000
+"""As the contract has them, where no other size is asked for."""
+LARGE = 45_000
+"""The largest page that may be asked for."""
+SIZES = (2_000, 9_000, 45_000)
 WORST = ('"', "\\", "\u202e", "\U000e0041", "\U0001f600", "\n", "a", "\u00e9", "\x01")
 """Characters that take one to twelve bytes of JSON."""
 TURN_EVENTS = 1_100
@@ -164,13 +166,36 @@ async def test_a_page_has_what_a_look_at_each_event_would_have_found(
 
 
 @given(st.lists(st.tuples(st.sampled_from(WORST), st.integers(0, 40_000)), max_size=12))
-async def test_a_page_never_takes_more_than_64_kb(shapes: list[tuple[str, int]]) -> None:
+async def test_a_page_never_takes_more_than_was_asked_for(shapes: list[tuple[str, int]]) -> None:
     played = Played()
     for character, length in shapes:
         played.hear(character * length)
     for page in (await _page(played), await _page(played, since="epoch-0")):
-        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        assert len(json.dumps(page)) <= MAX_PAGE_BYTES
         assert page["entries"] or not shapes
+    for size in SIZES:
+        assert len(json.dumps(await _page(played, maxBytes=size))) <= size
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_body_that_is_longer_than_a_page_is_cut_to_fill_it(size: int) -> None:
+    played = Played(journal=Journal("0" * 8))
+    played.hear("before", "\u00e9" * 8_190, "after")  # as JSON 49,140 bytes
+    page = await _page(played, since="00000000-1", maxBytes=size)
+    entry = page["entries"][0]
+    assert (entry["truncated"], entry["bodyBytes"]) == (True, 16_380)
+    assert len(json.dumps(page)) > size - 500
+    assert page["more"] is True
+    rest = await _page(played, since=page["next"], maxBytes=size)
+    assert _bodies(page)[1:] + _bodies(rest) == ["after"]
+
+
+async def test_an_entry_that_has_no_room_beside_others_is_whole_on_the_next_page() -> None:
+    played = Played()
+    played.hear("a" * 4_000, "b" * 6_000)
+    first = await _page(played, since="epoch-0")
+    second = await _page(played, since=first["next"])
+    assert _bodies(first) + _bodies(second) == ["a" * 4_000, "b" * 6_000]
 
 
 @pytest.mark.parametrize(
@@ -178,18 +203,22 @@ async def test_a_page_never_takes_more_than_64_kb(shapes: list[tuple[str, int]])
     [("x", 500), ("\u044f" * 40, 500), ("\u00e9" * 4_000, 8)],
     ids=["many", "cyrillic", "long"],
 )
-async def test_a_page_takes_no_more_than_64_kb_however_its_json_is_written(
+async def test_a_page_takes_no_more_than_its_bytes_however_its_json_is_written(
     text: str, number: int
 ) -> None:
     played = Played(journal=Journal("0" * 8))
     played.hear(*[text] * number)
-    page = await _page(played, limit=500)
-    assert page["more"] is True
-    assert 40_000 < len(json.dumps(page)) <= MAX_PAGE_BYTES
+    for size in (MAX_PAGE_BYTES, LARGE):
+        page = await _page(played, limit=500, maxBytes=size)
+        assert page["more"] is True
+        assert size * 0.5 < len(json.dumps(page)) <= size
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("character", WORST)
-async def test_an_entry_fits_in_a_page_though_all_its_texts_are_endless(character: str) -> None:
+async def test_an_entry_fits_in_a_page_though_all_its_texts_are_endless(
+    character: str, size: int
+) -> None:
     text = character * 70_000
     every = MessageReceived(
         occupant=f"{ROOM}/{text}",
@@ -204,15 +233,17 @@ async def test_an_entry_fits_in_a_page_though_all_its_texts_are_endless(characte
         reacts_to=text,
         reactions=(text,) * 32,
         retracts=text,
+        encrypted=text,
+        payload=(text,) * 9,
     )
     played = Played(journal=Journal("0" * 8))
     for _ in range(2):
         played.publish(every)
     for given_ in ({}, {"since": "00000000-0"}, {"since": "other000-123456789012345678"}):
-        page = await _page(played, **given_)
-        assert len(page["entries"]) == 1
-        assert page["more"] is True
-        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        page = await _page(played, maxBytes=size, **given_)
+        assert 1 <= len(page["entries"]) <= (1 if size < LARGE else 2)
+        assert page["more"] is (len(page["entries"]) == 1)
+        assert len(json.dumps(page)) <= size
         entry = page["entries"][0]
         assert entry["truncated"] is True
         assert entry["bodyBytes"] == len(text.encode())
@@ -223,11 +254,11 @@ async def test_a_page_holds_no_more_entries_than_were_asked_for(limit: int) -> N
     played = Played()
     bodies = [str(number) for number in range(501)]
     played.hear(*bodies)
-    page = await _page(played, limit=limit)
+    page = await _page(played, limit=limit, maxBytes=LARGE)
     told = _bodies(page)
     assert told == bodies[-len(told) :]
-    # So many entries, however short, are more than 64 kB.
-    assert len(told) == limit or (limit == 500 and len(json.dumps(page)) > MAX_PAGE_BYTES - 3_000)
+    # So many entries, however short, are more than fits.
+    assert len(told) == limit or (limit == 500 and len(json.dumps(page)) > LARGE - 1_000)
     assert page["more"] is True
 
 
@@ -239,6 +270,9 @@ async def test_a_page_holds_no_more_entries_than_were_asked_for(limit: int) -> N
         {"limit": 1.5},
         {"limit": "5"},
         {"limit": True},
+        {"maxBytes": 1_999},
+        {"maxBytes": 45_001},
+        {"maxBytes": 9_000.5},
         {"unknown": 1},
         {"from_": "Wilma"},
         {"kinds": ["messages"]},
@@ -312,10 +346,10 @@ async def test_a_gap_is_told_once_though_the_first_page_after_it_is_empty() -> N
 @pytest.mark.parametrize("character", ["a", "\u00e9", "\U0001f600"])
 async def test_a_body_is_cut_above_16_kb_of_utf_8(size: int, character: str) -> None:
     width = len(character.encode())
-    body = character * (size // width) + "a" * (size % width)
+    body = "a" * (size - 100 * width) + character * 100
     played = Played()
     played.hear(body)
-    (entry,) = (await _page(played))["entries"]
+    (entry,) = (await _page(played, maxBytes=LARGE))["entries"]
     if size <= MAX_BODY_BYTES:
         assert entry["body"] == body
         assert not {"truncated", "bodyBytes"} & set(entry)

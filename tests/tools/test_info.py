@@ -9,10 +9,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ToolError, Toolset
 from bridge.tools import info
-from bridge.tools.entries import NOTICE
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.info import (
     MAX_DESCRIPTION_CHARACTERS,
-    MAX_FEATURES,
     MAX_FIELDS,
     MAX_IDENTITIES,
     MAX_NAME_CHARACTERS,
@@ -27,8 +26,8 @@ from tests.tools.played import ROOM
 from tests.tools.standing import standing
 from tests.xmpp.elements import parsed
 
-BOUND_BYTES = 256 * 1024
-"""What the most hostile answer may become: every limit reached at once, in escapes."""
+FEATURES = 40
+"""That have room beside as many identities and fields as are shown."""
 
 
 async def _info(link: RoomLink, target: str) -> dict[str, Any]:
@@ -175,19 +174,31 @@ async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     identities = "".join(
         f"<identity category='c' type='{number}'/>" for number in range(MAX_IDENTITIES + over)
     )
-    features = "".join(_feature(f"urn:x:{number}") for number in range(MAX_FEATURES + over - 1))
+    features = "".join(_feature(f"urn:x:{number}") for number in range(FEATURES - 1))
     fields = "".join(f"<field var='{number}'/>" for number in range(MAX_FIELDS + over))
     form = f"<x xmlns='{DATA_FORMS}' type='result'>{fields}</x>"
     told = await _info(
         _saying(identities + features + _feature("urn:xmpp:ping") + form), "conference.example"
     )
     assert len(told["identities"]) == MAX_IDENTITIES
-    assert len(told["features"]) == MAX_FEATURES
+    assert len(told["features"]) == FEATURES
     assert told["features"][0]["feature"] == "urn:xmpp:ping"  # what is known comes first
     assert len(told["fields"]) == MAX_FIELDS
     assert told["notes"] == [
-        f"1 further {what} are not shown." for what in ("identities", "features", "form fields")
+        f"1 further {what} are not shown." for what in ("identities", "form fields")
     ] * bool(over)
+
+
+async def test_of_more_features_than_have_room_the_known_ones_are_shown_and_the_rest_counted() -> (
+    None
+):
+    features = "".join(_feature(f"urn:x:{number}") for number in range(500))
+    told = await _info(_saying(features + _feature("urn:xmpp:ping")), "conference.example")
+    assert told["features"][0]["feature"] == "urn:xmpp:ping"
+    left_out = 501 - len(told["features"])
+    assert 300 < left_out < 450
+    assert told["notes"] == [f"{left_out} further features are not shown."]
+    assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
 
 
 @pytest.mark.parametrize(
@@ -230,4 +241,5 @@ async def test_the_most_hostile_answer_stays_within_bounds() -> None:
     )
     told = await _info(_saying(identity * 50 + features + form), "room")
     assert len(told["room"]["description"]) < MAX_DESCRIPTION_CHARACTERS + 50
-    assert len(json.dumps(told, ensure_ascii=False).encode()) < BOUND_BYTES
+    assert len(json.dumps(told)) <= RESULT_BYTES
+    assert told["truncated"] is True

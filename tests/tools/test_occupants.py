@@ -9,8 +9,7 @@ from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ToolError
 from bridge.tools import occupants, resources
-from bridge.tools.entries import NOTICE
-from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp import events
 from bridge.xmpp.events import Phase
 from bridge.xmpp.room import LastError, Occupant
@@ -97,7 +96,7 @@ def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> No
     loud = _named(text, show=text, status=text, real_jid=text)
     played = _with(loud, _named("Wilma"))
     told = _occupants(played)
-    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    assert len(compact(told).encode()) <= RESULT_BYTES
     assert [one["nickname"] for one in told["occupants"]][2] == "Wilma"
     assert told["occupants"][1]["truncated"] is True
     assert told["more"] is False
@@ -108,7 +107,7 @@ def test_more_than_a_page_holds_are_counted() -> None:
     told = _occupants(played)
     assert (told["count"], told["more"]) == (5_001, True)
     assert len(told["occupants"]) < 1_000
-    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    assert len(compact(told).encode()) <= RESULT_BYTES
     assert _occupants(played, nickname="04999")["more"] is False
 
 
@@ -128,18 +127,23 @@ def test_recent_messages_fit_in_a_page_and_are_the_newest(character: str) -> Non
     played = Played()
     played.hear(*(f"{number} {character * 50_000}" for number in range(60)))
     told = wire(resources.messages.function(played.link))
-    assert len(compact(told).encode()) <= MAX_PAGE_BYTES
+    assert len(compact(told).encode()) <= RESULT_BYTES
     numbers = [int(one["body"].split()[0]) for one in told["entries"]]
     assert numbers == list(range(60 - len(numbers), 60))
     assert len(numbers) >= 1
     assert (told["cursor"], told["notice"]) == ("epoch-60", NOTICE)
 
 
-def test_recent_messages_are_fifty_at_most() -> None:
+def test_recent_messages_are_those_that_say_something() -> None:
     played = Played()
-    played.hear(*map(str, range(60)))
+    played.hear("hello")
+    before = resources.changed_by(events.MessageReceived("r/W", "W", "hello"))
+    typing = events.MessageReceived("r/W", "W", "", payload=("composing (x)",))
+    played.publish(typing)
+    played.publish(events.MessageReceived("r/W", "W", "", encrypted="OMEMO"))
     told = wire(resources.messages.function(played.link))
-    assert [one["body"] for one in told["entries"]] == [str(number) for number in range(10, 60)]
+    assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
+    assert (before, resources.changed_by(typing)) == ((resources.STATUS, resources.MESSAGES), ())
 
 
 @pytest.mark.parametrize(

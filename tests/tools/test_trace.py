@@ -1,3 +1,4 @@
+import json
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
@@ -10,8 +11,8 @@ from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
-from bridge.tools.entries import MAX_BODY_BYTES, NOTICE
-from bridge.tools.pages import MAX_PAGE_BYTES
+from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
+from bridge.tools.pages import MAX_BYTES
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.trace import CAPACITY, Direction
 from tests.tools.played import Played, arguments, wire
@@ -72,7 +73,7 @@ async def test_paging_among_events_loses_nothing_and_repeats_nothing(
     while True:
         page = await _trace(played, since=cursor, direction=direction, limit=limit)
         assert len(page["entries"]) <= limit
-        assert len(compact(page).encode()) <= MAX_PAGE_BYTES
+        assert len(compact(page).encode()) <= RESULT_BYTES
         told += [one["cursor"] for one in page["entries"]]
         cursor = page["next"]
         if not page["more"]:
@@ -109,7 +110,7 @@ async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
     played = Played()
     played.trace.append("in", "1", _message("x" * 60_000), 0.0)
     played.trace.append("in", "1", _message("a\u202eb"), 0.0)
-    long, hidden = (await _trace(played))["entries"]
+    long, hidden = (await _trace(played, maxBytes=MAX_BYTES))["entries"]
     assert long["truncated"] is True
     assert long["bytes"] > 60_000
     assert len(long["xml"]) == MAX_BODY_BYTES
@@ -134,8 +135,29 @@ async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
         await _trace(played, since="epoch-9999")
 
 
+@pytest.mark.parametrize("size", [2_000, 9_000, 45_000])
+@pytest.mark.parametrize("character", ["a", "\u202e", "\U000e0041", '"'])
+async def test_a_stanza_that_is_longer_than_a_page_is_cut_to_fit(size: int, character: str) -> None:
+    played = Played(journal=Journal("0" * 8))
+    for body in ("before", character * 70_000, "after"):
+        played.trace.append("in", "1", _message(body), 0.0)
+    page = await _trace(played, since="00000000-1", maxBytes=size)
+    assert page["entries"][0]["truncated"] is True
+    assert len(json.dumps(page)) <= size
+    told = [*page["entries"], *(await _trace(played, since=page["next"]))["entries"]]
+    assert len(told) == 2
+    assert "after" in told[1]["xml"]
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"direction": "both"}, {"limit": 501}, {"contains": ""}, {"kinds": ["message"]}]
+    "wrong",
+    [
+        {"direction": "both"},
+        {"limit": 501},
+        {"maxBytes": 1_999},
+        {"contains": ""},
+        {"kinds": ["message"]},
+    ],
 )
 def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ArgumentsError, match=next(iter(wrong))):

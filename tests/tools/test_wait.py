@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+import json
 import random
 from typing import Any
 
@@ -9,18 +10,17 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
-from bridge.mcp.jsonrpc import compact
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import budget, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
-from bridge.tools.entries import NOTICE
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import InRoom, RoomLink
-from bridge.tools.pages import MAX_PAGE_BYTES
 from bridge.xmpp.events import Event, MessageReceived, MessageSent, OccupantJoined, Phase
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
+from bridge.xmpp.ring import Loss
 from bridge.xmpp.room import LastError
 from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
 
@@ -169,11 +169,14 @@ async def test_what_was_evicted_is_told() -> None:
     assert (waited["seen"], waited["next"]) == (2, "epoch-5")
 
 
-async def test_what_is_evicted_while_a_wait_is_under_way_is_told() -> None:
+async def test_what_is_evicted_before_a_wait_had_time_to_look_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wait, "AT_ONCE_COST", -1)  # it looks at nothing as it is published
     played = Played(journal=Journal("epoch", 2))
     waiting = asyncio.create_task(_wait(played, contains="answer"))
     await _armed(played)
-    played.hear("answer", *"abcd")  # in one turn: nobody could look in between
+    played.hear("answer", *"abcd")  # in one turn: it could not look in between
     await asyncio.sleep(0)  # it wakes, and looks too late
     await asyncio.sleep(0)
     played.hear("answer")
@@ -191,7 +194,7 @@ async def test_out_of_the_room_a_wait_ends_in_time_and_says_why() -> None:
 
 
 @pytest.mark.parametrize("character", ["a", "\u202e", '"', "\U0001f600"])
-async def test_a_result_never_takes_more_than_64_kb(character: str) -> None:
+async def test_a_result_never_takes_more_than_a_client_passes_on(character: str) -> None:
     text = character * 70_000
     fault = Fault("forbidden", text, text)
     picture = dataclasses.replace(STATUS, phase=Phase.FAILED, last_error=LastError(fault, 0.0))
@@ -206,7 +209,7 @@ async def test_a_result_never_takes_more_than_64_kb(character: str) -> None:
     )
     for one in filters:
         waited = await _wait(played, since="former0000-9999999999", **one)
-        assert len(compact(waited).encode()) <= MAX_PAGE_BYTES
+        assert len(json.dumps(waited)) <= RESULT_BYTES
         assert waited["matched"] or waited["passed"]
         assert waited["seen"] == (7 if waited["matched"] else 8)
 
@@ -219,6 +222,76 @@ async def test_300_waits_are_answered_by_one_message() -> None:
     for waited in await asyncio.gather(*waiting):
         assert (waited["entry"]["body"], waited["seen"]) == ("hello all", 1)
     assert played.listeners == []
+
+
+class _Text(str):
+    """A body that knows how often somebody looked for a text in it."""
+
+    __slots__ = ("looks",)
+
+    def casefold(self) -> str:
+        self.looks = getattr(self, "looks", 0) + 1
+        return super().casefold()
+
+
+class _Journal(Journal):
+    """One that knows how often somebody read it."""
+
+    reads = 0
+
+    def since(self, cursor: str) -> tuple[list[Record], Loss | None]:
+        self.reads += 1
+        return super().since(cursor)
+
+
+async def test_256_waits_look_at_each_event_once_and_wake_up_only_for_what_matches() -> None:
+    played = Played(journal=_Journal("epoch"))
+    waiting = [
+        asyncio.create_task(_wait(played, contains=f"answer {number}.")) for number in range(256)
+    ]
+    await _armed(played, 256)
+    assert isinstance(played.journal, _Journal)
+    before = played.journal.reads
+    noise = [_Text("noise") for _ in range(100)]
+    for body in noise:
+        played.hear(body)
+        await asyncio.sleep(0)  # whoever is woken reads the journal
+    assert played.journal.reads == before
+    assert {one.looks for one in noise} == {256}
+    played.hear("answer 7.")
+    waited = await waiting[7]
+    assert (waited["entry"]["body"], waited["seen"]) == ("answer 7.", 100)
+    assert (waited["next"], len(waited["passed"])) == ("epoch-101", 5)
+    assert played.journal.reads == before
+    assert len(played.listeners) == 255
+    for number in range(256):
+        played.hear(f"answer {number}.")
+    assert all(one["matched"] for one in await asyncio.gather(*waiting))
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_what_takes_long_to_search_is_not_searched_as_it_is_published(over: int) -> None:
+    played = Played()
+    waiting = asyncio.create_task(_wait(played, contains="x"))
+    await _armed(played)
+    text = _Text("x" * (wait.AT_ONCE_COST + over))
+    played.hear(text)
+    assert getattr(text, "looks", 0) == 1 - over
+    assert (await waiting)["entry"]["cursor"] == "epoch-1"
+
+
+SILENT = MessageReceived(f"{ROOM}/Wilma", "Wilma", "", payload=("composing (chatstates)",))
+
+
+async def test_a_wait_for_messages_goes_on_while_somebody_is_only_typing() -> None:
+    played = Played()
+    played.publish(SILENT)
+    played.publish(dataclasses.replace(SILENT, payload=(), encrypted="OMEMO"))
+    waited = await _wait(played, since="epoch-0")
+    assert (waited["entry"]["encrypted"], waited["seen"]) == ("OMEMO", 1)
+    assert waited["passed"][0]["payload"] == ["composing (chatstates)"]
+    waited = await _wait(played, since="epoch-0", kinds=["message"])
+    assert (waited["entry"]["payload"], waited["seen"]) == (["composing (chatstates)"], 0)
 
 
 async def test_a_wait_that_is_given_up_leaves_nothing_behind() -> None:
@@ -345,10 +418,12 @@ async def test_nothing_is_lost_between_two_waits_that_follow_next(
     assert waited["gap"] is None
 
 
+@pytest.mark.parametrize("at_once", [wait.AT_ONCE_COST, -1])
 @pytest.mark.parametrize("hurried", [True, False])
 async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_told_once(
-    hurried: bool, monkeypatch: pytest.MonkeyPatch
+    hurried: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(wait, "AT_ONCE_COST", at_once)
     # Nothing but the news itself is to wake it.
     monkeypatch.setattr(wait, "PROGRESS_SECONDS", 2 * ANSWER_SECONDS)
     if not hurried:  # others get their turn after each event that it looks at

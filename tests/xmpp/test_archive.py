@@ -153,8 +153,7 @@ async def test_catching_up_leaves_former_subjects_alone() -> None:
     "nothing",
     [
         "",
-        "<reaction xmlns='urn:xmpp:reactions:0'/>",
-        "<received xmlns='urn:xmpp:receipts' id='1'/>",
+        "<store xmlns='urn:xmpp:hints'/>",
     ],
 )
 def test_what_is_no_message_to_read_still_counts_for_paging(nothing: str) -> None:
@@ -187,8 +186,10 @@ def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
 
 
 def test_ids_that_cannot_be_paged_from_are_none() -> None:
-    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_CHARACTERS) is not None
-    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_CHARACTERS + 1)) is None
+    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_BYTES) is not None
+    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_BYTES + 1)) is None
+    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2)) is not None
+    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2 + 1)) is None
     assert _read("<body>x</body>", id_="") is None
 
 
