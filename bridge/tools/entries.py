@@ -246,7 +246,7 @@ class _Look:
             clear = _HALF_AN_ESCAPE.sub("", clear).rstrip("".join(JOINERS))
         if clear != whole or kept != text:
             self._cut.add(name)
-        self.sizes.append(size)
+        self.sizes.append(len(json.dumps(clear)))
         return clear
 
     def _list(self, values: list[Any], name: str) -> list[Any]:

@@ -1,5 +1,6 @@
 """Requests to a model that a person can send as they are."""
 
+import json
 from typing import Annotated
 
 from bridge.escaping import one_line
@@ -8,9 +9,18 @@ from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 
 
+MAX_NAME_CHARACTERS = 200
+"""Of a nickname, which a stranger chose; beyond it the length is told."""
+
+
 def nicknames(link: RoomLink, /) -> list[str]:
     """Who is in the room, for completion."""
-    return sorted(one_line(one.nickname) for one in link.participant.status().occupants)
+    here = link.participant.status().occupants
+    return sorted(one_line(one.nickname, MAX_NAME_CHARACTERS) for one in here)
+
+
+def _quoted(nickname: str) -> str:
+    return json.dumps(one_line(nickname, MAX_NAME_CHARACTERS), ensure_ascii=False)
 
 
 @prompt("diagnose-room", title="Why does the room not work?")
@@ -19,7 +29,7 @@ def diagnose_room(
     nickname: Annotated[str, "whom it concerns", Completes(nicknames)] = "",
 ) -> str:
     """Find out why the XMPP room, or somebody in it, does not behave."""
-    concerns = f" It concerns the occupant {one_line(nickname)!r}." if nickname else ""
+    concerns = f" It concerns the occupant {_quoted(nickname)}." if nickname else ""
     told = f" What I see: {problem}" if problem else ""
     return (
         f"Something is wrong with our XMPP chat room.{told}{concerns}\n\n"
@@ -42,7 +52,7 @@ def summarise_room(
     nickname: Annotated[str, "only what this occupant said", Completes(nicknames)] = "",
 ) -> str:
     """Sum up the recent conversation in the XMPP room."""
-    whose = f" Keep to what {one_line(nickname)!r} said." if nickname else ""
+    whose = f" Keep to what {_quoted(nickname)} said." if nickname else ""
     return (
         "Sum up the recent conversation in our XMPP chat room: read xmppHistory with kind message "
         "(all pages while `more` is true, or as many as I asked for), and tell who said what, "

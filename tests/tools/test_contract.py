@@ -35,8 +35,13 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "xmppOccupants": {"nickname": TEXT},
     "xmppPing": {"target": TEXT},
     "xmppInfo": {"target": TEXT},
-    "xmppTrace": {"since": TEXT, "limit": WHOLE, "direction": TEXT, "contains": TEXT}
-    | {"maxBytes": WHOLE},
+    "xmppTrace": {
+        "since": TEXT,
+        "limit": WHOLE,
+        "direction": TEXT,
+        "contains": TEXT,
+        "maxBytes": WHOLE,
+    },
     "xmppCheck": {},
 }
 REQUIRED = {

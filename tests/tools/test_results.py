@@ -1,0 +1,309 @@
+"""Whatever a stanza says: no result has a hidden character in it, and none is too long."""
+
+import dataclasses
+import json
+import typing
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+from xml.etree.ElementTree import Element, SubElement
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.config import Configuration, load
+from bridge.environment import Problem
+from bridge.escaping import visible
+from bridge.mcp.context import Context
+from bridge.mcp.schema import render
+from bridge.mcp.toolset import Tool
+from bridge.tools import prompts, resources
+from bridge.tools.basics import xmpp_send, xmpp_status
+from bridge.tools.check import Check, CheckPhase, xmpp_check
+from bridge.tools.entries import fitted
+from bridge.tools.history import xmpp_history
+from bridge.tools.info import xmpp_info
+from bridge.tools.link import RoomLink
+from bridge.tools.occupants import xmpp_occupants
+from bridge.tools.pace import Pace
+from bridge.tools.ping import xmpp_ping
+from bridge.tools.setup import Setup
+from bridge.tools.trace import xmpp_trace
+from bridge.tools.wait import xmpp_wait
+from bridge.xmpp.events import ConnectionChanged, Event, Phase
+from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.mam import MAX_ID_BYTES
+from bridge.xmpp.participant import Participant, Reflection
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from tests.tools.played import Played, arguments
+from tests.tools.standing import standing
+from tests.xmpp.played_archive import Line, PlayedArchive
+
+MOST = 9_000
+"""Bytes of JSON of a result, as the contract has it."""
+SIZES = (2_000, MOST, 45_000)
+HOSTILE = st.builds(
+    lambda some, one, times: some + one * times,
+    st.text(st.sampled_from('a \n\t"\\\u202e\u200b\u200d\x1b\x85\u2028\U000e0041\ufe0f\u00e9👍')),
+    st.sampled_from('a"\u202e\u200d\U000e0041\n\u00e9'),
+    st.sampled_from([0, 1, 40, 400, 3_000, 10_000]),
+)
+"""What strangers may write, in any field."""
+
+
+def _of(hint: Any) -> st.SearchStrategy[Any]:
+    """Return values of a field of an event, or of what stands in one."""
+    if hint is str:
+        return HOSTILE
+    if dataclasses.is_dataclass(hint):
+        return _built(hint)
+    if hint == frozenset[int]:
+        return st.frozensets(st.integers(0, 999), max_size=5) | st.just(frozenset(range(1_000)))
+    if hint == tuple[str, ...]:
+        return st.lists(HOSTILE, max_size=32).map(tuple)
+    return st.from_type(hint) if hint is not float else st.floats(0, 2e9)
+
+
+def _built(cls: Any) -> st.SearchStrategy[Any]:
+    hints = typing.get_type_hints(cls)
+    fields = {}
+    for name, hint in hints.items():
+        members = [one for one in get_args(hint) if one is not type(None)]
+        optional = type(None) in get_args(hint)
+        fields[name] = st.none() | _of(members[0]) if optional else _of(hint)
+    return st.builds(cls, **fields)
+
+
+EVENTS: st.SearchStrategy[list[Event]] = st.lists(
+    st.one_of(*map(_built, get_args(Event))), max_size=5
+)
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _texts(one)
+        case dict():
+            for one in value.values():
+                yield from _texts(one)
+
+
+def _checked(result: object, most: int = MOST, tool: Tool | None = None) -> dict[str, Any]:
+    """Return what a client sees of a result, which has nothing hidden in it and is not too long."""
+    wire: Any = render(result)
+    assert [one for one in _texts(wire) if visible(one) != one] == []
+    assert len(json.dumps(wire)) <= most
+    if tool is not None:
+        Draft202012Validator(tool.output_schema).validate(wire)
+    assert isinstance(wire, dict)
+    return wire
+
+
+@pytest.fixture(scope="module")
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
+    folder = tmp_path_factory.mktemp("nothing")
+    return load({}, cwd=folder, package_root=folder / "package")
+
+
+def _taking_part(events: Sequence[Event]) -> tuple[Participant, RoomLink]:
+    participant = Participant(None)
+    for event in events:
+        participant.publish(event)
+    participant.publish(ConnectionChanged(Phase.JOINED))
+    return participant, RoomLink(lambda: participant)
+
+
+def _context() -> Context:
+    return Context(lambda *_: None, lambda *_: None)
+
+
+@settings(max_examples=40)
+@given(EVENTS)
+async def test_whatever_happened_is_told_whole_page_by_page(events: list[Event]) -> None:
+    participant, link = _taking_part(events)
+    for size in SIZES:
+        told: list[str] = []
+        page: dict[str, Any] = {"next": "epoch0-0", "more": True}
+        while page["more"]:
+            given_ = arguments(xmpp_history, {"since": page["next"], "maxBytes": size})
+            page = _checked(await xmpp_history(link, **given_), size, xmpp_history)
+            assert page["entries"]
+            told += [one["cursor"] for one in page["entries"]]
+        journal = participant.journal
+        assert told == [journal.cursor_of(one.number) for one in journal]
+        newest = arguments(xmpp_history, {"maxBytes": size})
+        _checked(await xmpp_history(link, **newest), size, xmpp_history)
+
+
+@settings(max_examples=40)
+@given(events=EVENTS)
+async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
+    events: list[Event], configuration: Configuration
+) -> None:
+    participant, link = _taking_part(events)
+    kinds: list[dict[str, object]] = [{}, {"kinds": ["message"]}, {"kinds": ["gap", "leave"]}]
+    for wanted in ({"contains": "nothing like it"}, *kinds):
+        given_ = {"since": participant.journal.oldest, "timeoutSeconds": 0, **wanted}
+        waited = await xmpp_wait(link, _context(), **arguments(xmpp_wait, given_))
+        told = _checked(waited, tool=xmpp_wait)
+        assert told["matched"] or told["passed"]
+    setup = Setup(configuration, lambda: configuration)
+    _checked(xmpp_status(link, setup), tool=xmpp_status)
+    _checked(xmpp_occupants(link, **arguments(xmpp_occupants, {})), tool=xmpp_occupants)
+    for one in (resources.occupants, resources.messages):
+        _checked(one.function(link))
+    _checked(resources.status.function(link, setup))
+    for name in prompts.nicknames(link):
+        assert visible(name) == name
+    names = [one.nickname for one in participant.status().occupants]
+    for name in (*names, *prompts.nicknames(link)):
+        for prompt in (prompts.diagnose_room, prompts.summarise_room):
+            text = prompt.function(nickname=name)
+            assert visible(text) == text
+            assert "\n" not in text.replace("\n\n", "", 1)
+            assert len(text) < MOST
+
+
+@given(st.lists(st.tuples(HOSTILE, HOSTILE), max_size=4))
+async def test_stanzas_are_shown_whole_page_by_page(shapes: list[tuple[str, str]]) -> None:
+    played = Played()
+    for attribute, text in shapes:
+        message = Element("{jabber:client}message", {"id": attribute})
+        SubElement(message, "{jabber:client}body").text = text
+        played.trace.append("in", "1", message, 0.0)
+    for size in SIZES:
+        told: list[str] = []
+        page: dict[str, Any] = {"next": "epoch-0", "more": True}
+        while page["more"]:
+            given_ = arguments(xmpp_trace, {"since": page["next"], "maxBytes": size})
+            page = _checked(await xmpp_trace(played.link, **given_), size, xmpp_trace)
+            told += [one["cursor"] for one in page["entries"]]
+        assert told == [f"epoch-{number + 1}" for number in range(len(shapes))]
+
+
+class _Odd(PlayedArchive):
+    """An archive with ids of its own invention."""
+
+    ids: list[str]
+
+    def _id(self, index: int) -> str:
+        return self.ids[index]
+
+    def _index(self, id_: str) -> int:
+        return self.ids.index(id_)
+
+
+class _Archived(Played):
+    """A participant in a room with such an archive."""
+
+    archive: Any
+
+    @property
+    def connection(self) -> Any:
+        return self.archive
+
+
+IDS = st.text(
+    st.sampled_from('ab%/ +"\\\n\u202e\u200d\U000e0041\u00e9👍'), min_size=1, max_size=MAX_ID_BYTES
+).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
+
+
+@given(st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]))
+async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
+    lines: list[tuple[str, str]],
+) -> None:
+    played = _Archived()
+    played.archive = _Odd(
+        [Line("Wilma", f"{number} {text}") for number, (_, text) in enumerate(lines)]
+    )
+    played.archive.ids = [id_ for id_, _ in lines]
+    for size in SIZES:
+        told: list[str] = []
+        page: dict[str, Any] = {"more": True}
+        wanted: dict[str, object] = {"after": "1970-01-01T00:00:00Z"}
+        while page["more"]:
+            given_ = {"archive": True, "maxBytes": size, **wanted}
+            found = await xmpp_history(played.link, **arguments(xmpp_history, given_))
+            page = _checked(found, size, xmpp_history)
+            told += [one["body"].split()[0] for one in page["entries"]]
+            wanted = {"since": page["next"]}
+        assert told == [str(number) for number in range(len(lines))]
+        newest = {"archive": True, "maxBytes": size}
+        found = await xmpp_history(played.link, **arguments(xmpp_history, newest))
+        page = _checked(found, size, xmpp_history)
+        assert page["next"] == page["entries"][-1]["cursor"]
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+async def test_what_an_address_says_of_itself(name: str, value: str, more: str) -> None:
+    def answer(_: str, namespace: str) -> Element | Exception:
+        iq = Element("iq", {"type": "result"})
+        if namespace == "jabber:iq:last":
+            return StanzaRefusedError(StanzaError("forbidden", more))
+        query = SubElement(iq, f"{{{namespace}}}query")
+        if namespace != DISCO_INFO:
+            for one in ("name", "version", "os"):
+                SubElement(query, f"{{{namespace}}}{one}").text = more
+            return iq
+        for number in range(60):
+            named = {"category": "conference", "type": f"{number}{value}", "name": name}
+            SubElement(query, f"{{{DISCO_INFO}}}identity", named)
+            SubElement(query, f"{{{DISCO_INFO}}}feature", {"var": f"{number}{name}"})
+        for form in ("http://jabber.org/protocol/muc#roominfo", value):
+            fields = SubElement(query, f"{{{DATA_FORMS}}}x", {"type": "result"})
+            for var, said in (
+                ("FORM_TYPE", form),
+                ("muc#roominfo_description", value),
+                ("muc#roominfo_lang", more),
+                (name, value),
+            ):
+                field = SubElement(fields, f"{{{DATA_FORMS}}}field", {"var": var})
+                SubElement(field, f"{{{DATA_FORMS}}}value").text = said
+        return iq
+
+    link, _ = standing(answer)
+    for target in ("room", "server"):
+        info = _checked(await xmpp_info(link, **arguments(xmpp_info, {"target": target})))
+        assert any("are not shown" in note for note in info["notes"])
+        assert info["identities"]
+    refusing, _ = standing(lambda *_: StanzaRefusedError(StanzaError("forbidden", more)))
+    for target in ("room", "server", "self"):
+        pong = await xmpp_ping(refusing, **arguments(xmpp_ping, {"target": target}))
+        _checked(pong, tool=xmpp_ping)
+
+
+class _Reflecting(Played):
+    """A participant whose room numbers messages oddly."""
+
+    stanza_id: str
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        said = await super().say(body, timeout_seconds)
+        message = dataclasses.replace(said.message, stanza_id=self.stanza_id)
+        return dataclasses.replace(said, message=message)
+
+
+@given(HOSTILE, st.sampled_from(["a\u202e", "\U000e0041", "x"]), st.integers(1, 10_000))
+async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
+    room = _Reflecting()
+    room.stanza_id = stanza_id
+    sent = await xmpp_send(room.link, Pace(60), message=character * length)
+    told = _checked(sent, tool=xmpp_send)
+    assert visible(character * length).startswith(told["message"])
+
+
+@given(text=HOSTILE)
+async def test_what_is_wrong_with_the_settings(text: str, configuration: Configuration) -> None:
+    problems = (Problem("MUC_ROOM", text),) * 40
+    wrong = dataclasses.replace(configuration, problems=problems, warnings=(text,) * 40)
+    setup = Setup(wrong, lambda: wrong)
+    link = RoomLink(lambda: Played(room_jid=""))
+    told = _checked(xmpp_status(link, setup), tool=xmpp_status)
+    assert told["problems"]
+    _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
+    phase = CheckPhase("sasl", False, 1.0, text, text)
+    _checked(fitted(Check(False, [phase] * 11, text, text, False, False, text)))
