@@ -8,7 +8,6 @@ from bridge.mcp.resource import Completes, prompt
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 
-
 MAX_NAME_CHARACTERS = 200
 """Of a nickname, which a stranger chose; beyond it the length is told."""
 

@@ -81,7 +81,7 @@ async def test_what_happened_is_told_in_order_and_filters_pick_from_it(
         for body in ("one", "Two 22", "three"):
             witness.say(body)
         await _told(bridge, "three")
-        page = await bridge.call("xmppHistory", limit=500)
+        page = await bridge.call("xmppHistory", limit=500, maxBytes=45_000)
         assert (page["gap"], page["more"]) == (None, False)
         cursors = [int(one["cursor"].rpartition("-")[2]) for one in page["entries"]]
         assert cursors == sorted(set(cursors))
@@ -251,7 +251,7 @@ async def test_what_a_small_memory_lost_is_told(real_server: XmppServer, tmp_pat
             witness.say(f"said {number:03}")
         end = await bridge.call("xmppWait", since=status["cursor"], contains="said 149")
         assert end["matched"]
-        page = await bridge.call("xmppHistory", since=status["cursor"], limit=500)
+        page = await bridge.call("xmppHistory", since=status["cursor"], limit=500, maxBytes=45_000)
         assert page["gap"]["reason"] == "evicted"
         assert page["gap"]["from"] == int(status["cursor"].rpartition("-")[2]) + 1
         assert _bodies(page) == [f"said {number:03}" for number in range(50, 150)]

@@ -141,7 +141,11 @@ async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
         assert bodies(found) == ["the truth"]
         assert [one.id for one in found.results] == ["1", "2"]
         await connection.ping(None)
-        assert published == []
+        # What somebody in the room sent us stays what they sent us.
+        (forged,) = published
+        assert isinstance(forged, MessageReceived)
+        assert (forged.nickname, forged.body) == ("Wilma", "")
+        assert forged.payload == (f"result ({MAM})",)
 
 
 async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> None:

@@ -71,7 +71,7 @@ async def test_no_secret_is_in_anything_it_writes_nor_in_its_arguments(
             await bridge.joined()
             await bridge.call("xmppSend", message="hello")
             # Its answer goes through stdout, which is looked at below.
-            trace = await bridge.call("xmppTrace", limit=500)
+            trace = await bridge.call("xmppTrace", limit=500, maxBytes=45_000)
             assert not trace["more"]
             assert REDACTED in str(trace)
             stage.relay.refuse()

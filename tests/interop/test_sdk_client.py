@@ -337,7 +337,7 @@ async def test_a_prompt_is_listed_completed_and_filled_in(
         assert message.role == "user"
         assert isinstance(message.content, types.TextContent)
         assert "it is silent" in message.content.text
-        assert "'Wilma'" in message.content.text
+        assert '"Wilma"' in message.content.text
 
 
 async def test_an_unknown_prompt_and_an_unknown_argument_are_refused(
