@@ -2,13 +2,23 @@
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
-from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, fitted
+from bridge.tools.entries import (
+    ESCAPED,
+    MARK_BYTES,
+    NOTICE,
+    RESULT_BYTES,
+    OptionalFlag,
+    cut,
+    fitted,
+    json_size,
+)
 from bridge.tools.link import RoomLink, failed, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
@@ -215,17 +225,20 @@ async def xmpp_send(
             "The room did not send the message back, so it is not known whether it was heard:",
             after="Look at the room before sending it again.",
         ) from error
-    told = Sent(
+    sent = Sent(
         sent=True,
         to=participant.room_jid,
-        message=message,
+        message="",
         id=reflection.message.id or "",
         stanza_id=reflection.message.stanza_id,
         reflected_at=iso(reflection.record.at),
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
         cursor=participant.journal.cursor_of(reflection.record.number),
     )
-    return fitted(told)
+    told = fitted(sent)
+    # The caller's own words stay as they are, and take what room the others leave.
+    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
+    return replace(told, message=kept, truncated=told.truncated or kept != message or None)
 
 
 def _over(pace: Pace, wait: float) -> ToolError:

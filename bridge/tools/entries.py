@@ -38,7 +38,7 @@ LEAST_TEXT_JSON = 28
 MARK_BYTES = 64
 """Bytes of JSON for `truncated`, `escaped` and `bodyBytes`."""
 
-BODIES = frozenset({"body", "xml", "message"})
+BODIES = frozenset({"body", "xml"})
 """The fields that may hold as much as a body."""
 
 WHOLE = frozenset({"cursor", "next", "notice"})
@@ -240,8 +240,7 @@ class _Look:
         limit = most * LONGEST_ESCAPE if name in BODIES else most
         limit = limit if share is None else min(limit, share)
         whole = clear
-        while (size := len(json.dumps(clear))) > limit:
-            clear = clear[: len(clear) * limit // size]
+        clear = cut(clear, limit)
         if clear != whole:
             clear = _HALF_AN_ESCAPE.sub("", clear).rstrip("".join(JOINERS))
         if clear != whole or kept != text:
@@ -287,6 +286,13 @@ class _Look:
         self._cut |= outside[0]
         self._escaped = self._escaped or outside[1]
         return replace(value, **changes) if changes else value
+
+
+def cut(text: str, most: int) -> str:
+    """Return as much of `text` as takes at most so many bytes of JSON."""
+    while (size := len(json.dumps(text))) > most:
+        text = text[: len(text) * most // size]
+    return text
 
 
 def _start(text: str, most: int) -> str:
