@@ -145,17 +145,18 @@ async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
     import signal
     import time
 
-    from bridge.console.check import check, of_settings, unconfigured
+    from bridge.console.check import check, show_unconfigured
+    from bridge.xmpp.report import settings_phase
 
     if not _can_show():
         return FAILURE
     started = time.perf_counter()
     configuration = read()
-    first = of_settings(configuration, time.perf_counter() - started)
+    first = settings_phase(configuration, time.perf_counter() - started)
     if configuration.settings is None:
         _complain_of(configuration)
         if parsed.json:
-            await unconfigured(configuration, first)
+            await show_unconfigured(configuration, first)
         return USAGE
     open_log("[Client]", configuration.log_level)
     checking = asyncio.create_task(

@@ -80,6 +80,7 @@ PURE = frozenset(
                 "narration",
                 "recall",
                 "redaction",
+                "report",
                 "ring",
                 "room",
                 "saying",

@@ -5,8 +5,8 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from statistics import median
+from typing import cast
 
 from bridge.config import Configuration, Settings
 from bridge.console.block import Block
@@ -15,14 +15,14 @@ from bridge.console.output import Output, terminal_size
 from bridge.console.paint import Paint, can_move, is_wanted
 from bridge.escaping import one_line
 from bridge.log import complain
-from bridge.xmpp.faults import Retry
+from bridge.mcp.schema import render
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import PHASES, PhaseReport, Report
+from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, unconfigured
 
 
 async def check(
     settings: Settings,
-    first: PhaseReport,
+    first: CheckPhase,
     *,
     send: bool,
     as_json: bool,
@@ -52,39 +52,15 @@ async def check(
     return checking.ok and output.error is None
 
 
-async def unconfigured(configuration: Configuration, first: PhaseReport) -> None:
+async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
     """Write as JSON that the settings do not do, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
     output = _output(lambda: None)
-    told = {
-        "ok": False,
-        "phases": [asdict(first)],
-        "diagnosis": f"The settings do not do: {'; '.join(problems)}",
-        "condition": "unconfigured",
-        "roomCreated": False,
-        "ms": 0.0,
-        "problems": problems,
-    }
     try:
-        output.put(json.dumps(told))
+        output.put(json.dumps(_object(unconfigured(configuration, first), problems)))
         await output.settled()
     finally:
         output.close()
-
-
-def of_settings(configuration: Configuration, seconds: float) -> PhaseReport:
-    """Return where the settings come from, and what is wrong with them."""
-    found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
-    found += [f"warning: {one}" for one in configuration.warnings]
-    found += [str(problem) for problem in configuration.problems]
-    ok = configuration.settings is not None
-    return PhaseReport(
-        "settings",
-        ok,
-        round(seconds * 1000, 3),
-        one_line("; ".join(found) or "from the environment alone"),
-        "" if ok else "Mend what is named there.",
-    )
 
 
 class _Lines:
@@ -120,7 +96,7 @@ class _Checking:
     def __init__(
         self,
         settings: Settings,
-        first: PhaseReport,
+        first: CheckPhase,
         unread: asyncio.Event,
         *,
         times: int,
@@ -132,7 +108,7 @@ class _Checking:
         self._unread = unread
         self._times = times
         self._send = send
-        self._stages = ["settings", *(one for one in PHASES if send or one != "send"), ""]
+        self._stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
         self._reports: list[Report] = []
 
     @property
@@ -142,9 +118,9 @@ class _Checking:
 
     async def once(self, lines: _Lines) -> None:
         """Check once, with the bars as far as it came under what was found."""
-        phases: list[PhaseReport] = []
+        phases: list[CheckPhase] = []
 
-        def note(phase: PhaseReport) -> None:
+        def note(phase: CheckPhase) -> None:
             phases.append(phase)
             under_way = self._stages[len(phases)] if phase.ok else ""
             lines.put(lines.view.found(phase), ["", *lines.view.bars(phases, under_way)])
@@ -167,7 +143,7 @@ class _Checking:
         """Check as often as asked; return all there is to tell."""
         while self._goes_on():
             await self._run()
-        runs = [self._told(report) for report in self._reports]
+        runs = [_object(report.preceded_by(self._first)) for report in self._reports]
         if self._times == 1:
             return runs[0]
         times = times_of(self._reports)
@@ -182,25 +158,18 @@ class _Checking:
         """Whether there is another run: none after a refused password, which locks accounts."""
         if not self._reports:
             return True
-        fault = self._reports[-1].fault
-        harmful = fault is not None and fault.retry is Retry.NEVER
-        return len(self._reports) < self._times and not harmful and not self._unread.is_set()
+        more = len(self._reports) < self._times
+        return more and self._probe.may_repeat and not self._unread.is_set()
 
-    async def _run(self, on_phase: Callable[[PhaseReport], None] | None = None) -> Report:
+    async def _run(self, on_phase: Callable[[CheckPhase], None] | None = None) -> Report:
         report = await self._probe.run(on_phase, send=self._send)
         self._reports.append(report)
         return report
 
-    def _told(self, report: Report) -> dict[str, object]:
-        return {
-            "ok": report.ok,
-            "phases": [asdict(phase) for phase in (self._first, *report.phases)],
-            "diagnosis": report.diagnosis,
-            "condition": None if report.fault is None else one_line(report.fault.condition),
-            "roomCreated": report.created,
-            "ms": round(report.seconds * 1000, 3),
-            "problems": [],
-        }
+
+def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
+    """Return the report as JSON shows it, with the `problems` of the settings."""
+    return cast(dict[str, object], render(report)) | {"problems": list(problems)}
 
 
 def _output(ended: Callable[[], None]) -> Output:

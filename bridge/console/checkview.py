@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from bridge.console.columns import broken
 from bridge.console.paint import Paint
 from bridge.escaping import one_line
-
-if TYPE_CHECKING:
-    from bridge.xmpp.report import PhaseReport, Report
+from bridge.xmpp.report import CheckPhase, Report
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
@@ -53,11 +50,11 @@ class CheckView:
         """Return what stands above it all."""
         return self._laid_out("", 0, f"Checking the way into {one_line(room)}", CONTINUED)
 
-    def found(self, phase: "PhaseReport") -> list[str]:
+    def found(self, phase: CheckPhase) -> list[str]:
         """Return what a stage found, under one another where it is too long for a line."""
         return self._laid_out(self._head(phase), HEAD_WIDTH, phase.detail, HEAD_WIDTH)
 
-    def bars(self, phases: "Sequence[PhaseReport]", under_way: str = "") -> list[str]:
+    def bars(self, phases: Sequence[CheckPhase], under_way: str = "") -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis.
 
         A stage that is still `under_way` has a line, too.
@@ -71,17 +68,17 @@ class CheckView:
             lines.append(f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}")
         return [*lines, *map(self._paint.dim, axis[len(phases) :])]
 
-    def verdict(self, report: "Report") -> list[str]:
+    def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
         return [*self._outcome(report.diagnosis, ok=report.ok), *self._advice([report])]
 
-    def run(self, number: int, report: "Report") -> list[str]:
+    def run(self, number: int, report: Report) -> list[str]:
         """Return how one run of several went."""
-        head = f"{number:>4}  {self._mark(ok=report.ok)}{report.seconds * 1000:>8.1f} ms"
+        head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
         why = "" if report.ok else f"{report.phases[-1].name}: {report.diagnosis}"
         return self._laid_out(head, RUN_WIDTH, why, RUN_WIDTH)
 
-    def spread(self, reports: "Sequence[Report]") -> list[str]:
+    def spread(self, reports: Sequence[Report]) -> list[str]:
         """Return a line a stage with the median and the worst of several runs.
 
         The bars are the medians', on a time axis that they share.
@@ -100,7 +97,7 @@ class CheckView:
             )
         return [*lines, *map(self._paint.dim, axis[len(taken) :])]
 
-    def outcome(self, reports: "Sequence[Report]", times: int) -> list[str]:
+    def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of as many of `times` runs as there were."""
         passed = sum(report.ok for report in reports)
         text = f"{passed} of {len(reports)} passed."
@@ -112,13 +109,13 @@ class CheckView:
         paint = self._paint.bold if ok else self._paint.red
         return list(map(paint, self._laid_out("", 0, text, CONTINUED)))
 
-    def _advice(self, reports: "Sequence[Report]") -> list[str]:
+    def _advice(self, reports: Sequence[Report]) -> list[str]:
         """Return what to do after these runs, what failed first, each piece of advice once."""
         failed, passed = [], []
         for report in reports:
             for phase in report.phases:
-                if not phase.ok and report.fault is not None:
-                    failed.append(f"[{one_line(report.fault.condition)}] {phase.hint}".rstrip())
+                if not phase.ok:
+                    failed.append(f"[{report.condition}] {phase.hint}".rstrip())
                 elif phase.hint and phase.hint not in report.diagnosis:
                     passed.append(f"{phase.name}: {phase.hint}")
         return [
@@ -127,7 +124,7 @@ class CheckView:
             for line in self._laid_out("", 0, text, CONTINUED)
         ]
 
-    def _head(self, phase: "PhaseReport") -> str:
+    def _head(self, phase: CheckPhase) -> str:
         return f"{phase.name:<{NAME_WIDTH}}{self._mark(ok=phase.ok)}{phase.ms:>8.1f} ms"
 
     def _mark(self, *, ok: bool) -> str:
@@ -159,7 +156,7 @@ class CheckView:
         return [f"{start}{first}".rstrip(), *(" " * within + line for line in rest)]
 
 
-def times_of(reports: "Sequence[Report]") -> dict[str, list[float]]:
+def times_of(reports: Sequence[Report]) -> dict[str, list[float]]:
     """Return the milliseconds that each stage took, in every run that came so far."""
     times: dict[str, list[float]] = {}
     for report in reports:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bridge.config import Settings
-from bridge.escaping import quoted
+from bridge.escaping import one_line, quoted
 from bridge.xmpp import faults, refusals, trust
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import (
@@ -26,8 +26,8 @@ from bridge.xmpp.events import (
     RoomDestroyed,
     SendFailed,
 )
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.report import CREATED, Minutes, PhaseReport, Report
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.report import CREATED, CheckPhase, Report, report_of
 from bridge.xmpp.room import MAX_OCCUPANTS
 from bridge.xmpp.roomservice import RoomService
 from bridge.xmpp.trace import Tracing, untraced
@@ -52,6 +52,9 @@ MAX_NAME_CHARACTERS = 60
 
 MAX_NICKNAME_BYTES = 900
 """Of the configured nickname in ours: both ends of an occupant JID have 1,023 (RFC 7622)."""
+
+MAX_DETAIL_CHARACTERS = 2_000
+"""Of one phase: the names in a certificate and in a room are others' to choose."""
 
 MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
 """What `send` says."""
@@ -83,9 +86,11 @@ class Probe:
         self._seconds = seconds
         self._trace = trace
         self._deadlines = deadlines
+        self.may_repeat = True
+        """Whether another run does no harm: after a refused password, servers lock accounts."""
 
     async def run(
-        self, on_phase: Callable[[PhaseReport], None] | None = None, *, send: bool = False
+        self, on_phase: Callable[[CheckPhase], None] | None = None, *, send: bool = False
     ) -> Report:
         """Check once, and return how it went; `on_phase` gets each phase as it is over.
 
@@ -99,19 +104,54 @@ class Probe:
             async with asyncio.timeout(self._seconds):
                 fault = await walk.run(send)
         except TimeoutError:
-            fault = faults.of_long_check(walk.minutes.phase, self._seconds, walk.connection.place)
+            fault = faults.of_long_check(walk.recorder.phase, self._seconds, walk.connection.place)
             walk.fail(fault)
         finally:
             walk.connection.leave()
             walk.connection.close()
-        return Report(
-            place=walk.connection.place,
-            phases=tuple(walk.minutes.phases),
-            seconds=time.perf_counter() - started,
-            fault=fault,
+        self.may_repeat = fault is None or fault.retry is not Retry.NEVER
+        return report_of(
+            walk.connection.place,
+            walk.recorder.phases,
+            time.perf_counter() - started,
+            fault,
             created=walk.created,
             others=len(walk.others),
         )
+
+
+class PhaseRecorder:
+    """Times the phases of a check and collects what each found; `on_phase` gets each at its end."""
+
+    def __init__(self, on_phase: Callable[[CheckPhase], None] | None) -> None:
+        self._on_phase = on_phase
+        self.phases: list[CheckPhase] = []
+        self.phase = ""
+        """The phase under way."""
+        self._began = 0.0
+        self._findings: list[str] = []
+
+    def begin(self, phase: str) -> None:
+        """Begin a phase; the one before has ended."""
+        self.phase, self._began = phase, time.perf_counter()
+
+    def find(self, finding: str) -> None:
+        """Note what was found."""
+        self._findings.append(finding)
+
+    def end(self, *, ok: bool, hint: str, ms: float | None = None) -> None:
+        """End the phase, which took `ms`, or has taken as long as it has until now."""
+        detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
+        self._findings.clear()
+        took = self.milliseconds() if ms is None else ms
+        ended = CheckPhase(self.phase, ok, took, detail, one_line(hint))
+        self.phases.append(ended)
+        if self._on_phase is not None:
+            self._on_phase(ended)
+
+    def milliseconds(self) -> float:
+        """Return how long the phase has taken so far."""
+        return round((time.perf_counter() - self._began) * 1000, 3)
 
 
 class _Walk:
@@ -122,14 +162,14 @@ class _Walk:
         settings: Settings,
         deadlines: Mapping[Stage, float],
         trace: Tracing,
-        on_phase: Callable[[PhaseReport], None] | None,
+        on_phase: Callable[[CheckPhase], None] | None,
     ) -> None:
         mark = secrets.token_hex(4)
         nickname = settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
         self._nickname = f"{nickname}-check-{mark}"
         self._settings = settings
         self._deadlines = deadlines
-        self.minutes = Minutes(on_phase)
+        self.recorder = PhaseRecorder(on_phase)
         place = Place.of(settings)
         self.connection = Connection(
             settings,
@@ -138,11 +178,11 @@ class _Walk:
             resource=f"xmpp-debug-bridge.check.{mark}",
             publish=self._see,
             on_stage=lambda stage: self._begin(stage.value),
-            on_finding=lambda stage, finding: self.minutes.find(finding),
+            on_finding=lambda stage, finding: self.recorder.find(finding),
             trace=trace,
             deadlines=deadlines,
         )
-        self._room_service = RoomService(settings, self.connection, self.minutes.find)
+        self._room_service = RoomService(settings, self.connection, self.recorder.find)
         self.created = False
         self.others: dict[str, str] = {}
         """Nicknames of the other occupants, by their occupant JIDs."""
@@ -159,20 +199,20 @@ class _Walk:
             self._begin("disco")
             await self._room_service.look()
             await connection.join(self._nickname, history=False)
-            self.minutes.find(f"entered as {quoted(connection.occupant.partition('/')[2])}")
+            self.recorder.find(f"entered as {quoted(connection.occupant.partition('/')[2])}")
             if self.created:
-                self.minutes.find("the room did not exist before: joining made it")
+                self.recorder.find("the room did not exist before: joining made it")
             self._begin("occupants")
-            self.minutes.find(self._told_occupants())
+            self.recorder.find(self._told_occupants())
             if send:
                 self._begin("send")
                 await self._send()
             self._begin("leave")
             await self._leave()
         except ConnectionFailedError as failed:
-            ms = self.minutes.milliseconds()
+            ms = self.recorder.milliseconds()
             refused = failed.fault.condition == "certificate-verify-failed"
-            if refused and self.minutes.phase == "tls":
+            if refused and self.recorder.phase == "tls":
                 await self._look_again()
             fault = self._explained(failed.fault)
             self.fail(fault, ms)
@@ -182,8 +222,8 @@ class _Walk:
 
     def fail(self, fault: Fault, ms: float | None = None) -> None:
         """End the phase under way, and with it the walk."""
-        self.minutes.find(fault.message)
-        self.minutes.end(ok=False, hint=fault.hint, ms=ms)
+        self.recorder.find(fault.message)
+        self.recorder.end(ok=False, hint=fault.hint, ms=ms)
 
     # The phases that the connection has not.
 
@@ -206,7 +246,7 @@ class _Walk:
             raise ConnectionFailedError(replace(fault, hint=hint)) from error
         if failure is not None:
             raise ConnectionFailedError(refusals.bounced(failure.condition, failure.text, place))
-        self.minutes.find("the room sent the message back")
+        self.recorder.find("the room sent the message back")
 
     async def _leave(self) -> None:
         self._left = asyncio.get_running_loop().create_future()
@@ -217,10 +257,10 @@ class _Walk:
             fault = refusals.no_goodbye(LEAVE_SECONDS, self.connection.place)
             raise ConnectionFailedError(fault) from error
         self.connection.occupant = ""
-        self.minutes.find("the room confirmed it")
+        self.recorder.find("the room confirmed it")
         if self.created:
             gone = await self._room_service.has_lost_the_room()
-            self.minutes.find(
+            self.recorder.find(
                 f"the room that joining made is {'gone again' if gone else 'still there'}"
             )
 
@@ -260,15 +300,15 @@ class _Walk:
             connection.close()
         for stage, finding in seen:
             if stage is Stage.TLS:
-                self.minutes.find(finding)
+                self.recorder.find(finding)
 
     def _explained(self, fault: Fault) -> Fault:
         """Return the fault with what else is known here."""
         message, hint = fault.message, fault.hint
-        if self.minutes.phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
+        if self.recorder.phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
             hint += _OWN_NICKNAME
         others = self._room_service.others
-        if others and self.minutes.phase in {"disco", "join"}:
+        if others and self.recorder.phase in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
             message += f" Room services of {self._settings.domain}: {listed}."
             return replace(fault, message=message, hint=hint, quotes=True)
@@ -313,14 +353,14 @@ class _Walk:
     # The report.
 
     def _begin(self, phase: str) -> None:
-        if self.minutes.phase:
+        if self.recorder.phase:
             self._pass()
-        self.minutes.begin(phase)
+        self.recorder.begin(phase)
 
     def _pass(self) -> None:
         hint = ""
-        if self.minutes.phase == "tls" and not self._settings.tls_verify:
+        if self.recorder.phase == "tls" and not self._settings.tls_verify:
             hint = _UNCHECKED
-        elif self.minutes.phase == "join" and self.created:
+        elif self.recorder.phase == "join" and self.created:
             hint = CREATED
-        self.minutes.end(ok=True, hint=hint)
+        self.recorder.end(ok=True, hint=hint)

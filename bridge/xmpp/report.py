@@ -1,103 +1,105 @@
-"""What a check found: how each of its phases went, and what that comes to."""
+"""The report of a check in the names that users see: its phases and the outcome. Pure."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import one_line
 from bridge.frozen import dataclass
-from bridge.xmpp.faults import Fault, Place
 
-MAX_DETAIL_CHARACTERS = 2_000
-"""Of one phase: the names in a certificate and in a room are others' to choose."""
+if TYPE_CHECKING:
+    from bridge.config import Configuration
+    from bridge.xmpp.faults import Fault, Place
+
+SETTINGS = "settings"
+"""The phase before those of the connection: reading the settings."""
 
 PHASES = (
     *("resolve", "connect", "tls", "sasl", "bind"),
     *("disco", "join", "occupants", "send", "leave"),
 )
-"""All phases, in order; `send` only when it is asked for."""
+"""The phases of the connection, in order; `send` only when it is asked for."""
 
 CREATED = "MUC_ROOM may have a typo."
-"""What there is to do about a room that joining made."""
+"""The hint about a room that joining made."""
 
 
 @dataclass(frozen=True)
-class PhaseReport:
-    """How one phase went. The texts are fit for one line, whoever wrote parts of them."""
+class CheckPhase:
+    """One phase of the way into the room. Its texts fit into one line, whoever wrote them."""
 
-    name: str
+    name: Annotated[
+        str, "settings, resolve, connect, tls, sasl, bind, disco, join, occupants or leave"
+    ]
     ok: bool
-    ms: float
-    detail: str
-    """What was found; with a failure its cause, too."""
-    hint: str
-    """What to do, naming the setting; empty where there is nothing to do."""
+    ms: Annotated[float, "milliseconds it took"]
+    detail: Annotated[str, "what was found, and with a failure the cause"]
+    hint: Annotated[str, "what to do, naming the setting; empty where there is nothing to do"]
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a check went: its phases as far as it came, the failed one last."""
+    """How far a check came. Its texts fit into one line, whoever wrote them."""
 
-    place: Place
-    phases: tuple[PhaseReport, ...]
-    seconds: float
-    fault: Fault | None
-    """Why it ended early; None if it did not."""
-    created: bool
-    """Joining made the room."""
-    others: int
-    """How many others are in the room."""
+    ok: Annotated[bool, "every phase passed"]
+    phases: Annotated[list[CheckPhase], "in order; the failed one is the last"]
+    diagnosis: Annotated[str, "the outcome in a sentence or two"]
+    condition: Annotated[str | None, "of the failure, in the standard's own words"]
+    room_created: Annotated[bool, "joining made the room: often a typo in MUC_ROOM"]
+    ms: Annotated[float, "milliseconds that the connection took in all"]
 
-    @property
-    def ok(self) -> bool:
-        """Whether every phase passed."""
-        return self.fault is None
-
-    @property
-    def diagnosis(self) -> str:
-        """Return the outcome in a sentence, or two."""
-        if self.fault is not None:
-            return one_line(self.fault.message)
-        others = "nobody else" if not self.others else f"{self.others} other"
-        if self.others:
-            others += " occupant" if self.others == 1 else " occupants"
-        worked = (
-            f"Everything works: in the room {one_line(self.place.room)} with {others}, "
-            f"{self.seconds:.2f} s in all."
-        )
-        if self.created:
-            worked += f" The room did not exist before and was made by joining it: {CREATED}"
-        return worked
+    def preceded_by(self, phase: CheckPhase) -> "Report":
+        """Return the report with `phase` before its own."""
+        return replace(self, phases=[phase, *self.phases])
 
 
-class Minutes:
-    """Takes down what is found in each phase as the check goes; `on_phase` gets each at its end."""
+def report_of(
+    place: "Place",
+    phases: Sequence[CheckPhase],
+    seconds: float,
+    fault: "Fault | None",
+    *,
+    created: bool,
+    others: int,
+) -> Report:
+    """Return the report of a check that went to `place`, and that `fault`, if any, ended early.
 
-    def __init__(self, on_phase: Callable[[PhaseReport], None] | None) -> None:
-        self._on_phase = on_phase
-        self.phases: list[PhaseReport] = []
-        self.phase = ""
-        """The phase under way."""
-        self._began = 0.0
-        self._findings: list[str] = []
+    `created` says whether joining made the room; `others` counts the other occupants.
+    """
+    if fault is not None:
+        diagnosis = one_line(fault.message)
+    else:
+        company = f"{others} other occupant{'s' * (others > 1)}" if others else "nobody else"
+        room = one_line(place.room)
+        diagnosis = f"Everything works: in the room {room} with {company}, {seconds:.2f} s in all."
+        if created:
+            diagnosis += f" The room did not exist before and was made by joining it: {CREATED}"
+    return Report(
+        ok=fault is None,
+        phases=list(phases),
+        diagnosis=diagnosis,
+        condition=None if fault is None else one_line(fault.condition),
+        room_created=created,
+        ms=round(seconds * 1000, 3),
+    )
 
-    def begin(self, phase: str) -> None:
-        """Begin a phase; the one before has ended."""
-        self.phase, self._began = phase, time.perf_counter()
 
-    def find(self, finding: str) -> None:
-        """Note what was found."""
-        self._findings.append(finding)
+def settings_phase(configuration: "Configuration", seconds: float) -> CheckPhase:
+    """Return where the settings come from, and what is wrong with them."""
+    found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
+    found += [f"warning: {warning}" for warning in configuration.warnings]
+    found += map(str, configuration.problems)
+    return CheckPhase(
+        SETTINGS,
+        configuration.settings is not None,
+        round(seconds * 1000, 3),
+        one_line("; ".join(found) or "from the environment alone"),
+        "Mend what is named there." if configuration.problems else "",
+    )
 
-    def end(self, *, ok: bool, hint: str, ms: float | None = None) -> None:
-        """End the phase, which took `ms`, or has taken as long as it has until now."""
-        detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
-        self._findings.clear()
-        took = self.milliseconds() if ms is None else ms
-        report = PhaseReport(self.phase, ok, took, detail, one_line(hint))
-        self.phases.append(report)
-        if self._on_phase is not None:
-            self._on_phase(report)
 
-    def milliseconds(self) -> float:
-        """How long the phase has taken so far."""
-        return round((time.perf_counter() - self._began) * 1000, 3)
+def unconfigured(configuration: "Configuration", phase: CheckPhase) -> Report:
+    """Return the report of a check that ended with `phase`, the reading of the settings."""
+    problems = one_line("; ".join(map(str, configuration.problems)))
+    diagnosis = f"The settings do not do: {problems}"
+    return Report(False, [phase], diagnosis, "unconfigured", room_created=False, ms=0.0)

@@ -19,20 +19,20 @@ from bridge.console.columns import width
 from bridge.console.paint import Paint
 from bridge.escaping import one_line
 from bridge.xmpp.faults import Fault, Place, Retry
-from bridge.xmpp.report import PhaseReport, Report
+from bridge.xmpp.report import CheckPhase, Report, report_of
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"
 PLACE = Place("xmpp://example.org:5222", "example.org", "bot@example.org", ROOM, "McpDebug")
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
-FIRST = PhaseReport(
+FIRST = CheckPhase(
     "settings", True, 1.4, "/home/ada/lab/.env: missing; /home/ada/bridge.env: used", ""
 )
 REACHED = (
-    PhaseReport("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
-    PhaseReport("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
-    PhaseReport(
+    CheckPhase("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
+    CheckPhase("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
+    CheckPhase(
         "tls",
         True,
         64.062,
@@ -43,12 +43,12 @@ REACHED = (
 )
 PASSED = (
     *REACHED,
-    PhaseReport("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
-    PhaseReport("bind", True, 15.9, "full JID bot@example.org/check", ""),
-    PhaseReport("disco", True, 33.0, "a room service; the room does not exist yet", ""),
-    PhaseReport("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
-    PhaseReport("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
-    PhaseReport("leave", True, 16.1, "the room confirmed it", ""),
+    CheckPhase("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
+    CheckPhase("bind", True, 15.9, "full JID bot@example.org/check", ""),
+    CheckPhase("disco", True, 33.0, "a room service; the room does not exist yet", ""),
+    CheckPhase("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
+    CheckPhase("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
+    CheckPhase("leave", True, 16.1, "the room confirmed it", ""),
 )
 REFUSED = Fault(
     "not-authorized",
@@ -56,10 +56,10 @@ REFUSED = Fault(
     "Check XMPP_USERNAME and XMPP_PASSWORD.",
     Retry.NEVER,
 )
-WORKS = Report(PLACE, PASSED, 0.3018, None, created=True, others=2)
-BREAKS = Report(
+WORKS = report_of(PLACE, PASSED, 0.3018, None, created=True, others=2)
+BREAKS = report_of(
     PLACE,
-    (*REACHED, PhaseReport("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
+    (*REACHED, CheckPhase("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
     2.2124,
     REFUSED,
     created=False,
@@ -85,8 +85,8 @@ def _often(view: CheckView, *reports: Report, times: int) -> str:
 
 
 def _slower(report: Report, factor: float) -> Report:
-    phases = tuple(replace(phase, ms=phase.ms * factor) for phase in report.phases)
-    return replace(report, phases=phases, seconds=report.seconds * factor)
+    phases = [replace(phase, ms=phase.ms * factor) for phase in report.phases]
+    return replace(report, phases=phases, ms=report.ms * factor)
 
 
 THREE = (WORKS, _slower(WORKS, 1.5), _slower(WORKS, 4))
@@ -126,7 +126,7 @@ def test_colour_changes_nothing_else() -> None:
 
 
 def test_without_blocks_the_screen_is_ascii() -> None:
-    report = replace(WORKS, phases=PASSED[:-2])
+    report = replace(WORKS, phases=WORKS.phases[:-2])
     assert _once(_at(80, blocks=False), report).isascii()
     assert _often(_at(80, blocks=False), report, report, times=2).isascii()
 
@@ -207,9 +207,9 @@ def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int |
 def _assert_unforged(text: str, columns: int | None) -> None:
     view = _at(columns)
     # As a probe makes them: `one_line` has been over all texts but the fault's.
-    failed = PhaseReport("join", False, 1.0, one_line(text), one_line(text))
+    failed = CheckPhase("join", False, 1.0, one_line(text), one_line(text))
     fault = Fault(text, text, text)
-    report = Report(PLACE, (failed,), 0.1, fault, created=False, others=0)
+    report = report_of(PLACE, (failed,), 0.1, fault, created=False, others=0)
     for lines, begins in (
         (view.found(failed), "join "),
         (view.run(1, report), "   1  FAILED"),
@@ -226,9 +226,9 @@ def _assert_unforged(text: str, columns: int | None) -> None:
 
 
 def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
-    phase = PhaseReport("join", False, 1.0, "", "hint")
+    phase = CheckPhase("join", False, 1.0, "", "hint")
     fault = Fault("made\nup\x9b2J", "message", "hint")
-    report = Report(PLACE, (phase,), 0.1, fault, created=False, others=0)
+    report = report_of(PLACE, (phase,), 0.1, fault, created=False, others=0)
     assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
 
 

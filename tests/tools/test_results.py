@@ -20,7 +20,7 @@ from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
 from bridge.tools import prompts, resources
 from bridge.tools.basics import xmpp_send, xmpp_status
-from bridge.tools.check import Check, CheckPhase, xmpp_check
+from bridge.tools.check import Check, xmpp_check
 from bridge.tools.entries import fitted
 from bridge.tools.history import xmpp_history
 from bridge.tools.info import xmpp_info
@@ -35,6 +35,7 @@ from bridge.xmpp.events import ConnectionChanged, Event, Phase
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.mam import MAX_ID_BYTES
 from bridge.xmpp.participant import Participant, Reflection
+from bridge.xmpp.report import CheckPhase
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.tools.played import Played, arguments
 from tests.tools.standing import standing
@@ -314,4 +315,4 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     assert told["problems"]
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
     phase = CheckPhase("sasl", False, 1.0, text, text)
-    _checked(fitted(Check(False, [phase] * 11, text, text, False, False, text)))
+    _checked(fitted(Check(False, [phase] * 11, text, text, False, 1.0, False, text)))

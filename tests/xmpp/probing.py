@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bridge.config import Settings, load
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import PhaseReport, Report
+from bridge.xmpp.report import CheckPhase, Report
 
 
 def settings(environment: Mapping[str, str]) -> Settings:
@@ -16,7 +16,7 @@ def settings(environment: Mapping[str, str]) -> Settings:
 
 
 async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
-    told: list[PhaseReport] = []
+    told: list[CheckPhase] = []
     report = await Probe(settings(environment)).run(told.append, send=send)
     assert told == list(report.phases)
     assert environment["XMPP_PASSWORD"] not in repr(report)
@@ -32,7 +32,7 @@ def detail(report: Report, name: str) -> str:
     return found
 
 
-def failed(report: Report, name: str) -> PhaseReport:
+def failed(report: Report, name: str) -> CheckPhase:
     """The phase that failed: the last one, and no other."""
     assert not report.ok
     assert [one.name for one in report.phases if not one.ok] == [name], report

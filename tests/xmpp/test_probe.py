@@ -8,8 +8,14 @@ from time import monotonic
 import pytest
 
 from bridge.xmpp import probe, roomservice
-from bridge.xmpp.probe import MAX_TOLD_OCCUPANTS, MESSAGE, Probe
-from bridge.xmpp.report import MAX_DETAIL_CHARACTERS, PHASES, Minutes, PhaseReport, Report
+from bridge.xmpp.probe import (
+    MAX_DETAIL_CHARACTERS,
+    MAX_TOLD_OCCUPANTS,
+    MESSAGE,
+    PhaseRecorder,
+    Probe,
+)
+from bridge.xmpp.report import PHASES, CheckPhase, Report
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -33,7 +39,7 @@ async def test_a_way_that_works_passes_every_phase(endpoint: Endpoint) -> None:
     assert names(report) == list(PHASES)
     assert all(one.ok for one in report.phases)
     assert all(one.ms >= 0 for one in report.phases)
-    assert sum(one.ms for one in report.phases) <= report.seconds * 1000
+    assert sum(one.ms for one in report.phases) <= report.ms
     assert environment["XMPP_SERVICE"] in detail(report, "resolve")
     assert detail(report, "connect").endswith(": connected")
     assert "offered: " in detail(report, "sasl")
@@ -57,7 +63,7 @@ async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
     report = await check(environment)
     assert names(report) == WITHOUT_SEND
     assert "does not exist yet" in detail(report, "disco")
-    assert report.created
+    assert report.room_created
     assert "MUC_ROOM" in next(one.hint for one in report.phases if one.name == "join")
     assert "is gone again" in detail(report, "leave")
     assert report.diagnosis.startswith("Everything works: in the room ")
@@ -76,7 +82,7 @@ async def test_others_see_it_come_under_its_own_name_speak_and_go(
         said = await wilma.heard(MESSAGE)
         assert said.nick.startswith("Beetle-check-")
         await wilma.left(said.nick)
-    assert not report.created
+    assert not report.room_created
     assert "exists" in detail(report, "disco")
     assert detail(report, "occupants") == '1 besides us: "Wilma"'
     assert detail(report, "send") == "the room sent the message back"
@@ -97,8 +103,7 @@ async def test_a_wrong_password_ends_it_at_the_login(endpoint: Endpoint) -> None
     told = failed(report, "sasl")
     assert "XMPP_PASSWORD" in told.hint
     assert "chosen: SCRAM-SHA-" in told.detail
-    assert report.fault is not None
-    assert report.fault.condition == "not-authorized"
+    assert report.condition == "not-authorized"
 
 
 @pytest.mark.parametrize("transport", ["starttls", "direct"])
@@ -282,11 +287,11 @@ async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_detail_has_a_bound_whatever_is_in_it(extra: int) -> None:
-    reports: list[PhaseReport] = []
-    minutes = Minutes(reports.append)
-    minutes.begin("tls")
-    minutes.find("x" * (MAX_DETAIL_CHARACTERS + extra))
-    minutes.end(ok=True, hint="")
+    reports: list[CheckPhase] = []
+    recorder = PhaseRecorder(reports.append)
+    recorder.begin("tls")
+    recorder.find("x" * (MAX_DETAIL_CHARACTERS + extra))
+    recorder.end(ok=True, hint="")
     cut = f"... ({MAX_DETAIL_CHARACTERS + 1} characters)"
     assert reports[0].detail == "x" * MAX_DETAIL_CHARACTERS + cut * extra
 
@@ -296,8 +301,7 @@ async def test_a_message_that_is_returned_is_told() -> None:
     returns = f"<message type='error' id='{{id}}' from='{ROOM}'>{error}</message>"
     report = await checked(answering(returns=returns), send=True)
     assert "voice" in failed(report, "send").hint
-    assert report.fault is not None
-    assert report.fault.condition == "forbidden"
+    assert report.condition == "forbidden"
 
 
 async def test_a_message_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
