@@ -33,7 +33,6 @@ from bridge.xmpp.events import (
     Tls,
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.findings import TellOf, unheard_of
 from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
 from bridge.xmpp.management import RESUMABLE, ConnectionFeatures, Former, Management
 from bridge.xmpp.negotiation import Negotiation, UnexpectedElementError
@@ -84,7 +83,7 @@ class Connection:
         publish: Callable[[Event], None],
         on_stage: Callable[[Stage], None],
         trace: Tracing = untraced,
-        on_finding: TellOf = unheard_of,
+        on_finding: Callable[[Stage, str], None] = lambda stage, finding: None,
         deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby, zip_longest
 from threading import Thread
@@ -14,7 +15,6 @@ from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
 from bridge.config import Service, Settings
 from bridge.frozen import dataclass
-from bridge.xmpp.findings import Tell, unheard
 
 STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""
@@ -63,7 +63,9 @@ def _written(address: tuple[Any, ...]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def resolve(settings: Settings, tell: Tell = unheard) -> list[Endpoint]:
+async def resolve(
+    settings: Settings, tell: Callable[[str], None] = lambda _: None
+) -> list[Endpoint]:
     """Return the addresses to try, best first; raises `OSError` when no name has one."""
     service = settings.service
     if service is not None:
@@ -149,7 +151,7 @@ async def _addresses(host: str, port: int) -> list[Address]:
 
 
 async def connect(
-    endpoints: list[Endpoint], seconds: float, tell: Tell = unheard
+    endpoints: list[Endpoint], seconds: float, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 
@@ -185,7 +187,7 @@ def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 
 async def _race(
-    endpoints: list[Endpoint], seconds: float, tell: Tell
+    endpoints: list[Endpoint], seconds: float, tell: Callable[[str], None]
 ) -> tuple[Endpoint, socket.socket]:
     """Return the first that connects (RFC 8305, section 5); raises the last `OSError`."""
     loop = asyncio.get_running_loop()

@@ -13,7 +13,6 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 from bridge.config import Settings
 from bridge.escaping import quoted
 from bridge.xmpp import stanzas
-from bridge.xmpp.findings import Tell, unheard
 from bridge.xmpp.scram import (
     HASHES,
     LEAST_UNTRUSTED_ITERATIONS,
@@ -63,7 +62,7 @@ async def log_in(
     *,
     bindings: Sequence[ChannelBinding],
     genuine: bool,
-    tell: Tell = unheard,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Login:
     """Log in with the best mechanism among `features`, and return which it was.
 

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from bridge.escaping import quoted
 from bridge.frozen import dataclass
 from bridge.xmpp import stanzas
-from bridge.xmpp.findings import Tell
 from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, Former, Management
 from bridge.xmpp.negotiation import Negotiation
 from bridge.xmpp.stanzas import BIND, CLIENT, SM
@@ -41,7 +40,7 @@ async def begin(
     resource: str,
     former: Former | None,
     may_answer: MayAnswer,
-    tell: Tell,
+    tell: Callable[[str], None],
 ) -> Session:
     """Go on with the `former` session, or else begin one; raises `BindRefusedError`.
 

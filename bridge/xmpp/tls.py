@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
@@ -14,7 +14,6 @@ from bridge.xmpp.der import DerError
 from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.findings import Tell
 from bridge.xmpp.negotiation import Negotiation
 from bridge.xmpp.stream import Stream
 
@@ -30,7 +29,7 @@ async def secure(
     stream: Stream,
     negotiation: Negotiation,
     context: Awaitable[ssl.SSLContext],
-    tell: Tell,
+    tell: Callable[[str], None],
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return what protects it, and the features offered under it.
 
@@ -88,7 +87,7 @@ def ssl_of(stream: Stream) -> ssl.SSLObject | None:
     return secured
 
 
-def _protection(stream: Stream, settings: Settings, tell: Tell) -> Tls:
+def _protection(stream: Stream, settings: Settings, tell: Callable[[str], None]) -> Tls:
     secured = ssl_of(stream)
     if secured is None:
         raise ConnectionResetError
