@@ -24,7 +24,6 @@ SPEAKS_XMPP = frozenset(
         "negotiation",
         "probe",
         "roomservice",
-        "search",
         "session",
         "stanzas",
         "stream",

@@ -1,13 +1,11 @@
 """Looking further back than the bridge was there: the archive that the room itself keeps."""
 
-import asyncio
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
 from bridge.tools.entries import Entry, noticed, shaped
@@ -17,137 +15,60 @@ from bridge.tools.sieve import Sieve
 
 if TYPE_CHECKING:
     from bridge.tools.link import RoomLink
-    from bridge.xmpp.archive import ArchiveError, ArchiveQuery
-    from bridge.xmpp.connection import Connection
-    from bridge.xmpp.mam import Archived
+    from bridge.xmpp.archive import ArchiveError
+    from bridge.xmpp.events import Event
+    from bridge.xmpp.mam import Archived, ArchiveQuery
     from bridge.xmpp.selection import Selection
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
 
-LOOKED_AT_ONCE = 500
-"""Messages that a pattern is looked for in before the archive is asked again: five of its pages."""
-
 MARK = "archive:"
 """How the archive's cursors begin, which the journal's cannot."""
 
 
-@dataclass(frozen=True)
-class Span:
-    """Which part of the archive is wanted."""
-
-    since: str | None
-    """A cursor of the archive."""
-    after: str | None
-    before: str | None
-    """Times, as the caller wrote them."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A page of the archive."""
-
-    entries: list[Entry]
-    next: str
-    more: bool
-
-
-async def search(
+async def read(
     link: "RoomLink",
-    span: Span,
     page: Page[Entry],
     limit: int,
-    sender: str | None,
     selection: "Selection",
-) -> Found:
-    """Return what the room has archived, oldest first: after the span's cursor or time, or last.
+    *,
+    since: str | None,
+    after: str | None,
+    before: str | None,
+    sender: str | None,
+) -> tuple[str, bool]:
+    """Fill the empty `page` with what the room has archived, and return `next` and `more`.
 
-    As much as the empty `page` takes, which has room for `limit` entries at most.
-    Raises `ToolError`, and `ArgumentError` for a span that is none.
+    Oldest first: what came after the cursor `since` or from the time `after` on; without either,
+    the newest. `page` has room for `limit` entries at most. Raises `ToolError`, and
+    `ArgumentError` for what no archive can be asked.
     """
-    from bridge.xmpp.archive import ArchiveError
+    # Deferred, as all that speaks XMPP is, until the first answer has gone out.
+    from bridge.xmpp.archive import ArchiveError, search
     from bridge.xmpp.faults import ConnectionFailedError
 
     connection = link.connection()
     room = link.participant.room_jid
-    search = _Search(connection, room, selection, page, limit)
+    query = _query(room, since, after, before, sender)
+    sieve, most = Sieve(selection), page.room
+
+    async def keep(result: "Archived") -> bool | None:
+        wanted = [event for event in result.events if await sieve.takes(event)]
+        return page.add(_entry(result, wanted, most)) if wanted else None
+
     try:
-        return await search.run(_query(room, span, sender))
+        searched = await search(connection, room, query, keep, limit=limit, seconds=BUDGET_SECONDS)
     except ArchiveError as error:
         raise _failure(room, error) from error
     except ConnectionFailedError as ended:
         raise failed(
             ended.fault, "The connection ended before the archive had answered:"
         ) from ended
-
-
-class _Search:
-    """One page under way."""
-
-    def __init__(
-        self,
-        connection: "Connection",
-        room: str,
-        selection: "Selection",
-        page: Page[Entry],
-        limit: int,
-    ) -> None:
-        self._connection = connection
-        self._room = room
-        self._sieve = Sieve(selection)
-        self._cheap = replace(selection, pattern=None)
-        self._at_once = 1 if selection.pattern is None else LOOKED_AT_ONCE
-        self._limit = limit
-        self._page = page
-        self._bytes = page.room
-        self._until = asyncio.get_running_loop().time() + BUDGET_SECONDS
-
-    async def run(self, query: "ArchiveQuery") -> Found:
-        """Go through the archive until the page is full, the time up or the archive at its end."""
-        from bridge.xmpp.archive import ArchiveSilentError
-        from bridge.xmpp.search import collect
-
-        backward = query.before is not None
-        newest = query.after or ""
-        more = True
-        while more and (left := self._until - asyncio.get_running_loop().time()) > 0:
-            try:
-                found = await collect(
-                    self._connection,
-                    self._room,
-                    query=query,
-                    wanted=self._cheap.takes,
-                    limit=max(self._limit - len(self._page.entries), self._at_once),
-                    budget_seconds=left,
-                )
-            except ArchiveSilentError:
-                if not self._page.entries:
-                    raise
-                break
-            more = found.more
-            last, full = await self._take(found.results[::-1] if backward else found.results)
-            if backward:
-                query = replace(query, before=found.next_id or query.before)
-            else:
-                newest = (last if full else found.next_id) or newest
-                query = replace(query, after=newest or None)
-            if full or len(self._page.entries) == self._limit:
-                more = more or full
-                break
-        if backward:
-            entries = self._page.entries[::-1]
-            return Found(entries, entries[-1].cursor if entries else MARK, more)
-        return Found(self._page.entries, _cursor(newest), more)
-
-    async def _take(self, results: "tuple[Archived, ...]") -> tuple[str | None, bool]:
-        """Put results on the page; return the id of the last, and whether not all had room."""
-        last = None
-        for result in results:
-            wanted = [event for event in result.events if await self._sieve.takes(event)]
-            if wanted and not self._page.add(_entry(result, self._bytes)):
-                return last, True
-            last = result.id
-        return last, False
+    if not query.backward:
+        return _cursor(searched.next_id or ""), searched.more
+    page.entries.reverse()
+    return page.entries[-1].cursor if page.entries else MARK, searched.more
 
 
 def _cursor(id_: str) -> str:
@@ -155,34 +76,36 @@ def _cursor(id_: str) -> str:
     return MARK + quote(id_, safe="/:=+@,;")
 
 
-def _entry(result: "Archived", most: int) -> Entry:
+def _entry(result: "Archived", wanted: "Sequence[Event]", most: int) -> Entry:
     from bridge.xmpp.telling import told
 
-    values = {name: one for event in result.events for name, one in told(event).items()}
+    values = {name: one for event in wanted for name, one in told(event).items()}
     values |= {"source": "archive"} | ({} if result.jid is None else {"jid": result.jid})
     at = iso_of(result.at or "") or iso(time.time())
     return shaped(values, _cursor(result.id), at, most)
 
 
-def _query(room: str, span: Span, sender: str | None) -> "ArchiveQuery":
-    from bridge.xmpp.archive import ArchiveQuery
+def _query(
+    room: str, since: str | None, after: str | None, before: str | None, sender: str | None
+) -> "ArchiveQuery":
+    from bridge.xmpp.mam import ArchiveQuery
 
-    after = None
-    if span.since is not None:
-        if not span.since.startswith(MARK):
+    position = None
+    if since is not None:
+        if not since.startswith(MARK):
             raise ArgumentError(
                 "since is a place in the bridge's own memory, and the archive has its own places.",
                 condition="bad-request",
                 hint="With archive: true, take `since` from results of archive: true, or give a "
                 "time in `after`.",
             )
-        after = unquote(span.since.removeprefix(MARK)) or None
-    start, end = _time("after", span.after), _time("before", span.before)
-    newest = span.since is None and start is None
+        position = unquote(since.removeprefix(MARK)) or None
+    start, end = _time("after", after), _time("before", before)
+    newest = since is None and start is None
     whose = None if sender is None else sender if "@" in sender else f"{room}/{sender}"
     try:
         return ArchiveQuery(
-            start=start, end=end, after=after, before="" if newest else None, sender=whose
+            start=start, end=end, after=position, before="" if newest else None, sender=whose
         )
     except ValueError as error:
         raise ArgumentError(

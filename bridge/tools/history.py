@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
-from bridge.tools.archive import MARK, Span, search
+from bridge.tools.archive import MARK, read
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of
 from bridge.tools.link import RoomLink
 from bridge.tools.pages import ENVELOPE_BYTES, Gap, Limit, MaxBytes, Page, Since, opened
@@ -61,8 +61,9 @@ async def xmpp_history(
     if archive:
         # The archive knows senders by more than their messages tell.
         selection = await selected(kinds=kinds, sender=None, contains=contains, pattern=pattern)
-        found = await search(link, Span(since, after, before), page, limit, from_, selection)
-        return History(found.entries, found.next, None, found.more)
+        span = {"since": since, "after": after, "before": before}
+        next_, more = await read(link, page, limit, selection, **span, sender=from_)
+        return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
     selection = await selected(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
     sieve = Sieve(selection)

@@ -9,18 +9,11 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp import archive
-from bridge.xmpp.archive import (
-    MAX_RESULTS,
-    ArchiveFlawedError,
-    ArchivePage,
-    ArchiveQuery,
-    ArchiveSilentError,
-    page,
-)
+from bridge.xmpp.archive import MAX_PAGES, ArchiveFlawedError, ArchiveSilentError, page
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.search import MAX_PAGES, Collected, collect
+from bridge.xmpp.mam import MAX_RESULTS, ArchivePage, ArchiveQuery
 from bridge.xmpp.trust import context_in_the_making
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
@@ -32,6 +25,7 @@ from tests.faults.scripted_server import (
     Wire,
     local,
 )
+from tests.xmpp.played_archive import Found, find, said
 
 MAM = "urn:xmpp:mam:2"
 SECONDS = 20.0
@@ -101,24 +95,12 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
             connection.close()
 
 
-def bodies(found: ArchivePage | Collected) -> list[str]:
-    return [
-        event.body
-        for one in found.results
-        for event in one.events
-        if isinstance(event, MessageReceived)
-    ]
+def bodies(found: ArchivePage | Found) -> list[str]:
+    return said(found.results)
 
 
-async def search(connection: Connection) -> Collected:
-    return await collect(
-        connection,
-        ROOM,
-        query=ArchiveQuery(),
-        wanted=lambda _: True,
-        limit=1_000_000,
-        budget_seconds=SECONDS,
-    )
+async def search(connection: Connection) -> Found:
+    return await find(connection, ROOM, ArchiveQuery(), seconds=SECONDS)
 
 
 async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
+from bridge.xmpp.archive import search
 from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
-from bridge.xmpp.mam import FORWARD, MAM, RSM
+from bridge.xmpp.mam import FORWARD, MAM, RSM, Archived, ArchiveQuery
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, StanzaError
 
 ROOM = "lobby@conference.example"
@@ -91,16 +93,13 @@ class PlayedArchive:
         start, end = _second(fields.get("start")), _second(fields.get("end"))
         if start is None and end is None and not (filters and self.heed == "heeds"):
             return every
-        sender, text = fields.get("with"), fields.get("withtext")
-        if self.heed == "ignores":
-            sender = text = None
+        sender = None if self.heed == "ignores" else fields.get("with")
         return [
             index
             for index, line in enumerate(self.lines)
             if (start is None or line.second >= start)
             and (end is None or line.second <= end)
             and (sender is None or f"{ROOM}/{line.sender}" == sender)
-            and (text is None or text.casefold() in line.body.casefold())
         ]
 
     def _id(self, index: int) -> str:
@@ -191,3 +190,41 @@ def _second(time: str | None) -> int | None:
         return None
     hours, minutes, seconds = time[11:19].split(":")
     return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search kept, oldest first, and how far it came."""
+
+    results: tuple[Archived, ...]
+    next_id: str | None
+    more: bool
+
+
+async def find(
+    connection: Connection,
+    room: str,
+    query: ArchiveQuery,
+    *,
+    wanted: Callable[[MessageReceived], bool] = lambda _: True,
+    limit: int = 1_000_000,
+    seconds: float = 600.0,
+) -> Found:
+    """Search an archive for messages that are wanted, and keep them all."""
+    kept: list[Archived] = []
+
+    async def keep(result: Archived) -> bool | None:
+        if not any(isinstance(one, MessageReceived) and wanted(one) for one in result.events):
+            return None
+        kept.append(result)
+        return True
+
+    searched = await search(connection, room, query, keep, limit=limit, seconds=seconds)
+    return Found(tuple(kept[::-1] if query.backward else kept), *searched)
+
+
+def said(results: Sequence[Archived]) -> list[str]:
+    """What was said in these results."""
+    return [
+        event.body for one in results for event in one.events if isinstance(event, MessageReceived)
+    ]

@@ -2,11 +2,9 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-import pytest
-
 from bridge.xmpp import archive, mam, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
+from bridge.xmpp.events import MessageReceived, Source
 from tests.xmpp.elements import parsed
 
 ROOM = "lobby@conference.example"
@@ -70,7 +68,7 @@ async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> No
     assert [one.body for one in told] == ["line 1", "line 2", "line 3"]
     assert [_after(one) for one in pages.asked] == [None, "archived-2"]
     assert all(START in stanzas.xml_of(one) for one in pages.asked)
-    assert all(f"<max>{archive.PAGE}</max>" in stanzas.xml_of(one) for one in pages.asked)
+    assert all(f"<max>{mam.PAGE}</max>" in stanzas.xml_of(one) for one in pages.asked)
 
 
 async def test_what_is_told_is_marked_as_archived_with_its_time_and_id() -> None:
@@ -102,7 +100,7 @@ async def test_an_empty_page_is_the_end_whether_it_says_so_or_not() -> None:
     assert await pages.told() == []
     assert len(pages.asked) == 1
     again = cast(Connection, Pages(([], _fin(None, complete=False))))
-    assert (await archive.page(again, ROOM, archive.ArchiveQuery())).complete
+    assert (await archive.page(again, ROOM, mam.ArchiveQuery())).complete
 
 
 async def test_an_archive_that_does_not_go_on_is_left() -> None:
@@ -116,28 +114,6 @@ async def test_an_answer_without_an_end_is_the_end() -> None:
     assert len(await Pages(([_result(1)], parsed("<iq type='result'/>"))).told()) == 1
 
 
-def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Archived | None:
-    result = parsed(
-        f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
-        "<forwarded xmlns='urn:xmpp:forward:0'>"
-        "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
-        f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
-        "</forwarded></result>"
-    )
-    return mam.read_archived(result, room=ROOM, own=OWN)
-
-
-def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
-    found = _read("<subject>Ships</subject>")
-    assert found == mam.Archived(
-        "7",
-        "2026-01-01T00:00:00Z",
-        f"{ROOM}/Wilma",
-        None,
-        (SubjectChanged("Ships", "Wilma"),),
-    )
-
-
 async def test_catching_up_leaves_former_subjects_alone() -> None:
     result = _result(1)
     message = result.find(f".//{{{stanzas.CLIENT}}}message")
@@ -149,62 +125,6 @@ async def test_catching_up_leaves_former_subjects_alone() -> None:
     assert [type(one) for one in told] == [MessageReceived]
 
 
-@pytest.mark.parametrize(
-    "nothing",
-    [
-        "",
-        "<store xmlns='urn:xmpp:hints'/>",
-    ],
-)
-def test_what_is_no_message_to_read_still_counts_for_paging(nothing: str) -> None:
-    found = _read(nothing)
-    assert found is not None
-    assert (found.id, found.events) == ("7", ())
-
-
-def test_nobody_outside_the_room_has_said_anything_in_it() -> None:
-    for sender in ("wilma@example", "other@conference.example/Wilma", "@"):
-        found = _read("<body>I am here</body>", sender=sender)
-        assert found is not None
-        assert (found.occupant, found.events) == (ROOM, ())
-
-
-def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
-    def added(jid: str) -> str:
-        return f"<x xmlns='{stanzas.MUC_USER}'><item jid='{jid}'/></x>"
-
-    for xml, jid in (
-        (added("Wilma@EXAMPLE/Home"), "wilma@example/Home"),
-        (f"<x xmlns='{stanzas.MUC_USER}'><item role='none'/></x>", None),
-        (added("@"), None),
-        (added("boss@example") + added("wilma@example"), None),
-        ("", None),
-    ):
-        found = _read(f"<body>x</body>{xml}")
-        assert found is not None
-        assert found.jid == jid
-
-
-def test_ids_that_cannot_be_paged_from_are_none() -> None:
-    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_BYTES) is not None
-    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_BYTES + 1)) is None
-    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2)) is not None
-    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2 + 1)) is None
-    assert _read("<body>x</body>", id_="") is None
-
-
 async def test_a_result_that_forwards_nothing_tells_nothing() -> None:
     empty = parsed("<result xmlns='urn:xmpp:mam:2' queryid='q' id='1'/>")
     assert await Pages(([empty], _fin(None, complete=True))).told() == []
-
-
-def test_results_come_from_the_rooms_archive_only() -> None:
-    message = parsed(f"<message from='{ROOM}'/>")
-    message.append(_result(1))
-    found = mam.archived(message, ROOM)
-    assert found is not None
-    assert found[0] == "q"
-    for sender in (f"{ROOM}/Wilma", "wilma@example", ""):
-        message.set("from", sender)
-        assert mam.archived(message, ROOM) is None
-    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None

@@ -15,24 +15,22 @@ from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     ArchiveError,
     ArchiveForbiddenError,
-    ArchivePage,
-    ArchiveQuery,
     NoArchiveError,
     UnknownPositionError,
     page,
     pages,
 )
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import Event, MessageReceived, Source
+from bridge.xmpp.events import MessageReceived, Source
 from bridge.xmpp.faults import Place
-from bridge.xmpp.mam import Archived
-from bridge.xmpp.search import Collected, collect
+from bridge.xmpp.mam import ArchivePage, ArchiveQuery
 from bridge.xmpp.trust import context_in_the_making
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
 from tests.servers.server import Account, XmppServer
 from tests.servers.witness import Witness
+from tests.xmpp.played_archive import Found, find, said
 
 MESSAGES = 250
 SECONDS = 30.0
@@ -108,26 +106,14 @@ async def told(server: XmppServer) -> Told:
     return _told.setdefault(server.name, Told(room, tuple(bodies)))
 
 
-def any_message(event: Event) -> bool:
-    return isinstance(event, MessageReceived)
-
-
-def said(results: tuple[Archived, ...] | list[Archived]) -> list[str]:
-    return [
-        event.body for one in results for event in one.events if isinstance(event, MessageReceived)
-    ]
-
-
 async def every(connection: Connection, room: str, query: ArchiveQuery) -> list[ArchivePage]:
     return [one async for one in pages(connection, room, query)]
 
 
 async def search(
     connection: Connection, room: str, query: ArchiveQuery, limit: int = 1000
-) -> Collected:
-    return await collect(
-        connection, room, query=query, wanted=any_message, limit=limit, budget_seconds=SECONDS
-    )
+) -> Found:
+    return await find(connection, room, query, limit=limit, seconds=SECONDS)
 
 
 @pytest.mark.parametrize("most", [17, 100])
@@ -237,28 +223,14 @@ async def test_one_occupants_messages_are_found_whatever_the_server_makes_of_wit
     past = await told(real_server)
     query = ArchiveQuery(sender=f"{past.room}/Fred", before="")
     async with standing(real_server, past.room) as connection:
-        assert (await archive.abilities(connection, past.room)).sender
+        assert await archive.offers_senders(connection, past.room)
         found = await search(connection, past.room, query, 30)
         assert said(found.results) == past.by("Fred")[-30:]
-        assert found.filtered == frozenset()
-        able = await archive.abilities(connection, past.room)
-        asked = await page(connection, past.room, query, able)
+        asked = await page(connection, past.room, query, filtered=True)
     if real_server.name == "prosody":  # pays no heed to it
         assert {one.occupant.rpartition("/")[2] for one in asked.results} == {"Fred", "Wilma"}
     else:  # claims that there is nothing
         assert (asked.results, asked.complete) == ((), True)
-
-
-async def test_text_is_looked_for_here_since_no_server_does(real_server: XmppServer) -> None:
-    past = await told(real_server)
-    async with standing(real_server, past.room) as connection:
-        able = await archive.abilities(connection, past.room)
-        assert able.text_field is None, able
-        found = await search(connection, past.room, ArchiveQuery(text="äRGER"))
-    assert said(found.results) == [body for body in past.bodies if "Ärger" in body]
-    assert len(found.results) == 5
-    assert found.looked_at == MESSAGES
-    assert found.filtered == frozenset()
 
 
 @pytest.mark.parametrize("open_room", [False, True])
@@ -281,9 +253,6 @@ async def test_a_real_jid_finds_what_the_room_shows_of_it(
     assert said(mine.results) == (
         ["of mine"] if open_room or real_server.name == "ejabberd" else []
     )
-    # The room that has been opened is all that ejabberd filters in.
-    heeded = open_room and real_server.name == "ejabberd"
-    assert hers.filtered == (frozenset({"sender"}) if heeded else frozenset())
     assert (first.jid is not None) == open_room
 
 
@@ -313,7 +282,7 @@ async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
         async with standing(real_server, room) as connection:
             assert not await archive.exists(connection, room)
             for asked in (
-                archive.abilities(connection, room),
+                archive.offers_senders(connection, room),
                 search(connection, room, ArchiveQuery()),
             ):
                 with pytest.raises(NoArchiveError):
@@ -335,7 +304,7 @@ async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
         async with standing(process.server, room) as connection:
             assert not await archive.exists(connection, room)
             for asked in (
-                archive.abilities(connection, room),
+                archive.offers_senders(connection, room),
                 search(connection, room, ArchiveQuery()),
                 page(connection, room, ArchiveQuery()),
             ):

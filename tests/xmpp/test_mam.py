@@ -1,0 +1,121 @@
+"""The stanzas of a room's archive: what is asked, and what a result tells of the room."""
+
+import pytest
+
+from bridge.xmpp import mam, stanzas
+from bridge.xmpp.events import SubjectChanged
+from tests.xmpp.elements import parsed
+from tests.xmpp.played_archive import Line, result_of
+
+ROOM = "lobby@conference.example"
+OWN = f"{ROOM}/Me"
+
+
+def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Archived | None:
+    result = parsed(
+        f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
+        "<forwarded xmlns='urn:xmpp:forward:0'>"
+        "<delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>"
+        f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
+        "</forwarded></result>"
+    )
+    return mam.read_archived(result, room=ROOM, own=OWN)
+
+
+def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
+    found = _read("<subject>Ships</subject>")
+    assert found == mam.Archived(
+        "7",
+        "2026-01-01T00:00:00Z",
+        f"{ROOM}/Wilma",
+        None,
+        (SubjectChanged("Ships", "Wilma"),),
+    )
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        "",
+        "<store xmlns='urn:xmpp:hints'/>",
+    ],
+)
+def test_what_is_no_message_to_read_still_counts_for_paging(nothing: str) -> None:
+    found = _read(nothing)
+    assert found is not None
+    assert (found.id, found.events) == ("7", ())
+
+
+def test_nobody_outside_the_room_has_said_anything_in_it() -> None:
+    for sender in ("wilma@example", "other@conference.example/Wilma", "@"):
+        found = _read("<body>I am here</body>", sender=sender)
+        assert found is not None
+        assert (found.occupant, found.events) == (ROOM, ())
+
+
+def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
+    def added(jid: str) -> str:
+        return f"<x xmlns='{stanzas.MUC_USER}'><item jid='{jid}'/></x>"
+
+    for xml, jid in (
+        (added("Wilma@EXAMPLE/Home"), "wilma@example/Home"),
+        (f"<x xmlns='{stanzas.MUC_USER}'><item role='none'/></x>", None),
+        (added("@"), None),
+        (added("boss@example") + added("wilma@example"), None),
+        ("", None),
+    ):
+        found = _read(f"<body>x</body>{xml}")
+        assert found is not None
+        assert found.jid == jid
+
+
+def test_ids_that_cannot_be_paged_from_are_none() -> None:
+    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_BYTES) is not None
+    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_BYTES + 1)) is None
+    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2)) is not None
+    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2 + 1)) is None
+    assert _read("<body>x</body>", id_="") is None
+
+
+def test_results_come_from_the_rooms_archive_only() -> None:
+    message = parsed(f"<message from='{ROOM}'/>")
+    message.append(result_of("q", "1", Line("Wilma", "yes")))
+    found = mam.archived(message, ROOM)
+    assert found is not None
+    assert found[0] == "q"
+    for sender in (f"{ROOM}/Wilma", "wilma@example", ""):
+        message.set("from", sender)
+        assert mam.archived(message, ROOM) is None
+    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None
+
+
+# What may be asked.
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": "yesterday"},
+        {"end": "2026-01-01 00:00:00"},
+        {"end": "2026-01-01T00:00:00"},
+        {"after": "1", "before": ""},
+        {"sender": "@"},
+        {"sender": ""},
+        {"most": 0},
+        {"most": 1_001},
+    ],
+    ids=str,
+)
+def test_what_no_archive_could_be_asked_is_refused(wrong: dict[str, str | int]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        mam.ArchiveQuery(**wrong)  # type: ignore[arg-type]
+
+
+def test_times_and_page_sizes_at_their_edges_are_not() -> None:
+    for time in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456+01:00"):
+        assert mam.ArchiveQuery(start=time, end=time, most=1).start == time
+    assert mam.ArchiveQuery(most=1_000).most == 1_000
+
+
+def test_a_sender_is_compared_as_servers_prepare_it() -> None:
+    assert mam.ArchiveQuery(sender="Wilma@EXAMPLE/Home").sender == "wilma@example/Home"
