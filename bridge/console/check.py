@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from statistics import median
 from typing import cast
@@ -36,20 +36,38 @@ async def check(
     """
     unread = asyncio.Event()
     output = _output(unread.set)
-    checking = _Checking(settings, first, unread, times=times, send=send)
+    probe = Probe(settings)
+    reports: list[Report] = []
+
+    async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> Report | None:
+        """Check once more, if all goes on: not after a refused password, which locks accounts."""
+        if len(reports) == times or not probe.may_repeat or (reports and unread.is_set()):
+            return None
+        reports.append(await probe.run(on_phase, send=send))
+        return reports[-1]
+
     try:
         if as_json:
-            output.put(json.dumps(await checking.as_json()))
-        elif times > 1:
-            await checking.often(_Lines(output, environ))
+            while await run():
+                pass
+            output.put(json.dumps(_json(first, reports, times)))
         else:
-            await checking.once(_Lines(output, environ))
+            lines = _Lines(output, environ)
+            lines.put(lines.view.title(settings.room))
+            if times == 1:
+                await _once(lines, first, run, send=send)
+            else:
+                lines.put([*lines.view.found(first), ""])
+                while report := await run():
+                    lines.put(lines.view.run(len(reports), report))
+                lines.put(["", *lines.view.spread(reports), ""])
+                lines.put(lines.view.outcome(reports, times))
         await output.settled()
     finally:
         output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    return checking.ok and output.error is None
+    return all(report.ok for report in reports) and output.error is None
 
 
 async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
@@ -90,81 +108,39 @@ class _Lines:
         self._output.put(self._block.drawn(lines, block, (size[0], size[1])))
 
 
-class _Checking:
-    """Checks as often as it is told to, and writes how it goes."""
+async def _once(
+    lines: _Lines,
+    first: CheckPhase,
+    run: Callable[[Callable[[CheckPhase], None]], Awaitable[Report | None]],
+    *,
+    send: bool,
+) -> None:
+    """Write what each stage found, and under it the bars as far as the check has come."""
+    stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
+    phases: list[CheckPhase] = []
 
-    def __init__(
-        self,
-        settings: Settings,
-        first: CheckPhase,
-        unread: asyncio.Event,
-        *,
-        times: int,
-        send: bool,
-    ) -> None:
-        self._probe = Probe(settings)
-        self._room = settings.room
-        self._first = first
-        self._unread = unread
-        self._times = times
-        self._send = send
-        self._stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
-        self._reports: list[Report] = []
+    def note(phase: CheckPhase) -> None:
+        phases.append(phase)
+        under_way = stages[len(phases)] if phase.ok else ""
+        lines.put(lines.view.found(phase), ["", *lines.view.bars(phases, under_way)])
 
-    @property
-    def ok(self) -> bool:
-        """Whether every stage passed."""
-        return all(report.ok for report in self._reports)
-
-    async def once(self, lines: _Lines) -> None:
-        """Check once, with the bars as far as it came under what was found."""
-        phases: list[CheckPhase] = []
-
-        def note(phase: CheckPhase) -> None:
-            phases.append(phase)
-            under_way = self._stages[len(phases)] if phase.ok else ""
-            lines.put(lines.view.found(phase), ["", *lines.view.bars(phases, under_way)])
-
-        lines.put(lines.view.title(self._room))
-        note(self._first)
-        report = await self._run(note)
+    note(first)
+    if report := await run(note):
         lines.put(["", *lines.view.bars(phases), "", *lines.view.verdict(report)])
 
-    async def often(self, lines: _Lines) -> None:
-        """Check as often as asked; write the median and the worst of each stage."""
-        lines.put([*lines.view.title(self._room), *lines.view.found(self._first), ""])
-        while self._goes_on():
-            report = await self._run()
-            lines.put(lines.view.run(len(self._reports), report))
-        lines.put(["", *lines.view.spread(self._reports), ""])
-        lines.put(lines.view.outcome(self._reports, self._times))
 
-    async def as_json(self) -> dict[str, object]:
-        """Check as often as asked; return all there is to tell."""
-        while self._goes_on():
-            await self._run()
-        runs = [_object(report.preceded_by(self._first)) for report in self._reports]
-        if self._times == 1:
-            return runs[0]
-        times = times_of(self._reports)
-        return {
-            "ok": self.ok,
-            "runs": runs,
-            "medianMs": {name: round(median(taken), 3) for name, taken in times.items()},
-            "worstMs": {name: max(taken) for name, taken in times.items()},
-        }
-
-    def _goes_on(self) -> bool:
-        """Whether there is another run: none after a refused password, which locks accounts."""
-        if not self._reports:
-            return True
-        more = len(self._reports) < self._times
-        return more and self._probe.may_repeat and not self._unread.is_set()
-
-    async def _run(self, on_phase: Callable[[CheckPhase], None] | None = None) -> Report:
-        report = await self._probe.run(on_phase, send=self._send)
-        self._reports.append(report)
-        return report
+def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str, object]:
+    """Return the reports of so many runs as JSON shows them, each preceded by `first`."""
+    runs = [_object(report.preceded_by(first)) for report in reports]
+    if times == 1:
+        return runs[0]
+    taken = times_of(reports)
+    return {
+        "ok": all(report.ok for report in reports),
+        "runs": runs,
+        "medianMs": {name: round(median(each), 3) for name, each in taken.items()},
+        "worstMs": {name: max(each) for name, each in taken.items()},
+    }
 
 
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
