@@ -132,44 +132,34 @@ def _failure(room: str, error: "ArchiveError") -> ToolError:
     from bridge.xmpp import archive
     from bridge.xmpp.refusals import said
 
-    own = "Without `archive`, xmppHistory tells what the bridge itself has seen."
+    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
     match error:
         case archive.NoArchiveError():
-            return ToolError(
-                f"The room {room} keeps no archive that can be asked (XEP-0313).",
-                condition="feature-not-implemented",
-                hint=f"{own} The room's owner, or the server's operator, can turn archiving on "
-                "(Prosody: muc_mam, ejabberd: mod_mam).",
+            message = f"The room {room} keeps no archive that can be asked (XEP-0313)."
+            condition = "feature-not-implemented"
+            hint += (
+                " The room's owner, or the server's operator, can turn archiving on "
+                "(Prosody: muc_mam, ejabberd: mod_mam)."
             )
-        case archive.ArchiveForbiddenError():
-            return ToolError(
-                f"The room {room} does not let us read its archive.",
-                condition=error.error.condition,
-                hint=f"{own} Ask an owner of the room for membership.",
-            )
-        case archive.ArchiveRefusedError():
-            text = error.error.text
-            message = f"The room {room} refused to read from its archive.{said(text)}"
-            return ToolError(
-                noticed(message) if text else message,
-                condition=error.error.condition,
-                hint=own,
-            )
+        case archive.ArchiveForbiddenError(error=refusal):
+            message = f"The room {room} does not let us read its archive."
+            condition = refusal.condition
+            hint += " Ask an owner of the room for membership."
+        case archive.ArchiveRefusedError(error=refusal):
+            message = f"The room {room} refused to read from its archive.{said(refusal.text)}"
+            message = noticed(message) if refusal.text else message
+            condition = refusal.condition
         case archive.UnknownPositionError():
-            return ToolError(
-                f"The archive of {room} does not know the place in `since`, or no longer does.",
-                condition="item-not-found",
-                hint="Give a time in `after` instead, or leave `since` out for the newest.",
+            message = (
+                f"The archive of {room} does not know the place in `since`, or no longer does."
             )
+            condition = "item-not-found"
+            hint = "Give a time in `after` instead, or leave `since` out for the newest."
         case archive.ArchiveSilentError():
-            return ToolError(
-                f"The archive of {room} did not answer in time.",
-                condition="remote-server-timeout",
-                hint="A narrower span (`after`, `before`) or a smaller `limit` may help.",
-            )
+            message = f"The archive of {room} did not answer in time."
+            condition = "remote-server-timeout"
+            hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
         case _:
-            return ToolError(
-                f"The archive of {room} answered oddly: {error}.",
-                condition="undefined-condition",
-                hint=own,
-            )
+            message = f"The archive of {room} answered oddly: {error}."
+            condition = "undefined-condition"
+    return ToolError(message, condition=condition, hint=hint)

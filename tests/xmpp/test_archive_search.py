@@ -325,6 +325,13 @@ async def test_a_search_whose_time_is_up_tells_what_it_has_and_where_to_go_on() 
     assert (found.more, found.next_id) == (True, "id-5")
 
 
+async def test_a_search_that_found_nothing_in_its_time_says_where_to_go_on() -> None:
+    archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
+    archive.answers = 2
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Barney"), seconds=0.2)
+    assert (found.results, found.more, found.next_id) == ((), True, "id-3")
+
+
 async def test_a_search_that_gets_no_answer_at_all_fails() -> None:
     with pytest.raises(ArchiveSilentError):
         await search(Stuck([Line("Wilma", "yes")]), ArchiveQuery(), seconds=0.05)
