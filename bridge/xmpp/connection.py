@@ -125,7 +125,7 @@ class Connection:
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
         self._stream.settle()
         work = session.begin(
-            self._negotiation, self._resource, former, self._inquiries.may_answer, self._tell
+            self._negotiation, self._resource, former, self._inquiries.may_answer, self._found
         )
         begun = await self._run(Stage.BIND, work)
         self._inquiries.jid = begun.jid
@@ -149,9 +149,9 @@ class Connection:
         Return what protects the stream, and what the server offers under it. Nobody has been told
         who we are.
         """
-        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._tell))
+        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._found))
         endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT], self._tell)
+            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT], self._found)
         )
         self.endpoint = endpoint
         self.place = replace(self.place, service=str(endpoint))
@@ -163,7 +163,7 @@ class Connection:
             self._stream,
             self._negotiation,
             self._context,
-            self._tell,
+            self._found,
         )
         return await self._run(Stage.TLS, work)
 
@@ -310,7 +310,7 @@ class Connection:
     def _management(self) -> Management | None:
         return None if self._acknowledgements is None else self._acknowledgements.management
 
-    def _tell(self, finding: str) -> None:
+    def _found(self, finding: str) -> None:
         self._on_finding(self._stage, finding)
 
     # The stages.
@@ -324,7 +324,7 @@ class Connection:
             partial(self._negotiation.exchange, expected=login.ANSWERS),
             bindings=[] if secured is None else bindings_of(secured, verified=genuine),
             genuine=genuine,
-            tell=self._tell,
+            on_finding=self._found,
         )
         self._stream.restart()
         return mechanism

@@ -64,19 +64,19 @@ def _written(address: tuple[Any, ...]) -> str:
 
 
 async def resolve(
-    settings: Settings, tell: Callable[[str], None] = lambda _: None
+    settings: Settings, on_finding: Callable[[str], None] = lambda _: None
 ) -> list[Endpoint]:
     """Return the addresses to try, best first; raises `OSError` when no name has one."""
     service = settings.service
     if service is not None:
         named = [(service.direct_tls, service.host, service.port)]
-        tell(f"XMPP_SERVICE is {service}")
+        on_finding(f"XMPP_SERVICE is {service}")
     else:
         records = await _records(settings.domain)
         for kind, host, port in records:
-            tell(f"SRV _{kind}: {host or '.'}:{port}")
+            on_finding(f"SRV _{kind}: {host or '.'}:{port}")
         if not records:
-            tell(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
+            on_finding(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
         # A record that names nothing says that there is no such service (RFC 2782).
         named = [(kind == "xmpps-client", host, port) for kind, host, port in records if host]
         if records and not named:
@@ -89,11 +89,11 @@ async def resolve(
             found = await _addresses(host, port)
         except OSError as error:
             failure = error
-            tell(f"{host}: no address")
+            on_finding(f"{host}: no address")
             continue
         addresses = list(dict.fromkeys(address[0] for _, address in found))
         if addresses != [host]:
-            tell(f"{host}: {', '.join(addresses)}")
+            on_finding(f"{host}: {', '.join(addresses)}")
         endpoints += [Endpoint(direct_tls, host, address, family) for family, address in found]
     if not endpoints and failure is not None:
         raise failure
@@ -125,7 +125,7 @@ async def _addresses(host: str, port: int) -> list[Address]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[Address]] = loop.create_future()
 
-    def tell(found: list[Address], error: OSError | None) -> None:
+    def deliver(found: list[Address], error: OSError | None) -> None:
         if answer.done():
             return
         if error is None:
@@ -144,14 +144,14 @@ async def _addresses(host: str, port: int) -> list[Address]:
         except UnicodeError:  # the IDNA codec's, for a label that is too long
             failure = socket.gaierror(socket.EAI_NONAME, "no host can have such a name")
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell, found, failure)
+            loop.call_soon_threadsafe(deliver, found, failure)
 
     Thread(target=ask, name="resolver", daemon=True).start()
     return await answer
 
 
 async def connect(
-    endpoints: list[Endpoint], seconds: float, tell: Callable[[str], None] = lambda _: None
+    endpoints: list[Endpoint], seconds: float, on_finding: Callable[[str], None] = lambda _: None
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 
@@ -167,12 +167,12 @@ async def connect(
     failure: OSError | None = None
     for addresses in hosts:
         try:
-            endpoint, sock = await _race(_alternating(addresses), share, tell)
+            endpoint, sock = await _race(_alternating(addresses), share, on_finding)
         except OSError as error:
             failure = error
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            tell(f"{endpoint.where}: connected")
+            on_finding(f"{endpoint.where}: connected")
             return endpoint, sock
     assert failure is not None
     raise failure
@@ -187,7 +187,7 @@ def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 
 async def _race(
-    endpoints: list[Endpoint], seconds: float, tell: Callable[[str], None]
+    endpoints: list[Endpoint], seconds: float, on_finding: Callable[[str], None]
 ) -> tuple[Endpoint, socket.socket]:
     """Return the first that connects (RFC 8305, section 5); raises the last `OSError`."""
     loop = asyncio.get_running_loop()
@@ -211,11 +211,11 @@ async def _race(
                         return endpoint, task.result()
                     except OSError as error:
                         failure = error
-                        tell(f"{endpoint.where}: {_reason(error)}")
+                        on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
         # Nothing is awaited from here on: a deadline would take the winner's socket along.
         for task, (endpoint, began) in running.items():
-            tell(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
+            on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()
             task.add_done_callback(_close)
     assert failure is not None

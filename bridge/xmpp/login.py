@@ -62,7 +62,7 @@ async def log_in(
     *,
     bindings: Sequence[ChannelBinding],
     genuine: bool,
-    tell: Callable[[str], None] = lambda _: None,
+    on_finding: Callable[[str], None] = lambda _: None,
 ) -> Login:
     """Log in with the best mechanism among `features`, and return which it was.
 
@@ -78,7 +78,7 @@ async def log_in(
         (one.text or "").strip()
         for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
     ]
-    tell(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
+    on_finding(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
     try:
         username = saslprep(settings.username)
         password = saslprep(settings.password.reveal())
@@ -93,7 +93,7 @@ async def log_in(
         if offers_binding and binding is None and not genuine:
             raise ScramError("it binds logins in no way that the bridge can, with TLS unchecked")
         bound = binding if mechanism in plus else None
-        tell(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
+        on_finding(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
         client = ScramClient(
             mechanism,
             username,
@@ -105,7 +105,7 @@ async def log_in(
         await _scram(client, mechanism, password, exchange)
         return Login(mechanism, None if bound is None else bound.type)
     if "PLAIN" in offered and genuine:
-        tell("chosen: PLAIN")
+        on_finding("chosen: PLAIN")
         await _plain(username, password, exchange)
         return Login("PLAIN", None)
     raise NoMechanismError(offered)

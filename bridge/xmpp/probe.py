@@ -44,7 +44,7 @@ REFLECTION_SECONDS = 10.0
 LEAVE_SECONDS = 5.0
 """For the room to confirm that we left."""
 
-MAX_TOLD_OCCUPANTS = 20
+MAX_NAMED_OCCUPANTS = 20
 """Nicknames in the detail of `occupants`; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
@@ -203,7 +203,7 @@ class _Walk:
             if self.created:
                 self.recorder.find("the room did not exist before: joining made it")
             self._begin("occupants")
-            self.recorder.find(self._told_occupants())
+            self.recorder.find(self._names_of_others())
             if send:
                 self._begin("send")
                 await self._send()
@@ -227,13 +227,13 @@ class _Walk:
 
     # The phases that the connection has not.
 
-    def _told_occupants(self) -> str:
+    def _names_of_others(self) -> str:
         names = list(self.others.values())
-        told = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_TOLD_OCCUPANTS])
-        more = len(names) - MAX_TOLD_OCCUPANTS
+        shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
+        more = len(names) - MAX_NAMED_OCCUPANTS
         if not names:
             return "nobody else"
-        return f"{len(names)} besides us: {told}{f' and {more} more' if more > 0 else ''}"
+        return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
 
     async def _send(self) -> None:
         place = self.connection.place

@@ -1,4 +1,4 @@
-"""The room and the service that it is at, as they tell of themselves (XEP-0045, section 6)."""
+"""What the room and its service say of themselves before joining (XEP-0045, section 6)."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _UNREACHABLE = frozenset({"remote-server-not-found"})
 
 
 class RoomService:
-    """Asks over a connection; `find` gets what it finds."""
+    """Asks the room service and the room over a connection; `find` gets each finding."""
 
     def __init__(
         self, settings: Settings, connection: Connection, find: Callable[[str], None]
@@ -62,12 +62,12 @@ class RoomService:
         if refusal is None:
             room = stanzas.prepared(place.room) or place.room
             of_room, refusal = await self._ask(room, DISCO_SECONDS)
-            self._find(_told_room(of_room, refusal))
+            self._find(_description(of_room, refusal))
             if features and stanzas.MUC not in features | of_room:
                 raise ConnectionFailedError(refusals.no_room_service(place))
 
     async def has_lost_the_room(self) -> bool:
-        """Tell whether the room went with its last occupant."""
+        """Return whether the room went with its last occupant."""
         room = stanzas.prepared(self._settings.room) or self._settings.room
         for _ in range(2):  # ejabberd loses what it is asked in the moment when a room ends
             _, refusal = await self._ask(room, GONE_SECONDS)
@@ -104,7 +104,7 @@ class RoomService:
             self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 
 
-def _told_room(features: frozenset[str], refusal: stanzas.StanzaError | None) -> str:
+def _description(features: frozenset[str], refusal: stanzas.StanzaError | None) -> str:
     if refusal is not None and refusal.condition == "item-not-found":
         return "the room does not exist yet"
     if refusal is not None:

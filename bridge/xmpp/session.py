@@ -40,7 +40,7 @@ async def begin(
     resource: str,
     former: Former | None,
     may_answer: MayAnswer,
-    tell: Callable[[str], None],
+    on_finding: Callable[[str], None],
 ) -> Session:
     """Go on with the `former` session, or else begin one; raises `BindRefusedError`.
 
@@ -51,8 +51,8 @@ async def begin(
         return Session(former.jid, Management(former.id, former.handled), resumed=True)
     jid = await _bind(negotiation, resource, may_answer)
     management = await _enable(negotiation) if managed else None
-    tell(f"full JID {quoted(jid)}")
-    tell(_told(management))
+    on_finding(f"full JID {quoted(jid)}")
+    on_finding(_told(management))
     return Session(jid, management, resumed=False)
 
 

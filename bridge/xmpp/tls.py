@@ -29,7 +29,7 @@ async def secure(
     stream: Stream,
     negotiation: Negotiation,
     context: Awaitable[ssl.SSLContext],
-    tell: Callable[[str], None],
+    on_finding: Callable[[str], None],
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return what protects it, and the features offered under it.
 
@@ -50,7 +50,7 @@ async def secure(
         features = await negotiation.features()
         if features.find(f"{{{stanzas.TLS}}}starttls") is None:
             if settings.allow_plaintext:
-                tell("no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set")
+                on_finding("no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set")
                 return None, features
             raise ConnectionFailedError(faults.no_starttls(place))
         answer = await negotiation.exchange(
@@ -64,7 +64,7 @@ async def secure(
         if secured is not None:  # else what was slipped in has ended the connection
             stream.connection_made(secured)
     _acknowledge_at_once(stream)
-    tls = _protection(stream, settings, tell)
+    tls = _protection(stream, settings, on_finding)
     return tls, await negotiation.features()
 
 
@@ -87,7 +87,7 @@ def ssl_of(stream: Stream) -> ssl.SSLObject | None:
     return secured
 
 
-def _protection(stream: Stream, settings: Settings, tell: Callable[[str], None]) -> Tls:
+def _protection(stream: Stream, settings: Settings, on_finding: Callable[[str], None]) -> Tls:
     secured = ssl_of(stream)
     if secured is None:
         raise ConnectionResetError
@@ -95,8 +95,8 @@ def _protection(stream: Stream, settings: Settings, tell: Callable[[str], None])
     tls = Tls(version, cipher[0] if cipher else "", settings.tls_verify)
     checked = "checked" if tls.verified else "not checked"
     stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
-    tell(f"{tls.version}, {tls.cipher}")
-    tell(_presented(secured))
+    on_finding(f"{tls.version}, {tls.cipher}")
+    on_finding(_presented(secured))
     return tls
 
 

@@ -10,7 +10,7 @@ import pytest
 from bridge.xmpp import probe, roomservice
 from bridge.xmpp.probe import (
     MAX_DETAIL_CHARACTERS,
-    MAX_TOLD_OCCUPANTS,
+    MAX_NAMED_OCCUPANTS,
     MESSAGE,
     PhaseRecorder,
     Probe,
@@ -263,12 +263,12 @@ async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
 
 
 async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:
-    crowd = [f"n{number}" for number in range(MAX_TOLD_OCCUPANTS)]
+    crowd = [f"n{number}" for number in range(MAX_NAMED_OCCUPANTS)]
     told = detail(await checked(answering("<forbidden/>", *crowd)), "occupants")
-    assert told.endswith(f'"n{MAX_TOLD_OCCUPANTS - 1}"')
+    assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}"')
     told = detail(await checked(answering("<forbidden/>", *crowd, "last")), "occupants")
-    assert told.startswith(f"{MAX_TOLD_OCCUPANTS + 1} besides us")
-    assert told.endswith(f'"n{MAX_TOLD_OCCUPANTS - 1}" and 1 more')
+    assert told.startswith(f"{MAX_NAMED_OCCUPANTS + 1} besides us")
+    assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}" and 1 more')
 
 
 async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
