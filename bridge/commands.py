@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from bridge import config
 from bridge.cli import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
 from bridge.escaping import one_line
 from bridge.frozen import dataclass
 from bridge.log import complain, open_log
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +24,8 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 """The folder that holds `bridge/`."""
 
 
-Reader: TypeAlias = Callable[..., config.Configuration]
-"""Reads the settings, and reads them anew each time; given those of the start, as `config.load`
+Reader: TypeAlias = Callable[..., Configuration]
+"""Reads the settings, and reads them anew each time; given those of the start, as `load`
 does with `at_start`."""
 
 
@@ -50,14 +51,14 @@ def _options(parsed: "argparse.Namespace") -> Options:
 def _load(
     options: Options,
     sandbox: dict[str, str] | None,
-    at_start: config.Configuration | None = None,
-) -> config.Configuration:
+    at_start: Configuration | None = None,
+) -> Configuration:
     """Read the settings; beside a sandbox only those that are not about a server of one's own."""
     environ: dict[str, str] = dict(os.environ)
     if sandbox is not None:
         about_a_server = ("XMPP_", "MUC_", "NODE_", "TIA_")
         environ = {k: v for k, v in environ.items() if not k.startswith(about_a_server)} | sandbox
-    return config.load(
+    return load(
         environ,
         cwd=_current_directory(),
         package_root=PACKAGE_ROOT,
@@ -108,7 +109,7 @@ async def _serve_settings(options: Options, stdio: "Stdio", read: Reader) -> int
     return SUCCESS
 
 
-def _report(configuration: config.Configuration) -> None:
+def _report(configuration: Configuration) -> None:
     """Say on stderr where the settings came from and what is wrong with them."""
     for candidate in configuration.candidates:
         complain(f"[Server] settings: {one_line(candidate.path)}: {one_line(candidate.reason)}")
@@ -220,7 +221,7 @@ def _can_show() -> bool:
     return sys.stdout is not None
 
 
-def _complain_of(configuration: config.Configuration) -> None:
+def _complain_of(configuration: Configuration) -> None:
     """Say on stderr what is wrong with the settings, and where they were looked for."""
     for warning in configuration.warnings:
         complain(f"WARNING: {one_line(warning)}")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge import __version__
-from bridge.config import Configuration, Problem
 from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.replies import Implementation
@@ -20,6 +19,8 @@ from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, ToolsetError
+from bridge.settings.sources import Problem
+from bridge.settings.table import Configuration
 from bridge.tools import (
     basics,
     check,

@@ -15,7 +15,6 @@ strangers wrote pass it through `visible`; `render` and `compact` give the JSON 
 becomes, for those that must stay within a size.
 """
 
-from bridge.config import Configuration
 from bridge.escaping import visible
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
@@ -23,6 +22,7 @@ from bridge.mcp.jsonrpc import compact
 from bridge.mcp.resource import Completes, Prompt, Resource, prompt, resource
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, render, wire_name
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError, Toolset, ToolsetError, tool
+from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
 
 __all__ = [

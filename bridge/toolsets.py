@@ -11,10 +11,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bridge.environment import Problem
 from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.toolset import Toolset, ToolsetError, merge
+from bridge.settings.sources import Problem
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -23,13 +23,14 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from bridge.config import Secret, Settings
 from bridge.log import StderrHandler
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.replies import Implementation
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.toolset import Toolset
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
 from bridge.tools import basics
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived

@@ -231,7 +231,7 @@ def test_a_set_of_tools_is_written_against_the_toolkit_alone_and_imported_by_nob
 
 def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room() -> None:
     inside = [one for one in IMPORTS if one.by("bridge.llm") and one.of("bridge")]
-    below = ("bridge.llm", "bridge.mcp", "bridge.config", "bridge.escaping")
+    below = ("bridge.llm", "bridge.mcp", "bridge.settings", "bridge.escaping")
     assert not _breaches(
         *(
             one

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bridge import commandline, config
-from bridge.config import HISTORIES, SEND_RATES, VARIABLES, Configuration
+from bridge import commandline
 from bridge.mcp import revisions
 from bridge.mcp.toolset import Toolset
 from bridge.registration.client import KEYS
 from bridge.service import MODULES
+from bridge.settings.load import load
+from bridge.settings.sources import VARIABLES
+from bridge.settings.table import HISTORIES, SEND_RATES, Configuration
 from bridge.tools import entries, pages
 from bridge.xmpp import backoff, scram, stream, traffic
 from tests.readme import TEXT, TOP, blocks, prose, quoted, section, tables
@@ -122,7 +124,7 @@ SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE"}
 
 
 def _load(environ: dict[str, str], folder: Path) -> Configuration:
-    return config.load(environ, cwd=folder, package_root=folder)
+    return load(environ, cwd=folder, package_root=folder)
 
 
 def test_the_table_of_settings_has_every_variable() -> None:
@@ -199,6 +201,7 @@ WINGS = {
     "telling agents, `registration/`": "registration",
     "tools that think, `llm/`": "llm",
     "tools for example, `samples/`": "samples",
+    "what the user said, `settings/`": "settings",
     "what bridge and sandbox share, `wire/`": "wire",
     "the server for trying out, `sandbox/`": "sandbox",
 }

@@ -104,6 +104,6 @@ def test_a_foreign_error_is_shown_up_to_a_bound(folder: Path) -> None:
 
 
 def settings() -> object:
-    from bridge import config
+    from bridge.settings.load import load
 
-    return config.load({}, cwd=Path("/"), package_root=Path("/"), searching=False)
+    return load({}, cwd=Path("/"), package_root=Path("/"), searching=False)

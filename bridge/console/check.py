@@ -8,7 +8,6 @@ from contextlib import suppress
 from statistics import median
 from typing import cast
 
-from bridge.config import Configuration, Settings
 from bridge.console.block import Block
 from bridge.console.checkview import BLOCKS, HEAD_WIDTH, MIN_BAR_WIDTH, CheckView, times_of
 from bridge.console.output import Output, terminal_size
@@ -16,6 +15,7 @@ from bridge.console.paint import Paint, can_move, is_wanted
 from bridge.escaping import one_line
 from bridge.log import complain
 from bridge.mcp.schema import render
+from bridge.settings.table import Configuration, Settings
 from bridge.xmpp.probe import Probe
 from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, unconfigured
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 from xml.etree.ElementTree import indent
 
-from bridge.config import Settings
 from bridge.console.interrupt import heed_the_end
 from bridge.console.output import Output, terminal_size
 from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
 from bridge.log import complain
+from bridge.settings.table import Settings
 from bridge.times import iso
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Joined
 from bridge.xmpp.faults import Retry

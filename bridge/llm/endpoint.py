@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from bridge.config import Secret
 from bridge.escaping import one_line
 from bridge.llm import chat
 from bridge.llm.chat import ReplyError
 from bridge.llm.prompt import Prompt
 from bridge.mcp.toolset import ToolError
+from bridge.settings.values import Secret
 
 if TYPE_CHECKING:
     import httpx

@@ -1,11 +1,11 @@
 """Which model does the work: the client's own where it offers one, else the user's endpoint."""
 
-from bridge.config import Configuration
 from bridge.llm.endpoint import Endpoint
 from bridge.llm.node import Model
 from bridge.llm.sampling import METHOD, Sampling
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError
+from bridge.settings.table import Configuration
 
 
 def model_for(configuration: Configuration, context: Context) -> Model:

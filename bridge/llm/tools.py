@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bridge.config import Configuration
 from bridge.escaping import visible
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
@@ -12,6 +11,7 @@ from bridge.llm.prompt import Material, data_line, quoted
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, MismatchError, render
 from bridge.mcp.toolset import Toolset, tool
+from bridge.settings.table import Configuration
 from bridge.tools.entries import RESULT_BYTES, Entry, entry_of, fitted, json_size
 from bridge.tools.link import RoomLink
 from bridge.tools.pages import MAX_BYTES, MAX_LIMIT, Gap, Limit, Opened, Page, Since, opened

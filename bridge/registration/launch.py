@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bridge import config
+from bridge.settings.load import load
 
 SCRIPT = "xmpp-bridge"
 OPTION = "--env-file"
@@ -93,7 +93,7 @@ def find_env_file(
 
     Raises `LaunchError` when there is none, or one that may be anybody's.
     """
-    found = config.load(environ, cwd=cwd, package_root=package_root, env_file=named)
+    found = load(environ, cwd=cwd, package_root=package_root, env_file=named)
     if found.env_file is None and named is not None:
         reason = found.candidates[0].reason if found.candidates else "it cannot be used"
         raise LaunchError(
@@ -124,7 +124,7 @@ def doubts(env_file: Path, package_root: Path) -> list[str]:
     The client's environment has none of our variables, and the project that it works on none of
     our files.
     """
-    seen = config.load({}, cwd=Path("/"), package_root=package_root, env_file=env_file)
+    seen = load({}, cwd=Path("/"), package_root=package_root, env_file=env_file)
     found = [str(problem) for problem in seen.problems] + list(seen.warnings)
     try:
         mode = env_file.stat().st_mode

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
-from bridge.config import Configuration
 from bridge.escaping import one_line
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
+from bridge.settings.table import Configuration
 from bridge.tools.entries import NOTICE, fitted
 from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup

@@ -10,7 +10,7 @@ from bridge.tools.entries import noticed
 from bridge.xmpp.saying import NotInRoomError
 
 if TYPE_CHECKING:
-    from bridge.config import Settings
+    from bridge.settings.table import Settings
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.faults import Fault
     from bridge.xmpp.journal import Journal, Record

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from bridge.escaping import one_line
 
 if TYPE_CHECKING:
-    from bridge.config import Configuration, Problem
+    from bridge.settings.sources import Problem
+    from bridge.settings.table import Configuration
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
-from bridge.config import Settings
+from bridge.settings.table import Settings
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, login, mam, refusals, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements

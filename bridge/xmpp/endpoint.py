@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
-from bridge.config import Service, Settings
 from bridge.frozen import dataclass
+from bridge.settings.table import Settings
+from bridge.settings.values import Service
 
 STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""

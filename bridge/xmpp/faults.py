@@ -15,7 +15,7 @@ from bridge.escaping import quoted
 from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
-    from bridge.config import Settings
+    from bridge.settings.table import Settings
 
 
 class Retry(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.config import Settings
+from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
 
 UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]

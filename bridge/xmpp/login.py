@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element
 from slixmpp.util.sasl.client import saslprep
 from slixmpp.util.stringprep_profiles import StringPrepError
 
-from bridge.config import Settings
 from bridge.escaping import quoted
+from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
 from bridge.xmpp.scram import (
     HASHES,

@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bridge.config import Settings
 from bridge.escaping import one_line
 from bridge.frozen import dataclass
+from bridge.settings.table import Settings
 from bridge.times import iso
 from bridge.xmpp import faults, refusals, trust
 from bridge.xmpp.backoff import STEADY_SECONDS, pause

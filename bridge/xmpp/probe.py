@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from bridge.config import Settings
 from bridge.escaping import one_line, quoted
+from bridge.settings.table import Settings
 from bridge.xmpp import faults, refusals, trust
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import (

@@ -8,7 +8,7 @@ from bridge.escaping import one_line
 from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
-    from bridge.config import Configuration
+    from bridge.settings.table import Configuration
     from bridge.xmpp.faults import Fault, Place
 
 SETTINGS = "settings"

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from bridge.config import Settings
 from bridge.escaping import quoted
+from bridge.settings.table import Settings
 from bridge.xmpp import mam, refusals, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError

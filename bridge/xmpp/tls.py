@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
-from bridge.config import Settings
+from bridge.settings.table import Settings
 from bridge.xmpp import certificate, faults, stanzas
 from bridge.xmpp.der import DerError
 from bridge.xmpp.endpoint import Endpoint

@@ -6,8 +6,8 @@ Reading it takes 25 ms, and Python can do something else meanwhile.
 import asyncio
 import ssl
 
-from bridge.config import Settings
-from bridge.environment import UnusableError, check_readable
+from bridge.settings.sources import UnusableError, check_readable
+from bridge.settings.table import Settings
 from bridge.xmpp import faults
 from bridge.xmpp.faults import ConnectionFailedError, Place
 

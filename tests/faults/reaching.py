@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bridge.config import Secret, Settings
-from bridge.values import Service
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
 from bridge.xmpp.participant import Participant
 from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer

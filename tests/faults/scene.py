@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bridge.config import Secret, Service, Settings
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,

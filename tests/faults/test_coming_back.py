@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.config import Secret
+from bridge.settings.values import Secret
 from bridge.xmpp import backoff
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError

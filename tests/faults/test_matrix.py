@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from bridge.config import Secret
+from bridge.settings.values import Secret
 from bridge.xmpp.backoff import MINUTE_SECONDS
 from bridge.xmpp.events import ConnectionChanged, Phase
 from bridge.xmpp.saying import NotInRoomError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Secret
+from bridge.settings.values import Secret
 from bridge.xmpp.events import Phase
 from bridge.xmpp.redaction import REDACTED
 from bridge.xmpp.stanzas import xml_of

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.config import Configuration
 from bridge.llm.tools import TOOLSET
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
+from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import Journal

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Secret
 from bridge.llm import chat
 from bridge.llm.endpoint import MAX_REPLY_BYTES, SECRET_CHARACTERS, Endpoint
 from bridge.llm.prompt import Prompt
 from bridge.mcp.toolset import ToolError
+from bridge.settings.values import Secret
 from tests.llm.model_service import (
     KEY,
     Asked,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import bridge.llm
-from bridge.config import Configuration
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, QUESTION_SECONDS, TRIES, LlmNode
 from bridge.llm.prompt import Material
@@ -15,6 +14,7 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Tool, Toolset, tool
+from bridge.settings.table import Configuration
 from tests.llm.model_service import model_service, saying
 from tests.llm.standing import configured
 from tests.llm.test_models import context

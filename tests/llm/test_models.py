@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Configuration, Secret, load
 from bridge.llm.endpoint import Endpoint
 from bridge.llm.model import model_for
 from bridge.llm.prompt import Prompt
@@ -14,6 +13,9 @@ from bridge.llm.sampling import METHOD, Sampling
 from bridge.mcp.context import Context
 from bridge.mcp.questions import AskError, CannotAskError, NotAnsweredError, RefusedError
 from bridge.mcp.toolset import ToolError
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
+from bridge.settings.values import Secret
 from tests.llm.model_service import KEY
 
 PROMPT = Prompt("Be brief.", "Say hello.")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import bridge
-from bridge import config
-from bridge.environment import SECRET, VARIABLES
+from bridge.settings.load import load
+from bridge.settings.sources import SECRET, VARIABLES
+from bridge.settings.table import Configuration
 
 TOP = Path(bridge.__file__).parent.parent
 SERVER: dict[str, Any] = json.loads((TOP / "packaging" / "server.json").read_text("utf-8"))
@@ -83,8 +84,8 @@ def test_secrets_are_marked_and_have_no_default() -> None:
     assert not [name for name in secret if {"default", "placeholder"} & OFFERED[name].keys()]
 
 
-def _load(environ: dict[str, str], folder: Path) -> config.Configuration:
-    return config.load(environ, cwd=folder, package_root=folder)
+def _load(environ: dict[str, str], folder: Path) -> Configuration:
+    return load(environ, cwd=folder, package_root=folder)
 
 
 def test_what_is_required_is_what_the_bridge_cannot_do_without(tmp_path: Path) -> None:

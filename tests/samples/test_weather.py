@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from bridge import config
 from bridge.mcp.schema import render
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import web
 from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant
 from bridge.samples.weather import MAX_LOCATION, CurrentWeather, current_weather, weather_of
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
 from tests.samples.open_meteo import (
     Misbehaviour,
     OpenMeteoServer,
@@ -45,9 +46,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenMeteoServ
         yield running
 
 
-def configured(server: OpenMeteoServer) -> config.Configuration:
+def configured(server: OpenMeteoServer) -> Configuration:
     nowhere = Path("/")
-    loaded = config.load(server.environment, cwd=nowhere, package_root=nowhere, searching=False)
+    loaded = load(server.environment, cwd=nowhere, package_root=nowhere, searching=False)
     assert loaded.forecast_url == server.forecast_url
     return loaded
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from bridge.config import Settings
 from bridge.mcp.schema import render
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import Tool
+from bridge.settings.table import Settings
 from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived, Phase, Tls

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Configuration, load
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
 from bridge.tools import basics
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink

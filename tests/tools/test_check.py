@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.config import Configuration, Settings, load
 from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ToolError
+from bridge.settings.load import load
+from bridge.settings.table import Configuration, Settings
 from bridge.tools import check
 from bridge.tools.check import xmpp_check
 from bridge.tools.link import RoomLink

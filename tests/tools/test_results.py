@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.config import Configuration, load
-from bridge.environment import Problem
 from bridge.escaping import visible
 from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
+from bridge.settings.load import load
+from bridge.settings.sources import Problem
+from bridge.settings.table import Configuration
 from bridge.tools import prompts, resources
 from bridge.tools.basics import xmpp_send, xmpp_status
 from bridge.tools.check import Check, xmpp_check

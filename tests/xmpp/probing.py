@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridge.config import Settings, load
+from bridge.settings.load import load
+from bridge.settings.table import Settings
 from bridge.xmpp.probe import Probe
 from bridge.xmpp.report import CheckPhase, Report
 

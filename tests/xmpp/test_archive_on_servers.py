@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Secret, Service, Settings
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
 from bridge.times import iso
 from bridge.xmpp import archive
 from bridge.xmpp.archive import (

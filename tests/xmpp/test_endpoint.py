@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Secret, Settings
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
 from bridge.xmpp.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
 from bridge.xmpp.faults import Place, Stage, of_exception
 from tests.servers.nameserver import name_server

@@ -6,7 +6,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.config import Secret, Settings
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
 from bridge.xmpp.login import LoginRefusedError, NoMechanismError, log_in
 from bridge.xmpp.scram import ChannelBinding, ScramError
 from bridge.xmpp.stanzas import SASL, SASL_CB

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.config import Secret, Settings
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.trust import context_in_the_making
 from tests.racing import put

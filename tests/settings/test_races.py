@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.config.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write
 from tests.racing import at_the_moment, put
+from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "endless device", "link to nothing"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.environment import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
-from tests.config.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write, written
+from bridge.settings.sources import MAX_BLANKS, MAX_FILE_BYTES, MAX_STRANGERS_BYTES
 from tests.nobody import without_privileges
+from tests.settings.folders import ACCOUNT, UNREADABLE, USED, Folders, settled, write, written
 
 
 def unreadable(path: Path, kind: str) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.config import Configuration
-from tests.config.folders import (
+from bridge.settings.table import Configuration
+from tests.settings.folders import (
     ACCOUNT,
     NOT_NEEDED,
     SAYS_NOTHING,

@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 
-from bridge.config import Secret
-from bridge.environment import MIN_MASKED
-from tests.config.folders import ACCOUNT, PASSWORD, Folders, about
+from bridge.settings.sources import MIN_MASKED
+from bridge.settings.values import Secret
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about
 
 
 def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Candidate, Secret
-from bridge.environment import MAX_LINES_NAMED
-from tests.config.folders import (
+from bridge.settings.sources import MAX_LINES_NAMED, Candidate
+from bridge.settings.values import Secret
+from tests.settings.folders import (
     ACCOUNT,
     MISSING,
     NOT_NEEDED,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.config import VARIABLES
-from tests.config.folders import ACCOUNT, Folders, write, written
-from tests.config.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
+from bridge.settings.sources import VARIABLES
+from tests.settings.folders import ACCOUNT, Folders, write, written
+from tests.settings.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
 
 HIDDEN = "7h1s-1s-h1dd3n"
 anything = st.one_of(

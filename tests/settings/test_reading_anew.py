@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import Configuration
-from tests.config.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, write
+from bridge.settings.table import Configuration
+from tests.settings.folders import ACCOUNT, MISSING, NOT_NEEDED, USED, Folders, write
 
 APPEARED = "appeared since the start: restart the bridge to use it"
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from tests.config.folders import Folders, write
 from tests.readme import TOP
+from tests.settings.folders import Folders, write
 
 
 def child(code: str, *arguments: str) -> str:
@@ -16,19 +16,21 @@ def child(code: str, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def test_importing_config_brings_nothing_that_the_bridge_does_not_need_anyway() -> None:
+def test_importing_settings_brings_nothing_that_the_bridge_does_not_need_anyway() -> None:
     code = """
 import asyncio, dataclasses, json, pathlib, sys
 before = set(sys.modules)
-import bridge.config
+import bridge.settings.load
 print(*sorted(set(sys.modules) - before))
 """
     assert child(code).split() == [
         "bridge",
-        "bridge.config",
-        "bridge.environment",
         "bridge.frozen",
-        "bridge.values",
+        "bridge.settings",
+        "bridge.settings.load",
+        "bridge.settings.sources",
+        "bridge.settings.table",
+        "bridge.settings.values",
     ]
 
 
@@ -41,7 +43,7 @@ def test_dotenv_is_imported_only_for_a_file_that_may_be_ours(
     write(folders.here, text)
     code = """
 import pathlib, sys
-from bridge.config import load
+from bridge.settings.load import load
 here = pathlib.Path(sys.argv[1])
 load({}, cwd=here, package_root=here / "nowhere")
 print("dotenv" in sys.modules)

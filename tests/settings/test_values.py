@@ -2,8 +2,9 @@
 
 import pytest
 
-from bridge.config import Configuration, Secret, Service, Settings
-from tests.config.folders import ACCOUNT, PASSWORD, Folders, settled, write
+from bridge.settings.table import Configuration, Settings
+from bridge.settings.values import Secret, Service
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, settled, write
 
 
 def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folders) -> None:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from bridge.config import Configuration, Settings, load
+from bridge.settings.load import load
+from bridge.settings.table import Configuration, Settings
 
 PASSWORD = "correct-horse-battery"
 ACCOUNT = {

@@ -6,7 +6,7 @@ A parser takes the text, already stripped, and returns the value or raises `Flaw
 import re
 import socket
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NoReturn
 
 from bridge.frozen import dataclass
 
@@ -16,6 +16,45 @@ MAX_JID_PART_BYTES = 1023
 
 class FlawError(Exception):
     """A value does not do. The text continues `holds '...', ` and says what would be right."""
+
+
+class Secret:
+    """A value that is never shown: what prints, logs, formats or pickles it gets no text."""
+
+    __slots__ = ("_value",)
+    _value: str
+
+    def __init__(self, value: str) -> None:
+        object.__setattr__(self, "_value", value)
+
+    def reveal(self) -> str:
+        """Give the value itself, for the one place that hands it over."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == other.reveal() if isinstance(other, Secret) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Secret cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a Secret cannot be changed")
+
+    # `dataclasses.asdict` copies deeply, which without this would go through pickling.
+    def __deepcopy__(self, memo: dict[int, object]) -> "Secret":
+        return self
+
+    def __copy__(self) -> "Secret":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret cannot be pickled")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.folders import Folders
+from tests.settings.folders import Folders
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import re
 
-from bridge.config import VARIABLES
-from tests.config.folders import ACCOUNT, REQUIRED, Folders, settled, write
+from bridge.settings.sources import VARIABLES
 from tests.readme import TOP
+from tests.settings.folders import ACCOUNT, REQUIRED, Folders, settled, write
 
 
 def test_the_example_names_every_variable_with_its_true_default(folders: Folders) -> None:

@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config import FORECAST_URL, GEOCODING_URL, Configuration, load
-from tests.config.folders import ACCOUNT, NOT_NEEDED, PASSWORD, USED, Folders, about, settled, write
-from tests.config.wrong import SECRET_VARIABLES
+from bridge.settings.load import load
+from bridge.settings.table import FORECAST_URL, GEOCODING_URL, Configuration
+from tests.settings.folders import (
+    ACCOUNT,
+    NOT_NEEDED,
+    PASSWORD,
+    USED,
+    Folders,
+    about,
+    settled,
+    write,
+)
+from tests.settings.wrong import SECRET_VARIABLES
 
 IGNORED = {
     "BRIDGE_TRAFFIC_LOG": "room.jsonl",

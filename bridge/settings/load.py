@@ -8,46 +8,20 @@ for what somebody wrote into a setting. `${...}` is never expanded.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-from bridge import values
-from bridge.environment import (
-    VARIABLES,
-    Candidate,
-    Environment,
-    Problem,
-    UnusableError,
-    check_readable,
+from bridge.settings import values
+from bridge.settings.sources import Environment, Problem, UnusableError, check_readable
+from bridge.settings.table import (
+    FORECAST_URL,
+    GEOCODING_URL,
+    HISTORIES,
+    SEND_RATE,
+    SEND_RATES,
+    Configuration,
+    Settings,
 )
-from bridge.frozen import dataclass
-from bridge.values import Service
-
-__all__ = [
-    "VARIABLES",
-    "Candidate",
-    "ConfigError",
-    "Configuration",
-    "Problem",
-    "Secret",
-    "Service",
-    "Settings",
-    "load",
-]
-
-SEND_RATES = range(1, 6001)
-"""Messages a minute; 6,000 is a hundred a second, beyond which no room keeps up."""
-
-SEND_RATE = 60
-"""Where nobody sets one: faster than people talk, and slow enough to be stopped by them."""
-
-HISTORIES = range(100, 1_000_001)
-"""Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
-
-GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1"
-"""Open-Meteo's own geocoding (https://open-meteo.com/en/docs/geocoding-api)."""
-
-FORECAST_URL = "https://api.open-meteo.com/v1"
-"""Open-Meteo's own forecasts (https://open-meteo.com/en/docs)."""
+from bridge.settings.values import Secret, Service
 
 _PARTICIPANT = (
     "--env-file",
@@ -72,124 +46,6 @@ class ConfigError(Exception):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
-
-
-class Secret:
-    """A value that is never shown: what prints, logs, formats or pickles it gets no text."""
-
-    __slots__ = ("_value",)
-    _value: str
-
-    def __init__(self, value: str) -> None:
-        object.__setattr__(self, "_value", value)
-
-    def reveal(self) -> str:
-        """Give the value itself, for the one place that hands it over."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return "Secret(***)"
-
-    def __eq__(self, other: object) -> bool:
-        return self._value == other.reveal() if isinstance(other, Secret) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a Secret cannot be changed")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a Secret cannot be changed")
-
-    # `dataclasses.asdict` copies deeply, which without this would go through pickling.
-    def __deepcopy__(self, memo: dict[int, object]) -> "Secret":
-        return self
-
-    def __copy__(self) -> "Secret":
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret cannot be pickled")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """All that the participant needs, complete and valid."""
-
-    username: str
-    """Local part of the account's JID, as the user wrote it."""
-
-    domain: str
-    """In lower case, an IPv6 address in brackets (RFC 7622 §3.2)."""
-
-    password: Secret
-    room: str
-    """Bare JID, its domain in lower case."""
-
-    nickname: str = "McpDebug"
-    service: Service | None = None
-    """None: SRV records of the domain, then domain:5222."""
-
-    room_password: Secret | None = None
-    tls_ca_file: Path | None = None
-    """Absolute path of further trust anchors, PEM; it could be opened when settings were read."""
-
-    tls_verify: bool = True
-    allow_plaintext: bool = False
-
-    @property
-    def jid(self) -> str:
-        """Bare JID of the account."""
-        return f"{self.username}@{self.domain}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Configuration:
-    """Everything that `load` found out."""
-
-    settings: Settings | None
-    """None exactly when one of the problems concerns the participant."""
-
-    problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
-    env_file: str | None
-    """Absolute path of the file that is used."""
-
-    trusted: bool
-    """False if that file was found only by lying in the current directory."""
-
-    candidates: tuple[Candidate, ...]
-    set_by: Mapping[str, str]
-    """Who says what holds of each variable that restricts: `the environment and '/home/me/.env'`.
-    One that nobody set is not in there."""
-
-    read_only: bool
-    send_rate: int
-    """Messages a minute, 1 to 6,000."""
-
-    history: int
-    """Events kept in memory, 100 to 1,000,000."""
-
-    traffic_log: Path | None
-    """Absolute path; not looked at yet."""
-
-    toolsets: tuple[str, ...]
-    """Each once, in the order written; not checked against what there is."""
-
-    llm_base_url: str | None
-    """`http` or `https`, with neither credentials nor query."""
-
-    llm_api_key: Secret | None
-    llm_model: str | None
-    geocoding_url: str
-    """Where Open-Meteo's geocoding is asked; the same form as `llm_base_url`."""
-
-    forecast_url: str
-    """Where Open-Meteo's forecasts are asked; likewise."""
-
-    log_level: str
-    """`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`."""
 
 
 def load(

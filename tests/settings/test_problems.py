@@ -2,11 +2,12 @@
 
 import pytest
 
-from bridge.config import HISTORIES, SEND_RATES, VARIABLES, ConfigError, Problem
-from bridge.environment import MAX_SHOWN
-from bridge.values import MAX_JID_PART_BYTES
-from tests.config.folders import ACCOUNT, PASSWORD, Folders, about, settled
-from tests.config.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
+from bridge.settings.load import ConfigError
+from bridge.settings.sources import MAX_SHOWN, VARIABLES, Problem
+from bridge.settings.table import HISTORIES, SEND_RATES
+from bridge.settings.values import MAX_JID_PART_BYTES
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about, settled
+from tests.settings.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
 
 
 @pytest.mark.parametrize(("variable", "value", "advice"), WRONG)
