@@ -3,6 +3,9 @@
 import argparse
 import re
 import textwrap
+from collections.abc import Iterable
+
+from bridge.settings.table import TABLE
 
 WIDTH = 80
 """Columns; a manual is not laid out anew for each terminal."""
@@ -13,26 +16,48 @@ exit codes:
   1  what was checked or asked for failed
   2  a mistake on the command line or in the settings"""
 
-SETTINGS = """\
-settings:
-  XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM are needed; .env.example in the
-  source has all others, with their defaults. They come from the environment
-  and, where that is silent, from one file: the one that --env-file names, or
-  the first of these that says something of the account or the room:
+ENVIRONMENT = ("LOG_LEVEL", "TIA_ENV_PATH")
+"""The variables that belong into the environment rather than into a file, mostly."""
+
+FILES = """\
+  .env.example in the source explains each. They come from the environment and,
+  where that is silent, from one file: the one that --env-file names, or the
+  first of these that says something of the account or the room:
     .env in the current directory (trusted with less than the others),
     the file that TIA_ENV_PATH names,
-    .env beside the package.
-  Restrictions add up: BRIDGE_READ_ONLY=1 and the lowest BRIDGE_SEND_RATE of the
-  environment and all these files hold; with --env-file, of that file alone."""
-
-ENVIRONMENT = """\
-environment:
-  TIA_ENV_PATH  the path of a settings file
-  LOG_LEVEL     of the log on stderr: DEBUG, INFO, WARNING, ERROR or CRITICAL
-  NO_COLOR      no colour on a terminal, if it holds anything"""
+    .env beside the package."""
 
 ELSEWHERE = """\
 xmpp-bridge COMMAND --help tells of each command, README.md of the rest."""
+
+
+def _settings() -> str:
+    needed = _listed(row.name for row in TABLE if row.required)
+    others = _listed(row.name for row in TABLE if not row.required)
+    restrictions = _listed(row.name for row in TABLE if row.who == "restriction")
+    adding_up = (
+        f"Restrictions add up: the strictest {restrictions} of the environment and all these "
+        "files hold; with --env-file, of that file alone."
+    )
+    named = f"{needed} are needed; there are also {others}."
+    return "\n".join(["settings:", _filled(named), FILES, _filled(adding_up)])
+
+
+def _environment() -> str:
+    entries = {row.name: row.plain_meaning for row in TABLE if row.name in ENVIRONMENT}
+    entries["NO_COLOR"] = "no colour on a terminal, if it holds anything"
+    lines = [_filled(meaning, f"{name:14}") for name, meaning in sorted(entries.items())]
+    return "\n".join(["environment:", *lines])
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}"
+
+
+def _filled(text: str, head: str = "") -> str:
+    indent = " " * (2 + len(head))
+    return textwrap.fill(text, WIDTH, initial_indent=f"  {head}", subsequent_indent=indent)
 
 
 def complete(
@@ -43,8 +68,8 @@ def complete(
     for one in commands.choices.values():
         # argparse has no public word for the options of a parser.
         reads_settings = any(action.dest == "env_file" for action in one._actions)  # noqa: SLF001 - as said
-        _lay_out(one, *((SETTINGS, ENVIRONMENT) if reads_settings else ()), EXIT_CODES)
-    _lay_out(parser, SETTINGS, ENVIRONMENT, EXIT_CODES, ELSEWHERE)
+        _lay_out(one, *((_settings(), _environment()) if reads_settings else ()), EXIT_CODES)
+    _lay_out(parser, _settings(), _environment(), EXIT_CODES, ELSEWHERE)
 
 
 def _lay_out(parser: argparse.ArgumentParser, *sections: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bridge import commands
 from bridge.commandline import parser
-from bridge.settings.sources import VARIABLES
+from bridge.settings.table import VARIABLES
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 

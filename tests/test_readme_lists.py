@@ -15,8 +15,7 @@ from bridge.mcp.toolset import Toolset
 from bridge.registration.client import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
-from bridge.settings.sources import VARIABLES
-from bridge.settings.table import HISTORIES, SEND_RATES, Configuration
+from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.tools import entries, pages
 from bridge.xmpp import backoff, scram, stream, traffic
 from tests.readme import TEXT, TOP, blocks, prose, quoted, section, tables
@@ -108,17 +107,6 @@ NEEDED = {
     "MUC_ROOM": "room@conference.example.org",
 }
 SETTINGS = {quoted(row[0])[0]: row[1:] for row in tables(section("## Settings"))["variable"]}
-UNSET = {
-    "MUC_PASSWORD": "room_password",
-    "XMPP_TLS_CA_FILE": "tls_ca_file",
-    "BRIDGE_TRAFFIC_LOG": "traffic_log",
-    "BRIDGE_TOOLSETS": "toolsets",
-    "LLM_BASE_URL": "llm_base_url",
-    "LLM_API_KEY": "llm_api_key",
-    "LLM_MODEL": "llm_model",
-    "TIA_ENV_PATH": "env_file",
-}
-"""What the code calls the settings that are none unless somebody says something."""
 SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE"}
 """Whose defaults are found out, as the table says in words."""
 
@@ -142,12 +130,11 @@ def test_the_defaults_in_the_table_are_those_of_the_bridge(tmp_path: Path) -> No
             assert name in {problem.variable for problem in _load(without, tmp_path).problems}
             assert f"\n{name}=\n" in example
         elif default == "none":
-            holder = plain if hasattr(plain, UNSET[name]) else plain.settings
-            assert getattr(holder, UNSET[name]) in (None, ())
+            assert plain.loaded[name] in (None, ())
         elif name not in SOUGHT:
             (value,) = quoted(default)
             said = _load({**NEEDED, name: value}, tmp_path)
-            assert replace(said, set_by=plain.set_by) == plain
+            assert replace(said, set_by=plain.set_by, in_effect=plain.in_effect) == plain
             assert f"\n#{name}={value}\n" in example
 
 

@@ -9,13 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from bridge.settings.load import load
+from bridge.settings.table import SECRETS
 
 SCRIPT = "xmpp-bridge"
 OPTION = "--env-file"
 FORMER = "TIA_ENV_PATH"
 """The variable that named the settings file in the entries of former versions."""
-PASSWORDS = ("XMPP_PASSWORD", "MUC_PASSWORD", "LLM_API_KEY")
-"""What belongs into the settings file and nowhere else."""
 
 
 class LaunchError(Exception):
@@ -140,4 +139,4 @@ def doubts(env_file: Path, package_root: Path) -> list[str]:
 
 def carries_password(env: Mapping[str, str]) -> Sequence[str]:
     """Name the passwords that somebody wrote into a client's entry."""
-    return [name for name in PASSWORDS if name in env]
+    return [name for name in SECRETS if name in env]

@@ -1,51 +1,37 @@
-"""Settings: what the user said, checked, with every problem named at once.
+"""Loading of the settings: every variable of the table, with every problem named at once.
 
-`load` is the only door. It takes the environment, the current directory and the folder beside the
-package as values, reads files, and returns a `Configuration`; it prints nothing and never raises
-for what somebody wrote into a setting. `${...}` is never expanded.
+`load` takes the environment, the current directory and the folder beside the package as values,
+reads files, and returns a `Configuration`; it prints nothing and never raises for what somebody
+wrote into a setting. `${...}` is never expanded.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
+from bridge.escaping import one_line
 from bridge.settings import values
-from bridge.settings.sources import Environment, Problem, UnusableError, check_readable
-from bridge.settings.table import (
-    FORECAST_URL,
-    GEOCODING_URL,
-    HISTORIES,
-    SEND_RATE,
-    SEND_RATES,
-    Configuration,
-    Settings,
+from bridge.settings.sources import (
+    TO_TRUST_IT,
+    Problem,
+    Search,
+    Source,
+    UnusableError,
+    absolute,
+    check_readable,
 )
-from bridge.settings.values import Secret, Service
+from bridge.settings.table import TABLE, Configuration, Setting, Settings, Variable
 
-_PARTICIPANT = (
-    "--env-file",
-    "XMPP_SERVICE",
-    "XMPP_DOMAIN",
-    "XMPP_USERNAME",
-    "XMPP_PASSWORD",
-    "MUC_ROOM",
-    "MCP_BOT_NICKNAME",
-    "BOT_NICKNAME",
-    "MUC_PASSWORD",
-    "XMPP_TLS_CA_FILE",
-    "NODE_TLS_REJECT_UNAUTHORIZED",
-    "XMPP_ALLOW_PLAINTEXT",
-)
-"""A problem with one of these leaves the participant without settings."""
+MAX_SHOWN = 80
+"""Characters of a value that is shown; enough to recognise it by."""
 
+MAX_SOURCE = 300
+"""Characters of the place where a setting in effect is written: two or three paths."""
 
-class ConfigError(Exception):
-    """The user's settings do not do; what to mend is in `problems`."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(map(str, problems)))
-        self.problems = problems
+MIN_MASKED = 8
+"""A secret of at least so many characters is masked wherever a text would show it. A shorter one
+occurs in ordinary words by chance, and masking those would point at it."""
 
 
 def load(
@@ -56,6 +42,7 @@ def load(
     env_file: Path | None = None,
     searching: bool = True,
     at_start: Configuration | None = None,
+    table: Sequence[Variable[Any]] = TABLE,
 ) -> Configuration:
     """Read and check all settings.
 
@@ -64,7 +51,7 @@ def load(
     that runs was started with: a file in the current directory that was not used then is not used
     now, since a `git pull` may have brought it.
     """
-    environment = Environment(
+    search = Search(
         environ,
         cwd=cwd,
         package_root=package_root,
@@ -72,256 +59,266 @@ def load(
         searching=searching,
         strangers=at_start is None
         or (at_start.env_file == str(cwd / ".env") and not at_start.trusted),
+        deciding=[row.name for row in table if row.participant == "decides"],
+        restricting=[row.name for row in table if row.who == "restriction"],
     )
-    reading = _Reading(environment)
-    # One after the other: each adds to the problems.
-    settings = reading.settings()
-    send_rate = reading.strictest(
-        "BRIDGE_SEND_RATE",
-        values.whole_number(SEND_RATES),
-        min,
-        default=SEND_RATE,
-        unreadable=SEND_RATE,
-        effect="the agent may send {} messages a minute at most",
-    )
-    history = reading.parsed("BRIDGE_HISTORY", values.whole_number(HISTORIES))
-    read_only = reading.strictest(
-        "BRIDGE_READ_ONLY",
-        values.switch,
-        any,
-        default=False,
-        # Whoever wrote something unreadable here wanted a restriction.
-        unreadable=True,
-        effect="no tool that writes to a room is served",
-    )
-    traffic_log = reading.path("BRIDGE_TRAFFIC_LOG")
-    toolsets = reading.toolsets()
-    llm_base_url = reading.parsed("LLM_BASE_URL", values.base_url)
-    llm_api_key = reading.key("LLM_API_KEY")
-    llm_model = reading.parsed("LLM_MODEL", values.visible)
-    geocoding_url = reading.parsed("OPEN_METEO_GEOCODING_URL", values.public_base_url)
-    forecast_url = reading.parsed("OPEN_METEO_FORECAST_URL", values.public_base_url)
-    log_level = reading.parsed("LOG_LEVEL", values.log_level)
+    loading = _Loading(search, table, environ)
     return Configuration(
-        settings=settings,
-        problems=tuple(environment.problems),
-        warnings=tuple(environment.warnings),
-        env_file=None if environment.env_file is None else str(environment.env_file),
-        trusted=environment.trusted,
-        candidates=tuple(environment.candidates),
-        set_by=reading.set_by,
-        read_only=read_only,
-        send_rate=send_rate,
-        history=history or 10_000,
-        traffic_log=traffic_log,
-        toolsets=toolsets,
-        llm_base_url=llm_base_url,
-        llm_api_key=llm_api_key,
-        llm_model=llm_model,
-        geocoding_url=geocoding_url or GEOCODING_URL,
-        forecast_url=forecast_url or FORECAST_URL,
-        log_level=log_level or "INFO",
+        settings=loading.settings(),
+        problems=tuple(search.problems),
+        warnings=tuple(search.warnings),
+        env_file=search.env_file,
+        trusted=search.used is None or search.used.trusted,
+        candidates=tuple(search.candidates),
+        loaded=loading.loaded,
+        set_by=loading.set_by,
+        in_effect=tuple(loading.in_effect),
     )
 
 
-_Value = TypeVar("_Value")
+class _Loading:
+    """One pass over the table; what does not do becomes a problem or a warning of the search."""
 
-
-class _Reading:
-    """One pass over the variables; what does not do becomes a problem of the environment."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(
+        self, search: Search, table: Sequence[Variable[Any]], environ: Mapping[str, str]
+    ) -> None:
+        self._search, self._table, self._environ = search, table, environ
+        self._sources = (search.environment, *search.files)
+        secrets = {
+            source.values.get(row.name, "").strip()
+            for row in table
+            if row.secret
+            for source in self._sources
+        }
+        # The longest first, lest a part of it be masked and the rest stay.
+        self._masked = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         self.set_by: dict[str, str] = {}
+        self.in_effect: list[Setting] = []
+        self._written = self._merged()
+        self.loaded = {
+            row.name: self._strictest(row) if row.who == "restriction" else self._value(row)
+            for row in table
+        }
 
-    def parsed(self, name: str, parse: Callable[[str], _Value]) -> _Value | None:
-        """What the variable holds; None if it is unset or does not do."""
-        if name not in self._environment:
-            return None
-        return self._parsed(name, self._environment[name].strip(), parse)
-
-    def _parsed(
-        self, name: str, value: str, parse: Callable[[str], _Value], where: str = ""
-    ) -> _Value | None:
-        try:
-            return parse(value)
-        except values.FlawError as flaw:
-            self._environment.reject(
-                name, f"holds {self._environment.shown(name, value)}{where}, {flaw} would be right"
+    def _merged(self) -> dict[str, tuple[str, Source]]:
+        """What is written for each variable: in the environment, else in the file that is used."""
+        own, file = self._search.environment, self._search.used
+        written = {
+            row.name: (own.values[row.name], own) for row in self._table if row.name in own.values
+        }
+        if file is not None:
+            endangered = " and ".join(
+                row.name for row in self._table if row.secret and row.name in written
             )
+            for row in self._table:
+                value = self._permitted(row, file)
+                if not value or row.name in written:
+                    continue
+                if row.who == "refused" and not file.trusted and endangered:
+                    self._reject(
+                        row.name,
+                        f"holds {self._shown(row.name, value)} in {file.name}, which was found "
+                        "only by lying in the current directory and so has no say in where "
+                        f"{endangered} of the environment is sent; {TO_TRUST_IT}",
+                    )
+                else:
+                    written[row.name] = value, file
+        if "MCP_BOT_NICKNAME" in written:
+            written.pop("BOT_NICKNAME", None)
+        return written
+
+    def _permitted(self, row: Variable[Any], file: Source) -> str:
+        """As much of what the file says as it may say; empty if that is nothing."""
+        value = file.values.get(row.name, "")
+        if not value or row.who == "environment only":
+            return ""
+        if file.trusted or row.who not in {"ignored", "installed"}:
+            return value
+        kept, ignored = "", row.name
+        if row.who == "installed":
+            # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
+            names = [one.strip() for one in value.split(",")]
+            kept = ",".join(one for one in names if ":" not in one)
+            code = ",".join(one for one in names if ":" in one)
+            ignored = f"{self._shown(row.name, code)} of {row.name}" if code else ""
+        if ignored:
+            self._warn(
+                f"{ignored} in {file.name} is ignored, because that file was found only by lying "
+                f"in the current directory; {TO_TRUST_IT}"
+            )
+        return kept
+
+    def _value(self, row: Variable[Any]) -> Any:
+        """The value of a variable; its default if it is unset or does not do."""
+        text, source = self._written.get(row.name, ("", self._search.environment))
+        value = self._parsed(row, text) if text else None
+        if value is None:
+            return None if row.default is None else row.parse(row.default)
+        if isinstance(value, Path):
+            text = str(value := absolute(value, source.folder, self._environ))
+        elif row.parse is values.names:
+            # They are shown later on, so that none may hold a secret.
+            kept = tuple(one for one in value if self._masked_in(one) == one)
+            if kept != value:
+                self._reject(
+                    row.name,
+                    "holds a secret of yours among its names (it is not shown here, and left "
+                    "out); names of toolsets alone would be right",
+                )
+            value = kept
+        self._note(row, text.strip(), source.name)
+        return value
+
+    def _note(self, row: Variable[Any], text: str, source: str) -> None:
+        shown = "***" if row.secret else one_line(self._masked_in(text), MAX_SHOWN)
+        self.in_effect.append(Setting(row.name, shown, one_line(source, MAX_SOURCE)))
+
+    def _parsed(self, row: Variable[Any], text: str, where: str = "") -> Any:
+        """The value; None if it does not do, which becomes a problem."""
+        try:
+            return row.parse(text if row.secret else text.strip())
+        except values.FlawError as flaw:
+            shown = "" if row.secret else f"{self._shown(row.name, text.strip())}{where}, "
+            self._reject(row.name, f"holds {shown}{flaw} would be right")
             return None
 
-    def strictest(
-        self,
-        name: str,
-        parse: Callable[[str], _Value],
-        strict: Callable[[Iterable[_Value]], _Value],
-        *,
-        default: _Value,
-        unreadable: _Value,
-        effect: str,
-    ) -> _Value:
-        """The strictest of all that is said about a restriction; tell who said it, if it matters.
+    def _strictest(self, row: Variable[Any]) -> Any:
+        """The strictest of all that is said about a restriction; warn of it where it matters.
 
-        A stranger's file makes it stricter than it would be otherwise, never looser.
+        A file that is not trusted makes it stricter than it would be otherwise, never looser.
         """
-        said: dict[str, _Value] = {}
+        default = row.parse(row.default or "")
+        said: dict[str, Any] = {}
         trusted = False
-        for one in self._environment.restrictions(name):
-            value = self._parsed(name, one.value.strip(), parse, f" in {one.source}")
-            said[one.source] = unreadable if value is None else value
-            trusted = trusted or one.trusted
-        held = strict([*said.values()] if trusted else [*said.values(), default])
+        for source in self._sources:
+            if text := source.values.get(row.name):
+                value = self._parsed(row, text, f" in {source.name}")
+                said[source.name] = row.parse(row.unreadable) if value is None else value
+                trusted = trusted or source.trusted
+        held = row.strictest([*said.values()] if trusted else [*said.values(), default])
         by = " and ".join(source for source, value in said.items() if value == held)
         others = " and ".join(source for source, value in said.items() if value != held)
         if by:
-            self.set_by[name] = by
+            self.set_by[row.name] = by
+            self._note(row, str(int(held)), by)
             whatever = f", whatever {others} may say" if others else ""
-            if others or (held != default and held == strict((held, default))):
-                told = f"{name} in {by} holds{whatever}: {effect.format(held)}"
-                self._environment.warnings.append(told)
+            if others or (held != default and held == row.strictest((held, default))):
+                self._warn(f"{row.name} in {by} holds{whatever}: {row.effect.format(held)}")
         elif others:
-            self._environment.warnings.append(
-                f"{name} in {others} is ignored: a file that was found only by lying in the "
+            self._warn(
+                f"{row.name} in {others} is ignored: a file that was found only by lying in the "
                 "current directory may restrict, and not permit"
             )
         return held
 
-    def password(self, name: str) -> Secret | None:
-        """A password, surrounding blanks included."""
-        if name not in self._environment:
-            return None
-        value = self._environment[name]
-        if values.CONTROL.search(value) or not values.is_utf8(value):  # SASLprep (RFC 4013 §2.3)
-            self._environment.reject(
-                name,
-                "holds a control character or broken UTF-8 (it is not shown here); a password "
-                "without, between single quotes where a .env file would otherwise read \\n or "
-                "\\t as an escape, would be right",
-            )
-            return None
-        return Secret(value)
-
-    def key(self, name: str) -> Secret | None:
-        """A key that goes into an HTTP header."""
-        if name not in self._environment:
-            return None
-        value = self._environment[name].strip()
-        if not re.fullmatch(values.KEY, value):
-            self._environment.reject(
-                name,
-                "holds blanks or characters beyond ASCII (it is not shown here); the key alone, "
-                "as its issuer wrote it, would be right",
-            )
-            return None
-        return Secret(value)
-
-    def path(self, name: str) -> Path | None:
-        text = self.parsed(name, values.path)
-        return None if text is None else self._environment.path(name, text)
-
-    def toolsets(self) -> tuple[str, ...]:
-        """The names of further sets; they are shown later on, so that none may hold a secret."""
-        named = self.parsed("BRIDGE_TOOLSETS", values.names) or ()
-        kept = tuple(one for one in named if not self._environment.holds_a_secret(one))
-        if kept != named:
-            self._environment.reject(
-                "BRIDGE_TOOLSETS",
-                "holds a secret of yours among its names (it is not shown here, and left out); "
-                "names of toolsets alone would be right",
-            )
-        return kept
-
     def settings(self) -> Settings | None:
         """What the participant needs, or None if one of the problems concerns it."""
-        service = self.parsed("XMPP_SERVICE", values.service)
-        account = self.parsed("XMPP_USERNAME", values.account)
-        domain = self._domain(account, service)
-        password = self.password("XMPP_PASSWORD")
-        room = self.parsed("MUC_ROOM", values.room)
-        preferred = "MCP_BOT_NICKNAME" in self._environment
-        nickname = self.parsed("MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME", values.nickname)
-        room_password = self.password("MUC_PASSWORD")
-        tls_ca_file = self._tls_ca_file()
-        tls_verify = self.parsed("NODE_TLS_REJECT_UNAUTHORIZED", values.certificate_checks)
-        allow_plaintext = self.parsed("XMPP_ALLOW_PLAINTEXT", values.switch)
-        if tls_verify is False:
-            self._environment.warnings.append(
-                "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
-                "that anybody on the way can pose as the server; unset it once it is not needed"
-            )
-        self._require("XMPP_USERNAME", "the account's name or full JID (bot@example.org)")
-        self._require("XMPP_PASSWORD", "the account's password")
-        self._require("MUC_ROOM", "the bare JID of a room (room@conference.example.org)")
-        if self._rejected(*_PARTICIPANT):
-            return None
-        assert account is not None
-        assert domain is not None
-        assert password is not None
-        assert room is not None
-        return Settings(
-            username=account.local,
-            domain=domain,
-            password=password,
-            room=room,
-            nickname=nickname or Settings.nickname,
-            service=service,
-            room_password=room_password,
-            tls_ca_file=tls_ca_file,
-            tls_verify=tls_verify is not False,
-            allow_plaintext=allow_plaintext is True,
-        )
-
-    def _rejected(self, *names: str) -> bool:
-        return any(problem.variable in names for problem in self._environment.problems)
-
-    def _require(self, name: str, right: str) -> None:
-        # What a rejected value or an unusable --env-file meant to say is not known to be missing.
-        if name not in self._environment and not self._rejected(name, "--env-file"):
-            self._environment.reject(name, f"is not set; {right} would be right")
-
-    def _domain(self, account: values.Account | None, service: Service | None) -> str | None:
-        named = self.parsed("XMPP_DOMAIN", values.domain)
-        if account is not None and account.resource is not None:
-            self._environment.warnings.append(
+        loaded = self.loaded
+        username, of_account, resource = loaded["XMPP_USERNAME"] or ("", None, None)
+        if resource is not None:
+            self._warn(
                 "XMPP_USERNAME holds a resource, the part from '/' on; it is ignored, since the "
                 "server gives each connection its own"
             )
-        if account is not None and account.domain is not None:
-            if named is not None and named != account.domain:
-                self._environment.reject(
-                    "XMPP_DOMAIN",
-                    f"holds {self._environment.shown('XMPP_DOMAIN', named)}, but XMPP_USERNAME is "
-                    f"a JID of {self._environment.shown('XMPP_DOMAIN', account.domain)}; the same "
-                    "domain in both, or a domain in one of them only, would be right",
-                )
-            return account.domain
-        if named is not None:
-            return named
+        domain = self._domain(of_account)
+        self._expect_readable("XMPP_TLS_CA_FILE")
+        if not loaded["NODE_TLS_REJECT_UNAUTHORIZED"]:
+            self._warn(
+                "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
+                "that anybody on the way can pose as the server; unset it once it is not needed"
+            )
+        for row in self._table:
+            if row.required:
+                self._require(row.name, row.required)
+        if self._rejected("--env-file", *(row.name for row in self._table if row.participant)):
+            return None
+        preferred = "MCP_BOT_NICKNAME" in self._written
+        return Settings(
+            username=username,
+            domain=domain,
+            password=loaded["XMPP_PASSWORD"],
+            room=loaded["MUC_ROOM"],
+            nickname=loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"],
+            service=loaded["XMPP_SERVICE"],
+            room_password=loaded["MUC_PASSWORD"],
+            tls_ca_file=loaded["XMPP_TLS_CA_FILE"],
+            tls_verify=loaded["NODE_TLS_REJECT_UNAUTHORIZED"],
+            allow_plaintext=loaded["XMPP_ALLOW_PLAINTEXT"],
+        )
+
+    def _domain(self, of_account: str | None) -> str:
+        """The domain of the account, else `XMPP_DOMAIN`, else the host; empty for a problem."""
+        named: str | None = self.loaded["XMPP_DOMAIN"]
+        service: values.Service | None = self.loaded["XMPP_SERVICE"]
+        if of_account and named and named != of_account:
+            shown = [self._shown("XMPP_DOMAIN", one) for one in (named, of_account)]
+            self._reject(
+                "XMPP_DOMAIN",
+                f"holds {shown[0]}, but XMPP_USERNAME is a JID of {shown[1]}; the same domain in "
+                "both, or a domain in one of them only, would be right",
+            )
+        if found := of_account or named:
+            return found
         if service is None:
             if not self._rejected("XMPP_SERVICE", "XMPP_USERNAME"):
                 self._require(
                     "XMPP_DOMAIN",
                     "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,",
                 )
-            return None
+            return ""
         if not values.is_ip(service.host):
             return service.host
-        self._environment.warnings.append(
+        self._warn(
             "XMPP_DOMAIN is not set and XMPP_SERVICE has only an IP address to put in its place, "
             "to which most servers do not answer; set XMPP_DOMAIN"
         )
         return f"[{service.host}]" if ":" in service.host else service.host
 
-    def _tls_ca_file(self) -> Path | None:
-        path = self.path("XMPP_TLS_CA_FILE")
-        if path is not None:
-            try:
+    def _expect_readable(self, name: str) -> None:
+        path = self.loaded[name]
+        try:
+            if path is not None:
                 check_readable(path)
-            except UnusableError as error:
-                self._environment.reject(
-                    "XMPP_TLS_CA_FILE",
-                    f"names {str(path)!r}, which cannot be used ({error}); the path of a readable "
-                    "PEM file would be right",
-                )
-        return path
+        except UnusableError as error:
+            self._reject(
+                name,
+                f"names {str(path)!r}, which cannot be used ({error}); the path of a readable PEM "
+                "file would be right",
+            )
+
+    def _require(self, name: str, right: str) -> None:
+        # What a rejected value or an unusable --env-file meant to say is not known to be missing.
+        if name not in self._written and not self._rejected(name, "--env-file"):
+            self._reject(name, f"is not set; {right} would be right")
+
+    def _rejected(self, *names: str) -> bool:
+        return any(problem.variable in names for problem in self._search.problems)
+
+    def _reject(self, name: str, message: str) -> None:
+        self._search.problems.append(Problem(name, self._masked_in(message)))
+
+    def _warn(self, message: str) -> None:
+        self._search.warnings.append(message)
+
+    def _masked_in(self, text: str) -> str:
+        for secret in self._masked:
+            text = text.replace(secret, "***")
+        return text
+
+    def _shown(self, name: str, value: str) -> str:
+        """`value` as a problem may show it: quoted, on one line, without a secret.
+
+        Credentials get into values that are not secret as a whole: `user:password@host`,
+        `?password=`, `user:password` for a user name.
+        """
+        value = self._masked_in(value)
+        head, at, tail = value.rpartition("@")
+        if ":" in head:
+            value = f"{head.partition(':')[0]}:***{at}{tail}"
+        elif name == "XMPP_USERNAME" and ":" in value:
+            value = f"{value.partition(':')[0]}:***"
+        return repr(_cut(re.sub(r"([?#]).+", r"\1***", value, flags=re.DOTALL)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

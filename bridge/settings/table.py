@@ -1,26 +1,87 @@
-"""What may be set, and what comes of it."""
+"""The table of settings: one row a variable, and what all of them come to.
 
-from collections.abc import Mapping
+The body of `Configuration` is the table: each row declares a variable, and is an attribute with its
+value in the loaded configuration. Loading, `--help`, what `xmppCheck` lists, `.env.example`, and
+the lists in README.md and packaging/server.json come from it (`tests/settings/documents.py` writes
+the documents). Adding a setting is adding a row.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from bridge.frozen import dataclass
+from bridge.settings import values
 from bridge.settings.sources import Candidate, Problem
 from bridge.settings.values import Secret, Service
 
 SEND_RATES = range(1, 6001)
 """Messages a minute; 6,000 is a hundred a second, beyond which no room keeps up."""
 
-SEND_RATE = 60
-"""Where nobody sets one: faster than people talk, and slow enough to be stopped by them."""
-
 HISTORIES = range(100, 1_000_001)
 """Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
 
-GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1"
-"""Open-Meteo's own geocoding (https://open-meteo.com/en/docs/geocoding-api)."""
+Value = TypeVar("Value")
 
-FORECAST_URL = "https://api.open-meteo.com/v1"
-"""Open-Meteo's own forecasts (https://open-meteo.com/en/docs)."""
+Who: TypeAlias = Literal[
+    "anybody", "ignored", "installed", "refused", "restriction", "environment only"
+]
+"""What comes of a variable in a file that was found only by lying in the current directory, and so
+may be a stranger's: it is taken from `anybody`; `ignored`; only names of sets that are `installed`
+are taken, none that names code; `refused` while a secret comes from the process environment, which
+it could divert. A `restriction` is taken from every file, and the strictest holds. `environment
+only`: it counts in no file."""
+
+
+@dataclass(frozen=True)
+class Variable(Generic[Value]):
+    """A row of the table: one variable."""
+
+    name: str
+    parse: Callable[[str], Value]
+    """Takes the text, of a secret with the blanks around it; raises `FlawError`."""
+
+    meaning: str
+    """For the documents, in Markdown."""
+
+    default: str | None = None
+    """As one would write it; None if the value is None as long as the variable is unset."""
+
+    who: Who = "anybody"
+    secret: bool = False
+    """Its value is shown nowhere."""
+
+    participant: Literal["", "yes", "decides"] = ""
+    """Whether a problem with it leaves the participant without settings. A file is used if it sets
+    one that `decides`."""
+
+    required: str = ""
+    """What would be right where it is not set; empty if it may be unset."""
+
+    example: str = ""
+    """For the documents, where there is no default."""
+
+    otherwise: str = ""
+    """What holds while it is unset, in words, where that is found out."""
+
+    strictest: Callable[[Iterable[Any]], Any] = max
+    """Of a restriction: which of all values holds."""
+
+    unreadable: str = ""
+    """Of a restriction: what it counts as where it cannot be read. Whoever wrote it wanted one."""
+
+    effect: str = ""
+    """Of a restriction: what comes of the value that holds, which stands for `{}`."""
+
+    @property
+    def plain_meaning(self) -> str:
+        """What it means, without Markdown."""
+        return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", self.meaning).replace("`", "")
+
+    def __get__(self, configuration: "Configuration", owner: object) -> Value:
+        value: Value = configuration.loaded[self.name]
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +115,18 @@ class Settings:
         return f"{self.username}@{self.domain}"
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A variable that is in effect as somebody set it. The texts are fit for one line."""
+
+    variable: str
+    value: Annotated[str, "*** where it is secret"]
+    source: Annotated[str, "where it is set: the environment, or the path of a file"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Everything that `load` found out."""
+    """Everything that `load` found out; its body is the table of settings."""
 
     settings: Settings | None
     """None exactly when one of the problems concerns the participant."""
@@ -70,33 +140,195 @@ class Configuration:
     """False if that file was found only by lying in the current directory."""
 
     candidates: tuple[Candidate, ...]
+    loaded: Mapping[str, Any]
+    """The value of each variable, or its default where it is unset or does not do."""
+
     set_by: Mapping[str, str]
-    """Who says what holds of each variable that restricts: `the environment and '/home/me/.env'`.
+    """Who says what holds of each restriction: `the environment and '/home/me/.env'`.
     One that nobody set is not in there."""
 
-    read_only: bool
-    send_rate: int
-    """Messages a minute, 1 to 6,000."""
+    in_effect: tuple[Setting, ...]
+    """Those that are set and do, in the order of the table."""
 
-    history: int
-    """Events kept in memory, 100 to 1,000,000."""
+    username = Variable(
+        "XMPP_USERNAME",
+        values.account,
+        "the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
+        who="refused",
+        participant="decides",
+        required="the account's name or full JID (bot@example.org)",
+        example="bot@example.org",
+    )
+    password = Variable(
+        "XMPP_PASSWORD",
+        values.password,
+        "its password; blanks at its ends count",
+        secret=True,
+        participant="decides",
+        required="the account's password",
+    )
+    room = Variable(
+        "MUC_ROOM",
+        values.room,
+        "the room, as a bare JID",
+        who="refused",
+        participant="decides",
+        required="the bare JID of a room (room@conference.example.org)",
+        example="room@conference.example.org",
+    )
+    domain = Variable[str | None](
+        "XMPP_DOMAIN",
+        values.domain,
+        "the XMPP domain, which the certificate is checked against too",
+        who="refused",
+        participant="decides",
+        example="example.org",
+        otherwise="that of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`",
+    )
+    service = Variable[Service | None](
+        "XMPP_SERVICE",
+        values.service,
+        "`xmpp://host[:port]`, STARTTLS on 5222, or `xmpps://host[:port]`, direct TLS on 5223; an "
+        "IPv6 address in brackets",
+        who="refused",
+        participant="decides",
+        example="xmpps://xmpp.example.org",
+        otherwise="the domain's SRV records, then domain:5222",
+    )
+    nickname = Variable(
+        "MCP_BOT_NICKNAME", values.nickname, "the nickname", "McpDebug", participant="yes"
+    )
+    general_nickname = Variable(
+        "BOT_NICKNAME",
+        values.nickname,
+        "the same, read when that one is unset",
+        "McpDebug",
+        participant="yes",
+    )
+    room_password = Variable[Secret | None](
+        "MUC_PASSWORD",
+        values.password,
+        "the room's password",
+        secret=True,
+        participant="yes",
+        example="open sesame",
+    )
+    tls_ca_file = Variable[Path | None](
+        "XMPP_TLS_CA_FILE",
+        values.path,
+        "certificates to trust beside those of the system, PEM",
+        who="refused",
+        participant="yes",
+        example="ca.pem",
+    )
+    tls_verify = Variable(
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        values.certificate_checks,
+        "`0` turns certificate checks off, for a test server only; then only SCRAM is used",
+        "1",
+        who="refused",
+        participant="yes",
+    )
+    allow_plaintext = Variable(
+        "XMPP_ALLOW_PLAINTEXT",
+        values.switch,
+        "`1` permits a connection without TLS where the server offers none, with SCRAM only; no "
+        "password is ever sent in clear",
+        "0",
+        who="refused",
+        participant="yes",
+    )
+    read_only = Variable(
+        "BRIDGE_READ_ONLY",
+        values.switch,
+        "`1` withholds every tool that writes to the room",
+        "0",
+        who="restriction",
+        unreadable="1",
+        effect="no tool that writes to a room is served",
+    )
+    send_rate = Variable(
+        "BRIDGE_SEND_RATE",
+        values.whole_number(SEND_RATES),
+        "messages a minute that the agent may send, 1 to 6,000; a message over the rate is refused",
+        "60",
+        who="restriction",
+        strictest=min,
+        unreadable="60",
+        effect="the agent may send {} messages a minute at most",
+    )
+    history = Variable(
+        "BRIDGE_HISTORY",
+        values.whole_number(HISTORIES),
+        "events kept in memory, 100 to 1,000,000",
+        "10000",
+    )
+    toolsets = Variable(
+        "BRIDGE_TOOLSETS",
+        values.names,
+        "further [sets of tools](#your-own-tools), comma-separated: `samples`, `llm`, one that an "
+        "installed package offers, or `MODULE:ATTRIBUTE`",
+        "",
+        who="installed",
+        example="llm,samples",
+    )
+    geocoding_url = Variable(
+        "OPEN_METEO_GEOCODING_URL",
+        values.base_url("https://api.example.org/v1", ""),
+        "where the tool `current_weather` of the set `samples` asks for places",
+        "https://geocoding-api.open-meteo.com/v1",
+        who="ignored",
+    )
+    forecast_url = Variable(
+        "OPEN_METEO_FORECAST_URL",
+        values.base_url("https://api.example.org/v1", ""),
+        "where it asks for their weather",
+        "https://api.open-meteo.com/v1",
+        who="ignored",
+    )
+    llm_base_url = Variable[str | None](
+        "LLM_BASE_URL",
+        values.base_url("https://llm.example.org/v1", " the key in LLM_API_KEY,"),
+        "where a [model](#tools-that-think) is asked, if the client offers none of its own: what "
+        "was said in the room goes there; with a key it is `https`, unless it is on this machine; "
+        "takes `pip install 'xmpp-debug-bridge[llm]'`",
+        who="ignored",
+        example="https://llm.example.org/v1",
+    )
+    llm_api_key = Variable[Secret | None](
+        "LLM_API_KEY", values.key, "the key for it", who="ignored", secret=True, example="key"
+    )
+    llm_model = Variable[str | None](
+        "LLM_MODEL", values.visible, "its name", who="ignored", example="model"
+    )
+    log_level = Variable(
+        "LOG_LEVEL",
+        values.log_level,
+        "level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`",
+        "INFO",
+    )
+    traffic_log = Variable[Path | None](
+        "BRIDGE_TRAFFIC_LOG",
+        values.path,
+        "file for a durable log of the room, JSONL, see [The room on disk](#the-room-on-disk)",
+        who="ignored",
+        example="~/xmpp-room.jsonl",
+    )
+    env_path = Variable[str | None](
+        "TIA_ENV_PATH",
+        str,
+        "the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
+        "environment only",
+        who="environment only",
+        example="~/.config/xmpp-bridge/.env",
+    )
 
-    traffic_log: Path | None
-    """Absolute path; not looked at yet."""
 
-    toolsets: tuple[str, ...]
-    """Each once, in the order written; not checked against what there is."""
+TABLE: tuple[Variable[Any], ...] = tuple(
+    row for row in vars(Configuration).values() if isinstance(row, Variable)
+)
+"""The rows, in the order of the documents."""
 
-    llm_base_url: str | None
-    """`http` or `https`, with neither credentials nor query."""
-
-    llm_api_key: Secret | None
-    llm_model: str | None
-    geocoding_url: str
-    """Where Open-Meteo's geocoding is asked; the same form as `llm_base_url`."""
-
-    forecast_url: str
-    """Where Open-Meteo's forecasts are asked; likewise."""
-
-    log_level: str
-    """`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`."""
+VARIABLES = tuple(row.name for row in TABLE)
+SECRETS = tuple(row.name for row in TABLE if row.secret)
+"""They belong into the settings file, and are shown nowhere."""

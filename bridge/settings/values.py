@@ -1,21 +1,25 @@
 """What one setting may hold, and what it means: each value on its own.
 
-A parser takes the text, already stripped, and returns the value or raises `FlawError`.
+A parser takes the text, a secret with the blanks around it and all others without, and returns the
+value or raises `FlawError`.
 """
 
 import re
 import socket
 from collections.abc import Callable
-from typing import Literal, NoReturn
-
-from bridge.frozen import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn
 
 MAX_JID_PART_BYTES = 1023
 """Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""
 
 
 class FlawError(Exception):
-    """A value does not do. The text continues `holds '...', ` and says what would be right."""
+    """A value does not do.
+
+    The text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be
+    right`.
+    """
 
 
 class Secret:
@@ -57,8 +61,7 @@ class Secret:
         raise TypeError("a Secret cannot be pickled")
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(NamedTuple):
     """The address of a server, where the user named one."""
 
     scheme: Literal["xmpp", "xmpps"]
@@ -78,15 +81,6 @@ class Service:
         return f"{self.scheme}://{host}:{self.port}"
 
 
-@dataclass(frozen=True)
-class Account:
-    """What `XMPP_USERNAME` says of the account."""
-
-    local: str
-    domain: str | None
-    resource: str | None
-
-
 _SCHEMES: dict[str, tuple[Literal["xmpp", "xmpps"], int]] = {
     "xmpp": ("xmpp", 5222),
     "xmpps": ("xmpps", 5223),
@@ -96,9 +90,9 @@ _AUTHORITY = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]*))(?::([^:]*))?", re.DOTAL
 _NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is common
 _NOT_IN_LOCAL_PARTS = frozenset("\"&'/:<>@ ")  # RFC 7622 §3.3.1
 _JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Compiled where they are used: most starts need neither.
-KEY = r"[!-~]+"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Compiled where it is used: most starts do not need it.
 _BASE_URL = r"(?i:https?)://[^\s/?#@]+(?:/[^\s?#@]*)?"
 _SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
     ("0", "false", "no", "off"), False
@@ -161,13 +155,11 @@ def is_ip(host: str) -> bool:
     return False
 
 
-def account(value: str) -> Account:
-    """A local part, or a JID with or without a resource."""
-    if "@" not in value:
-        return Account(_local_part(value), None, None)
-    bare, slash, resource = value.partition("/")
+def account(value: str) -> tuple[str, str | None, str | None]:
+    """Local part, domain and resource of the account: a local part, or a JID."""
+    bare, slash, resource = value.partition("/") if "@" in value else (value, "", "")
     local, _, host = bare.partition("@")
-    return Account(_local_part(local), domain(host), resource if slash else None)
+    return _local_part(local), domain(host) if "@" in value else None, resource if slash else None
 
 
 def room(value: str) -> str:
@@ -254,15 +246,6 @@ def whole_number(bounds: range) -> Callable[[str], int]:
     return parse
 
 
-def is_utf8(value: str) -> bool:
-    """False if a byte of the environment that is no UTF-8 came in as a lone surrogate."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def log_level(value: str) -> str:
     """A level of the log, in capitals."""
     if value.upper() not in _LOG_LEVELS:
@@ -275,31 +258,46 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
 
 
-def path(value: str) -> str:
-    """A path that a file could have."""
-    if CONTROL.search(value):
+def path(value: str) -> Path:
+    """A path that a file could have, not absolute yet."""
+    if _CONTROL.search(value):
         raise FlawError("which has control characters in it; a path without")
-    return value
+    return Path(value)
 
 
-def base_url(value: str) -> str:
-    """An HTTP address to which paths are added: no credentials, no query."""
-    if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
+def base_url(example: str, addition: str) -> Callable[[str], str]:
+    """A parser of HTTP addresses to which paths are added: no credentials, no query."""
+
+    def parse(value: str) -> str:
+        if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
+            raise FlawError(
+                f"which is not a plain base URL; one such as {example}, without credentials or "
+                f"query,{addition}"
+            )
+        return value
+
+    return parse
+
+
+def password(value: str) -> Secret:
+    """A password, surrounding blanks included."""
+    # SASLprep (RFC 4013 §2.3); a byte of the environment that is no UTF-8 is a lone surrogate.
+    if _CONTROL.search(value) or _SURROGATE.search(value):
         raise FlawError(
-            "which is not a plain base URL; one such as https://llm.example.org/v1, without "
-            "credentials or query, the key in LLM_API_KEY,"
+            "a control character or broken UTF-8 (it is not shown here); a password without, "
+            "between single quotes where a .env file would otherwise read \\n or \\t as an escape,"
         )
-    return value
+    return Secret(value)
 
 
-def public_base_url(value: str) -> str:
-    """Such an address of a service that wants no key."""
-    if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
+def key(value: str) -> Secret:
+    """A key that goes into an HTTP header."""
+    if not re.fullmatch("[!-~]+", value.strip()):
         raise FlawError(
-            "which is not a plain base URL; one such as https://api.example.org/v1, without "
-            "credentials or query,"
+            "blanks or characters beyond ASCII (it is not shown here); the key alone, as its "
+            "issuer wrote it,"
         )
-    return value
+    return Secret(value.strip())
 
 
 def visible(value: str) -> str:

@@ -7,28 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
+from bridge.settings.table import TABLE
 
 if TYPE_CHECKING:
     from bridge.settings.sources import Problem
     from bridge.settings.table import Configuration
 
 log = logging.getLogger(__name__)
-
-AT_START = (
-    ("read_only", "BRIDGE_READ_ONLY"),
-    ("send_rate", "BRIDGE_SEND_RATE"),
-    ("history", "BRIDGE_HISTORY"),
-    ("traffic_log", "BRIDGE_TRAFFIC_LOG"),
-    ("toolsets", "BRIDGE_TOOLSETS"),
-    ("geocoding_url", "OPEN_METEO_GEOCODING_URL"),
-    ("forecast_url", "OPEN_METEO_FORECAST_URL"),
-    ("llm_base_url", "LLM_BASE_URL"),
-    ("llm_api_key", "LLM_API_KEY"),
-    ("llm_model", "LLM_MODEL"),
-    ("log_level", "LOG_LEVEL"),
-)
-"""What is taken at the start and holds until the end: everything but the participant's settings.
-Field of `Configuration`, and its variable."""
 
 
 class Setup:
@@ -66,7 +51,8 @@ class Setup:
     def waiting_for_restart(self) -> list[str]:
         """Return the variables whose new values hold only from the next start on."""
         return [
-            variable
-            for field, variable in AT_START
-            if getattr(self.configuration, field) != getattr(self._at_start, field)
+            row.name
+            for row in TABLE
+            if not row.participant
+            and self.configuration.loaded[row.name] != self._at_start.loaded[row.name]
         ]

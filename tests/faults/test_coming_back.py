@@ -56,7 +56,7 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
     # Past the relay: it would take the connections that the dead server refuses.
     service = stage.settings.service
     assert service is not None
-    stage.set(service=replace(service, port=stage.server.port("starttls")))
+    stage.set(service=service._replace(port=stage.server.port("starttls")))
     async with stage.participant() as eyes:
         await eyes.joined()
         await asyncio.to_thread(getattr(stage.process, ending))

@@ -4,7 +4,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -309,11 +308,7 @@ async def test_a_service_that_is_not_there_is_named_with_its_setting(
 ) -> None:
     nowhere = f"http://127.0.0.1:{unused_port}"
     settings = configured(server)
-    settings = (
-        replace(settings, geocoding_url=nowhere)
-        if path == GEO
-        else replace(settings, forecast_url=nowhere)
-    )
+    settings = replace(settings, loaded={**settings.loaded, setting: nowhere})
     with pytest.raises(ToolError, match="cannot be reached") as caught:
         await weather_of("Paris", OpenMeteo(settings))
     assert caught.value.condition == "remote-server-not-found"
@@ -396,11 +391,12 @@ async def test_a_proxy_of_the_environment_is_used(
     monkeypatch.delenv("NO_PROXY")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("HTTP_PROXY", server.geocoding_url.removesuffix("/geo"))
-    settings: Any = replace(
-        configured(server),
-        geocoding_url="http://weather.invalid/geo",
-        forecast_url="http://weather.invalid/met",
-    )
+    settings = configured(server)
+    elsewhere = {
+        "OPEN_METEO_GEOCODING_URL": "http://weather.invalid/geo",
+        "OPEN_METEO_FORECAST_URL": "http://weather.invalid/met",
+    }
+    settings = replace(settings, loaded={**settings.loaded, **elsewhere})
     result = await weather_of("Paris", OpenMeteo(settings))
     assert result.data.temperature_celsius == 7.5
     assert server.headers[0].startswith("GET http://weather.invalid/geo/search")

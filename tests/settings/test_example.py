@@ -1,6 +1,6 @@
 import re
 
-from bridge.settings.sources import VARIABLES
+from bridge.settings.table import VARIABLES
 from tests.readme import TOP
 from tests.settings.folders import ACCOUNT, REQUIRED, Folders, settled, write
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from bridge.settings.load import ConfigError
-from bridge.settings.sources import MAX_SHOWN, VARIABLES, Problem
-from bridge.settings.table import HISTORIES, SEND_RATES
+from bridge.settings.load import MAX_SHOWN
+from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES
 from bridge.settings.values import MAX_JID_PART_BYTES
 from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about, settled
 from tests.settings.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
@@ -69,13 +68,6 @@ def test_a_rejected_value_that_might_name_the_domain_brings_no_second_problem(
 ) -> None:
     environ = {**ACCOUNT, "XMPP_USERNAME": "bot", "XMPP_SERVICE": "nonsense:"}
     assert [p.variable for p in folders.load(environ).problems] == ["XMPP_SERVICE"]
-
-
-def test_a_config_error_names_every_problem_one_a_line() -> None:
-    problems = (Problem("MUC_ROOM", "is not set"), Problem("LOG_LEVEL", "holds 'x'"))
-    error = ConfigError(problems)
-    assert error.problems == problems
-    assert str(error) == "MUC_ROOM is not set\nLOG_LEVEL holds 'x'"
 
 
 def test_a_bad_number_or_level_leaves_its_default(folders: Folders) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.settings.sources import VARIABLES
+from bridge.settings.table import VARIABLES
 from tests.settings.folders import ACCOUNT, Folders, write, written
 from tests.settings.wrong import NO_MATTER_OF_THE_PARTICIPANT, SECRET_VARIABLES, WRONG
 

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from bridge.settings.sources import MIN_MASKED
+from bridge.settings.load import MIN_MASKED
 from bridge.settings.values import Secret
 from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about
 

@@ -257,20 +257,10 @@ async def test_the_name_of_a_file_stands_escaped(tmp_path: Path) -> None:
     assert "/of\\u{202E}strangers/.env: " in detail
 
 
-def test_every_setting_is_either_the_participants_or_named_as_taken_at_the_start() -> None:
-    from bridge.tools.setup import AT_START
-
-    about_reading = {
-        *("settings", "problems", "warnings", "env_file", "trusted", "candidates", "set_by")
-    }
-    fields = set(Configuration.__dataclass_fields__)
-    assert {name for name, _ in AT_START} == fields - about_reading
-
-
 def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -> None:
     desk.write(**nowhere())
     first = desk.read()
-    setup = Setup(first, lambda: replace(first, history=200))
+    setup = Setup(first, lambda: replace(first, loaded={**first.loaded, "BRIDGE_HISTORY": 200}))
     setup.read_anew()
     assert setup.waiting_for_restart == ["BRIDGE_HISTORY"]
     setup.configuration = first

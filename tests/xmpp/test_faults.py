@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.settings.sources import VARIABLES
+from bridge.settings.table import VARIABLES
 from bridge.xmpp import faults, refusals
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS

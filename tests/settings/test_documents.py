@@ -1,0 +1,52 @@
+"""Everything that lists settings comes from the table, where each is one row."""
+
+from pathlib import Path
+
+import pytest
+
+from bridge.settings import values
+from bridge.settings.load import load
+from bridge.settings.table import TABLE, Configuration, Variable
+from tests.settings.documents import DOCUMENTS
+from tests.settings.folders import ACCOUNT, Folders, write
+
+ADDED = Variable(
+    "BRIDGE_TEST_LIMIT", values.whole_number(range(1, 10)), "a limit, 1 to 9", "5", who="ignored"
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_document_lists_the_settings_as_the_table_has_them(document: Path) -> None:
+    text = document.read_text("utf-8")
+    assert DOCUMENTS[document](text, TABLE) == text, "run python -m tests.settings.documents"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_row_that_is_added_is_in_every_document(document: Path) -> None:
+    text = DOCUMENTS[document](document.read_text("utf-8"), (*TABLE, ADDED))
+    assert ADDED.name in text
+    assert "limit, 1 to 9" in text
+
+
+def test_a_row_that_is_added_is_loaded_checked_and_listed(folders: Folders) -> None:
+    def loaded(environ: dict[str, str]) -> Configuration:
+        table = (*TABLE, ADDED)
+        return load(environ, cwd=folders.here, package_root=folders.package, table=table)
+
+    assert loaded(ACCOUNT).loaded[ADDED.name] == 5
+    configuration = loaded(ACCOUNT | {ADDED.name: "7"})
+    assert configuration.loaded[ADDED.name] == 7
+    listed = {one.variable: (one.value, one.source) for one in configuration.in_effect}
+    assert listed[ADDED.name] == ("7", "the environment")
+    (problem,) = loaded(ACCOUNT | {ADDED.name: "10"}).problems
+    assert str(problem).startswith(f"{ADDED.name} holds '10', ")
+    path = write(folders.here, ACCOUNT | {ADDED.name: "7"})
+    configuration = loaded({})
+    assert configuration.loaded[ADDED.name] == 5
+    assert f"{ADDED.name} in '{path}' is ignored" in configuration.warnings[0]
+
+
+def test_every_row_is_an_attribute_of_the_configuration(folders: Folders) -> None:
+    configuration = folders.load(ACCOUNT | {"BRIDGE_HISTORY": "500"})
+    assert configuration.history == configuration.loaded["BRIDGE_HISTORY"] == 500
+    assert [*configuration.loaded] == [row.name for row in TABLE]
