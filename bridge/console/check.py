@@ -3,8 +3,9 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from statistics import median
 from typing import cast
 
@@ -15,7 +16,7 @@ from bridge.console.paint import Paint, can_move, is_wanted
 from bridge.escaping import one_line
 from bridge.log import complain
 from bridge.mcp.schema import render
-from bridge.settings.table import Configuration, Settings
+from bridge.settings.table import Configuration, Setting, Settings
 from bridge.xmpp.probe import Probe
 from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, unconfigured
 
@@ -28,6 +29,7 @@ async def check(
     as_json: bool,
     times: int,
     environ: Mapping[str, str],
+    in_effect: Iterable[Setting],
 ) -> bool:
     """Check so many times, and write to stdout how it went; return whether every stage passed.
 
@@ -50,7 +52,8 @@ async def check(
         if as_json:
             while await run():
                 pass
-            output.put(json.dumps(_json(first, reports, times)))
+            shown = _json(first, reports, times) | {"settings": _listed(in_effect)}
+            output.put(json.dumps(shown))
         else:
             lines = _Lines(output, environ)
             lines.put(lines.view.title(settings.room))
@@ -75,7 +78,8 @@ async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> 
     problems = [one_line(str(problem)) for problem in configuration.problems]
     output = _output(lambda: None)
     try:
-        output.put(json.dumps(_object(unconfigured(configuration, first), problems)))
+        shown = _object(unconfigured(configuration, first), problems)
+        output.put(json.dumps(shown | {"settings": _listed(configuration.in_effect)}))
         await output.settled()
     finally:
         output.close()
@@ -146,6 +150,10 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
     """Return the report as JSON shows it, with the `problems` of the settings."""
     return cast(dict[str, object], render(report)) | {"problems": list(problems)}
+
+
+def _listed(in_effect: Iterable[Setting]) -> list[dict[str, str]]:
+    return [asdict(one) for one in in_effect]
 
 
 def _output(ended: Callable[[], None]) -> Output:

@@ -9,7 +9,7 @@ from typing import Annotated
 from bridge.escaping import one_line
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
-from bridge.settings.table import Configuration
+from bridge.settings.table import Configuration, Setting
 from bridge.tools.entries import NOTICE, fitted
 from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
@@ -26,6 +26,7 @@ class Check(Report):
 
     settings_changed: Annotated[bool, "they differ from those the bridge was running with"]
     standing: Annotated[str, "what becomes of the bridge's own connection to the room"]
+    settings: Annotated[list[Setting], "each variable that is set and in effect"]
     notice: str = NOTICE
 
 
@@ -36,13 +37,13 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     Use it when xmppStatus says it is not connected, or after somebody has changed the settings.
     It walks a connection of its own, under a nickname of its own, through settings, resolve,
     connect, tls, sasl, bind, disco, join, occupants and leave; `phases` has what each found, its
-    milliseconds, and for the failed one (the last) a hint naming the setting. It sends no message
-    and leaves the bridge's own connection alone, save that this starts anew, by itself, if the
-    settings changed or if the check passes while it is out of the room; `standing` tells. Its
-    stanzas are in xmppTrace. Mostly under a second, at most 50 s. Each call logs in once: with a
-    wrong password, mend that before calling again, since servers lock accounts. Only the settings
-    of the connection and the room take effect so; for others, such as BRIDGE_READ_ONLY, restart
-    the bridge.
+    milliseconds, and for the failed one (the last) a hint naming the setting; `settings` has the
+    variables in effect and where each is set, secrets as `***`. It sends no message and leaves the
+    bridge's own connection alone, save that this starts anew, by itself, if the settings changed or
+    if the check passes while it is out of the room; `standing` tells. Its stanzas are in xmppTrace.
+    Mostly under a second, at most 50 s. Each call logs in once: with a wrong password, mend that
+    before calling again, since servers lock accounts. Only the settings of the connection and the
+    room take effect so; for others, such as BRIDGE_READ_ONLY, restart the bridge.
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):
@@ -87,6 +88,7 @@ async def _check(participant: InRoom, setup: Setup, context: Context) -> Check:
         **{one.name: getattr(report, one.name) for one in fields(report)},
         settings_changed=changed,
         standing=_settle(participant, configuration, report, changed),
+        settings=[*configuration.in_effect],
     )
 
 

@@ -42,6 +42,10 @@ async def test_settings_that_do_not_do_are_an_object_as_any_other_check(
         assert f"xmpp-bridge: {name} " in checking.err
     _, passed = await run(tmp_path, sandbox.environment(), "--json")
     assert json.loads(passed.out).keys() == told.keys()
+    listed = {one["variable"]: one for one in json.loads(passed.out)["settings"]}
+    assert listed.keys() == sandbox.environment().keys()
+    assert listed["XMPP_PASSWORD"]["value"] == "***"
+    assert {one["source"] for one in listed.values()} == {"the environment"}
 
 
 async def test_a_warning_is_part_of_what_the_settings_say(

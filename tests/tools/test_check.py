@@ -265,3 +265,24 @@ def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -
     assert setup.waiting_for_restart == ["BRIDGE_HISTORY"]
     setup.configuration = first
     assert setup.waiting_for_restart == []
+
+
+async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret(
+    desk: Desk,
+) -> None:
+    desk.write(**nowhere(MUC_PASSWORD=PASSWORD, LOG_LEVEL="\u202eloud", BRIDGE_READ_ONLY="yes"))
+    listed = {one["variable"]: one for one in (await desk.check(desk.setup()))["settings"]}
+    source = f"'{desk.file}'"
+    assert listed["XMPP_USERNAME"]["value"] == "bot@localhost"
+    assert listed["XMPP_PASSWORD"] == {
+        "variable": "XMPP_PASSWORD",
+        "value": "***",
+        "source": source,
+    }
+    assert listed["MUC_PASSWORD"]["value"] == "***"
+    assert (listed["BRIDGE_READ_ONLY"]["value"], listed["BRIDGE_READ_ONLY"]["source"]) == (
+        "1",
+        source,
+    )
+    # What does not do is a problem and not in effect; what nobody set is not told of.
+    assert not {"LOG_LEVEL", "BRIDGE_HISTORY"} & listed.keys()
