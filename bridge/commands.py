@@ -168,7 +168,7 @@ async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
             as_json=parsed.json,
             times=parsed.repeat,
             environ=os.environ,
-            in_effect=configuration.in_effect,
+            in_effect=configuration.in_effect.values(),
         )
     )
     # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.

@@ -98,14 +98,16 @@ async def serve(
     """
     room = _RoomWing(configuration)
     link = RoomLink(lambda: room.participant, room.warnings)
-    pace = Pace(configuration.send_rate, configuration.set_by.get("BRIDGE_SEND_RATE", ""))
+    rate = configuration.in_effect.get("BRIDGE_SEND_RATE")
+    pace = Pace(configuration.send_rate, rate.source if rate else "")
     setup = Setup(configuration, read)
     collaborators = (link, pace, setup, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
     setup.problems = problems
     if read_only or configuration.read_only:
-        by = configuration.set_by["BRIDGE_READ_ONLY"] if configuration.read_only else ""
-        ways = ["--read-only"] * read_only + [f"BRIDGE_READ_ONLY in {by}"] * bool(by)
+        ways = ["--read-only"] if read_only else []
+        if configuration.read_only:
+            ways.append(f"BRIDGE_READ_ONLY in {configuration.in_effect['BRIDGE_READ_ONLY'].source}")
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)

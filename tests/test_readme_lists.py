@@ -134,7 +134,7 @@ def test_the_defaults_in_the_table_are_those_of_the_bridge(tmp_path: Path) -> No
         elif name not in SOUGHT:
             (value,) = quoted(default)
             said = _load({**NEEDED, name: value}, tmp_path)
-            assert replace(said, set_by=plain.set_by, in_effect=plain.in_effect) == plain
+            assert replace(said, in_effect=plain.in_effect) == plain
             assert f"\n#{name}={value}\n" in example
 
 

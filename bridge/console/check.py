@@ -79,7 +79,7 @@ async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> 
     output = _output(lambda: None)
     try:
         shown = _object(unconfigured(configuration, first), problems)
-        output.put(json.dumps(shown | {"settings": _listed(configuration.in_effect)}))
+        output.put(json.dumps(shown | {"settings": _listed(configuration.in_effect.values())}))
         await output.settled()
     finally:
         output.close()

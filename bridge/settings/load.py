@@ -26,9 +26,6 @@ from bridge.settings.table import TABLE, Configuration, Setting, Settings, Varia
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
 
-MAX_SOURCE = 300
-"""Characters of the place where a setting in effect is written: two or three paths."""
-
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
 occurs in ordinary words by chance, and masking those would point at it."""
@@ -71,8 +68,7 @@ def load(
         trusted=search.used is None or search.used.trusted,
         candidates=tuple(search.candidates),
         loaded=loading.loaded,
-        set_by=loading.set_by,
-        in_effect=tuple(loading.in_effect),
+        in_effect=loading.in_effect,
     )
 
 
@@ -92,8 +88,7 @@ class _Loading:
         }
         # The longest first, lest a part of it be masked and the rest stay.
         self._masked = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
-        self.set_by: dict[str, str] = {}
-        self.in_effect: list[Setting] = []
+        self.in_effect: dict[str, Setting] = {}
         self._written = self._merged()
         self.loaded = {
             row.name: self._strictest(row) if row.who == "restriction" else self._value(row)
@@ -171,7 +166,7 @@ class _Loading:
 
     def _note(self, row: Variable[Any], text: str, source: str) -> None:
         shown = "***" if row.secret else one_line(self._masked_in(text), MAX_SHOWN)
-        self.in_effect.append(Setting(row.name, shown, one_line(source, MAX_SOURCE)))
+        self.in_effect[row.name] = Setting(row.name, shown, one_line(source))
 
     def _parsed(self, row: Variable[Any], text: str, where: str = "") -> Any:
         """The value; None if it does not do, which becomes a problem."""
@@ -199,7 +194,6 @@ class _Loading:
         by = " and ".join(source for source, value in said.items() if value == held)
         others = " and ".join(source for source, value in said.items() if value != held)
         if by:
-            self.set_by[row.name] = by
             self._note(row, str(int(held)), by)
             whatever = f", whatever {others} may say" if others else ""
             if others or (held != default and held == row.strictest((held, default))):

@@ -121,7 +121,8 @@ class Setting:
 
     variable: str
     value: Annotated[str, "*** where it is secret"]
-    source: Annotated[str, "where it is set: the environment, or the path of a file"]
+    source: Annotated[str, "where it is set: the environment, or the path of a file in quotes"]
+    """All of them, for a restriction that several places set alike: `the environment and '/x'`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +144,8 @@ class Configuration:
     loaded: Mapping[str, Any]
     """The value of each variable, or its default where it is unset or does not do."""
 
-    set_by: Mapping[str, str]
-    """Who says what holds of each restriction: `the environment and '/home/me/.env'`.
-    One that nobody set is not in there."""
-
-    in_effect: tuple[Setting, ...]
-    """Those that are set and do, in the order of the table."""
+    in_effect: Mapping[str, Setting]
+    """Each variable that is set and does, in the order of the table."""
 
     username = Variable(
         "XMPP_USERNAME",

@@ -88,7 +88,7 @@ async def _check(participant: InRoom, setup: Setup, context: Context) -> Check:
         **{one.name: getattr(report, one.name) for one in fields(report)},
         settings_changed=changed,
         standing=_settle(participant, configuration, report, changed),
-        settings=[*configuration.in_effect],
+        settings=[*configuration.in_effect.values()],
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.settings import values
 from bridge.settings.load import load
-from bridge.settings.table import TABLE, Configuration, Variable
+from bridge.settings.table import TABLE, Configuration, Setting, Variable
 from tests.settings.documents import DOCUMENTS
 from tests.settings.folders import ACCOUNT, Folders, write
 
@@ -36,8 +36,7 @@ def test_a_row_that_is_added_is_loaded_checked_and_listed(folders: Folders) -> N
     assert loaded(ACCOUNT).loaded[ADDED.name] == 5
     configuration = loaded(ACCOUNT | {ADDED.name: "7"})
     assert configuration.loaded[ADDED.name] == 7
-    listed = {one.variable: (one.value, one.source) for one in configuration.in_effect}
-    assert listed[ADDED.name] == ("7", "the environment")
+    assert configuration.in_effect[ADDED.name] == Setting(ADDED.name, "7", "the environment")
     (problem,) = loaded(ACCOUNT | {ADDED.name: "10"}).problems
     assert str(problem).startswith(f"{ADDED.name} holds '10', ")
     path = write(folders.here, ACCOUNT | {ADDED.name: "7"})

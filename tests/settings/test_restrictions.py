@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.settings.table import Configuration
+from bridge.settings.table import Configuration, Setting
 from tests.settings.folders import (
     ACCOUNT,
     NOT_NEEDED,
@@ -46,7 +46,7 @@ def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
     configuration, names = load(folders, **said)
     settled(configuration)
     assert configuration.read_only
-    assert configuration.set_by[ONLY] == names[restriction]
+    assert configuration.in_effect[ONLY].source == names[restriction]
     (warning,) = warnings_about(configuration, ONLY)
     assert warning.startswith(f"{ONLY} in {names[restriction]} holds")
 
@@ -61,7 +61,7 @@ def test_the_lowest_send_rate_holds_whoever_says_it(
     said[lowest] |= {RATE: "7"}
     configuration, names = load(folders, **said)
     assert (settled(configuration), configuration.send_rate)[1] == 7
-    assert configuration.set_by[RATE] == names[lowest]
+    assert configuration.in_effect[RATE].source == names[lowest]
     (warning,) = warnings_about(configuration, RATE)
     assert f"{RATE} in {names[lowest]} holds" in warning
     assert all(names[place] in warning for place in PLACES)
@@ -71,7 +71,9 @@ def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
     configuration, names = load(
         folders, environ=ACCOUNT | {ONLY: "yes"}, here={ONLY: "0"}, package={ONLY: "1"}
     )
-    assert configuration.set_by == {ONLY: f"the environment and {names['package']}"}
+    both = f"the environment and {names['package']}"
+    assert configuration.in_effect[ONLY] == Setting(ONLY, "1", both)
+    assert RATE not in configuration.in_effect
 
 
 def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: Folders) -> None:
@@ -101,7 +103,10 @@ def test_with_env_file_only_that_file_and_the_environment_count(folders: Folders
     configuration = folders.load({}, env_file=path)
     assert (configuration.read_only, configuration.send_rate) == (False, 20)
     configuration = folders.load({RATE: "10"}, env_file=path)
-    assert (configuration.send_rate, configuration.set_by[RATE]) == (10, "the environment")
+    assert (configuration.send_rate, configuration.in_effect[RATE].source) == (
+        10,
+        "the environment",
+    )
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -144,7 +149,7 @@ def test_where_nothing_restricts_nothing_is_said(folders: Folders) -> None:
     )
     assert (configuration.read_only, configuration.send_rate) == (False, 100)
     assert configuration.warnings == ()
-    assert configuration.set_by[ONLY] == "the environment"
+    assert configuration.in_effect[ONLY].source == "the environment"
 
 
 def test_a_secret_that_strayed_into_a_file_that_is_not_used_is_not_shown(folders: Folders) -> None:

@@ -23,7 +23,7 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
     )
     assert (configuration.problems, configuration.warnings) == ((), ())
     assert (configuration.env_file, configuration.trusted) == (None, True)
-    assert configuration.set_by == {}
+    assert configuration.in_effect.keys() == ACCOUNT.keys()
     unset = {name: value for name, value in configuration.loaded.items() if name not in ACCOUNT}
     assert unset == {
         "XMPP_DOMAIN": None,

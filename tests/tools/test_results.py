@@ -16,7 +16,7 @@ from bridge.escaping import visible
 from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
-from bridge.settings.load import MAX_SHOWN, MAX_SOURCE, load
+from bridge.settings.load import MAX_SHOWN, load
 from bridge.settings.sources import Problem
 from bridge.settings.table import VARIABLES, Configuration, Setting
 from bridge.tools import prompts, resources
@@ -316,5 +316,5 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     assert told["problems"]
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
     phase = CheckPhase("sasl", False, 1.0, text, text)
-    set_ = [Setting(name, text[:MAX_SHOWN], text[:MAX_SOURCE]) for name in VARIABLES]
+    set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
     _checked(fitted(Check(False, [phase] * 11, text, text, False, 1.0, False, text, set_)))
