@@ -1,1 +1,1 @@
-"""What the user said: the table of settings, where each is written, and what they come to."""
+"""The settings: a table of variables, the files in which they are written, and their loading."""

@@ -160,7 +160,7 @@ class _Loading:
                     "holds a secret of yours among its names (it is not shown here, and left "
                     "out); names of toolsets alone would be right",
                 )
-            value = kept
+            value, text = kept, ",".join(kept)
         self._note(row, text.strip(), source.name)
         return value
 
@@ -290,6 +290,7 @@ class _Loading:
 
     def _reject(self, name: str, message: str) -> None:
         self._search.problems.append(Problem(name, self._masked_in(message)))
+        self.in_effect.pop(name, None)
 
     def _warn(self, message: str) -> None:
         self._search.warnings.append(message)

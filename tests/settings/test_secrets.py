@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from bridge.settings.load import MIN_MASKED
+from bridge.settings.load import MAX_SHOWN, MIN_MASKED
 from bridge.settings.values import Secret
 from tests.settings.folders import ACCOUNT, PASSWORD, Folders, about
 
@@ -70,6 +70,20 @@ def test_a_password_that_strayed_into_another_variable_is_not_echoed(folders: Fo
     configuration = folders.load({**ACCOUNT, "LOG_LEVEL": PASSWORD, "XMPP_SERVICE": PASSWORD})
     assert len(configuration.problems) == 2
     assert PASSWORD not in repr(configuration)
+
+
+def test_what_is_in_effect_is_listed_without_secrets_and_cut(folders: Folders) -> None:
+    shown, cut = "m" * MAX_SHOWN, "m" * (MAX_SHOWN + 1)
+    for model, listed in ((PASSWORD, "***"), (shown, shown), (cut, f"{shown}... (81 characters)")):
+        configuration = folders.load({**ACCOUNT, "LLM_MODEL": model, "LLM_API_KEY": "short"})
+        assert configuration.in_effect["LLM_MODEL"].value == listed
+        assert configuration.in_effect["LLM_API_KEY"].value == "***"
+
+
+def test_what_does_not_do_is_not_in_effect(folders: Folders) -> None:
+    said = {"XMPP_TLS_CA_FILE": "nowhere.pem", "XMPP_DOMAIN": "other.example", "LOG_LEVEL": "x"}
+    configuration = folders.load({**ACCOUNT, **said})
+    assert configuration.in_effect.keys() == ACCOUNT.keys()
 
 
 def test_masking_begins_with_secrets_long_enough_to_be_no_common_word(folders: Folders) -> None:
