@@ -137,11 +137,9 @@ def _authority(text: str, default_port: int) -> tuple[str, int]:
         raise FlawError("whose brackets hold no IPv6 address; one such as xmpp://[::1]:5222")
     if address is None and not host:
         raise FlawError(f"which names no host; {_SERVICE_FORMS}")
-    if port is None:
-        return (domain(host) if address is None else address.lower()), default_port
-    if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+    if port is not None and not (re.fullmatch("[0-9]{1,5}", port) and 1 <= int(port) <= 65535):
         raise FlawError("whose port is none; a port of 1 to 65535, or none at all,")
-    return (domain(host) if address is None else address.lower()), int(port)
+    return (domain(host) if address is None else address.lower()), int(port or default_port)
 
 
 def is_ip(host: str) -> bool:
