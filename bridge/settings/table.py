@@ -147,178 +147,80 @@ class Configuration:
     in_effect: Mapping[str, Setting]
     """Each variable that is set and does, in the order of the table."""
 
-    username = Variable(
-        "XMPP_USERNAME",
-        values.account,
-        "the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
-        who="refused",
-        participant="decides",
-        required="the account's name or full JID (bot@example.org)",
-        example="bot@example.org",
-    )
-    password = Variable(
-        "XMPP_PASSWORD",
-        values.password,
-        "its password; blanks at its ends count",
-        secret=True,
-        participant="decides",
-        required="the account's password",
-    )
-    room = Variable(
-        "MUC_ROOM",
-        values.room,
-        "the room, as a bare JID",
-        who="refused",
-        participant="decides",
-        required="the bare JID of a room (room@conference.example.org)",
-        example="room@conference.example.org",
-    )
-    domain = Variable[str | None](
-        "XMPP_DOMAIN",
-        values.domain,
-        "the XMPP domain, which the certificate is checked against too",
-        who="refused",
-        participant="decides",
-        example="example.org",
-        otherwise="that of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`",
-    )
-    service = Variable[Service | None](
-        "XMPP_SERVICE",
-        values.service,
-        "`xmpp://host[:port]`, STARTTLS on 5222, or `xmpps://host[:port]`, direct TLS on 5223; an "
-        "IPv6 address in brackets",
-        who="refused",
-        participant="decides",
-        example="xmpps://xmpp.example.org",
-        otherwise="the domain's SRV records, then domain:5222",
-    )
-    nickname = Variable(
-        "MCP_BOT_NICKNAME", values.nickname, "the nickname", "McpDebug", participant="yes"
-    )
-    general_nickname = Variable(
-        "BOT_NICKNAME",
-        values.nickname,
-        "the same, read when that one is unset",
-        "McpDebug",
+    # A row is read as one: what loading asks for first, then what people read.
+    # fmt: off
+    username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
+        meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
+        required="the account's name or full JID (bot@example.org)", example="bot@example.org")
+    password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
+        meaning="its password; blanks at its ends count", required="the account's password")
+    room = Variable("MUC_ROOM", values.room, who="refused", participant="decides",
+        meaning="the room, as a bare JID", example="room@conference.example.org",
+        required="the bare JID of a room (room@conference.example.org)")
+    domain = Variable[str | None]("XMPP_DOMAIN", values.domain, who="refused",
+        participant="decides", example="example.org",
+        meaning="the XMPP domain, which the certificate is checked against too",
+        otherwise="that of `XMPP_USERNAME`, else the host of `XMPP_SERVICE`")
+    service = Variable[Service | None]("XMPP_SERVICE", values.service, who="refused",
+        participant="decides", example="xmpps://xmpp.example.org",
+        meaning="`xmpp://host[:port]`, STARTTLS on 5222, or `xmpps://host[:port]`, direct TLS on "
+        "5223; an IPv6 address in brackets", otherwise="the domain's SRV records, then domain:5222")
+    nickname = Variable("MCP_BOT_NICKNAME", values.nickname, default="McpDebug", participant="yes",
+        meaning="the nickname")
+    general_nickname = Variable("BOT_NICKNAME", values.nickname, default="McpDebug",
+        participant="yes", meaning="the same, read when that one is unset")
+    room_password = Variable[Secret | None]("MUC_PASSWORD", values.password, secret=True,
+        participant="yes", meaning="the room's password", example="open sesame")
+    tls_ca_file = Variable[Path | None]("XMPP_TLS_CA_FILE", values.path, who="refused",
+        participant="yes", example="ca.pem",
+        meaning="certificates to trust beside those of the system, PEM")
+    tls_verify = Variable("NODE_TLS_REJECT_UNAUTHORIZED", values.certificate_checks, default="1",
+        who="refused", participant="yes",
+        meaning="`0` turns certificate checks off, for a test server only; then only SCRAM is used")
+    allow_plaintext = Variable("XMPP_ALLOW_PLAINTEXT", values.switch, default="0", who="refused",
         participant="yes",
-    )
-    room_password = Variable[Secret | None](
-        "MUC_PASSWORD",
-        values.password,
-        "the room's password",
-        secret=True,
-        participant="yes",
-        example="open sesame",
-    )
-    tls_ca_file = Variable[Path | None](
-        "XMPP_TLS_CA_FILE",
-        values.path,
-        "certificates to trust beside those of the system, PEM",
-        who="refused",
-        participant="yes",
-        example="ca.pem",
-    )
-    tls_verify = Variable(
-        "NODE_TLS_REJECT_UNAUTHORIZED",
-        values.certificate_checks,
-        "`0` turns certificate checks off, for a test server only; then only SCRAM is used",
-        "1",
-        who="refused",
-        participant="yes",
-    )
-    allow_plaintext = Variable(
-        "XMPP_ALLOW_PLAINTEXT",
-        values.switch,
-        "`1` permits a connection without TLS where the server offers none, with SCRAM only; no "
-        "password is ever sent in clear",
-        "0",
-        who="refused",
-        participant="yes",
-    )
-    read_only = Variable(
-        "BRIDGE_READ_ONLY",
-        values.switch,
-        "`1` withholds every tool that writes to the room",
-        "0",
-        who="restriction",
-        unreadable="1",
-        effect="no tool that writes to a room is served",
-    )
-    send_rate = Variable(
-        "BRIDGE_SEND_RATE",
-        values.whole_number(SEND_RATES),
-        "messages a minute that the agent may send, 1 to 6,000; a message over the rate is refused",
-        "60",
-        who="restriction",
-        strictest=min,
-        unreadable="60",
+        meaning="`1` permits a connection without TLS where the server offers none, with SCRAM "
+        "only; no password is ever sent in clear")
+
+    read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
+        strictest=max, unreadable="1", effect="no tool that writes to a room is served",
+        meaning="`1` withholds every tool that writes to the room")
+    send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
+        who="restriction", strictest=min, unreadable="60",
         effect="the agent may send {} messages a minute at most",
-    )
-    history = Variable(
-        "BRIDGE_HISTORY",
-        values.whole_number(HISTORIES),
-        "events kept in memory, 100 to 1,000,000",
-        "10000",
-    )
-    toolsets = Variable(
-        "BRIDGE_TOOLSETS",
-        values.names,
-        "further [sets of tools](#your-own-tools), comma-separated: `samples`, `llm`, one that an "
-        "installed package offers, or `MODULE:ATTRIBUTE`",
-        "",
-        who="installed",
-        example="llm,samples",
-    )
-    geocoding_url = Variable(
-        "OPEN_METEO_GEOCODING_URL",
-        values.base_url("https://api.example.org/v1", ""),
-        "where the tool `current_weather` of the set `samples` asks for places",
-        "https://geocoding-api.open-meteo.com/v1",
-        who="ignored",
-    )
-    forecast_url = Variable(
-        "OPEN_METEO_FORECAST_URL",
-        values.base_url("https://api.example.org/v1", ""),
-        "where it asks for their weather",
-        "https://api.open-meteo.com/v1",
-        who="ignored",
-    )
-    llm_base_url = Variable[str | None](
-        "LLM_BASE_URL",
-        values.base_url("https://llm.example.org/v1", " the key in LLM_API_KEY,"),
-        "where a [model](#tools-that-think) is asked, if the client offers none of its own: what "
-        "was said in the room goes there; with a key it is `https`, unless it is on this machine; "
-        "takes `pip install 'xmpp-debug-bridge[llm]'`",
-        who="ignored",
-        example="https://llm.example.org/v1",
-    )
-    llm_api_key = Variable[Secret | None](
-        "LLM_API_KEY", values.key, "the key for it", who="ignored", secret=True, example="key"
-    )
-    llm_model = Variable[str | None](
-        "LLM_MODEL", values.visible, "its name", who="ignored", example="model"
-    )
-    log_level = Variable(
-        "LOG_LEVEL",
-        values.log_level,
-        "level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`",
-        "INFO",
-    )
-    traffic_log = Variable[Path | None](
-        "BRIDGE_TRAFFIC_LOG",
-        values.path,
-        "file for a durable log of the room, JSONL, see [The room on disk](#the-room-on-disk)",
-        who="ignored",
-        example="~/xmpp-room.jsonl",
-    )
-    env_path = Variable[str | None](
-        "TIA_ENV_PATH",
-        str,
-        "the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
-        "environment only",
-        who="environment only",
-        example="~/.config/xmpp-bridge/.env",
-    )
+        meaning="messages a minute that the agent may send, 1 to 6,000; a message over the rate is "
+        "refused")
+    history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
+        meaning="events kept in memory, 100 to 1,000,000")
+
+    toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="installed",
+        meaning="further [sets of tools](#your-own-tools), comma-separated: `samples`, `llm`, one "
+        "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")
+    geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.public_url, who="ignored",
+        default="https://geocoding-api.open-meteo.com/v1",
+        meaning="where the tool `current_weather` of the set `samples` asks for places")
+    forecast_url = Variable("OPEN_METEO_FORECAST_URL", values.public_url, who="ignored",
+        default="https://api.open-meteo.com/v1", meaning="where it asks for their weather")
+    llm_base_url = Variable[str | None]("LLM_BASE_URL", values.llm_url, who="ignored",
+        meaning="where a [model](#tools-that-think) is asked, if the client offers none of its "
+        "own: what was said in the room goes there; with a key it is `https`, unless it is on this "
+        "machine; takes `pip install 'xmpp-debug-bridge[llm]'`",
+        example="https://llm.example.org/v1")
+    llm_api_key = Variable[Secret | None]("LLM_API_KEY", values.key, secret=True, who="ignored",
+        meaning="the key for it", example="key")
+    llm_model = Variable[str | None]("LLM_MODEL", values.visible, who="ignored", meaning="its name",
+        example="model")
+
+    log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",
+        meaning="level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`")
+    traffic_log = Variable[Path | None]("BRIDGE_TRAFFIC_LOG", values.path, who="ignored",
+        meaning="file for a durable log of the room, JSONL, see [The room on "
+        "disk](#the-room-on-disk)", example="~/xmpp-room.jsonl")
+
+    env_path = Variable[str | None]("TIA_ENV_PATH", str, who="environment only",
+        meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
+        "environment only", example="~/.config/xmpp-bridge/.env")
+    # fmt: on
 
 
 TABLE: tuple[Variable[Any], ...] = tuple(

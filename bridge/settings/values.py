@@ -44,18 +44,16 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._value)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *given: object) -> NoReturn:
         raise AttributeError("a Secret cannot be changed")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a Secret cannot be changed")
+    __delattr__ = __setattr__
 
     # `dataclasses.asdict` copies deeply, which without this would go through pickling.
-    def __deepcopy__(self, memo: dict[int, object]) -> "Secret":
+    def __deepcopy__(self, *memo: object) -> "Secret":
         return self
 
-    def __copy__(self) -> "Secret":
-        return self
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret cannot be pickled")
@@ -263,18 +261,24 @@ def path(value: str) -> Path:
     return Path(value)
 
 
-def base_url(example: str, addition: str) -> Callable[[str], str]:
-    """A parser of HTTP addresses to which paths are added: no credentials, no query."""
+def llm_url(value: str) -> str:
+    """The base URL of a model, to which a key goes."""
+    return _base_url(value, "https://llm.example.org/v1", " the key in LLM_API_KEY,")
 
-    def parse(value: str) -> str:
-        if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
-            raise FlawError(
-                f"which is not a plain base URL; one such as {example}, without credentials or "
-                f"query,{addition}"
-            )
-        return value
 
-    return parse
+def public_url(value: str) -> str:
+    """The base URL of a service that wants no key."""
+    return _base_url(value, "https://api.example.org/v1", "")
+
+
+def _base_url(value: str, example: str, addition: str) -> str:
+    """An HTTP address to which paths are added: no credentials, no query."""
+    if not re.fullmatch(_BASE_URL, value) or not value.isprintable():
+        raise FlawError(
+            f"which is not a plain base URL; one such as {example}, without credentials or query,"
+            f"{addition}"
+        )
+    return value
 
 
 def password(value: str) -> Secret:
