@@ -59,7 +59,7 @@ def load(
         deciding=[row.name for row in table if row.participant == "decides"],
         restricting=[row.name for row in table if row.who == "restriction"],
     )
-    loading = _Loading(search, table, environ)
+    loading = _Loading(search, table)
     return Configuration(
         settings=loading.settings(),
         problems=tuple(search.problems),
@@ -75,16 +75,12 @@ def load(
 class _Loading:
     """One pass over the table; what does not do becomes a problem or a warning of the search."""
 
-    def __init__(
-        self, search: Search, table: Sequence[Variable[Any]], environ: Mapping[str, str]
-    ) -> None:
-        self._search, self._table, self._environ = search, table, environ
+    def __init__(self, search: Search, table: Sequence[Variable[Any]]) -> None:
+        self._search, self._table = search, table
         self._sources = (search.environment, *search.files)
+        self._secret = [row.name for row in table if row.secret]
         secrets = {
-            source.values.get(row.name, "").strip()
-            for row in table
-            if row.secret
-            for source in self._sources
+            one.values.get(name, "").strip() for one in self._sources for name in self._secret
         }
         # The longest first, lest a part of it be masked and the rest stay.
         self._masked = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
@@ -102,9 +98,7 @@ class _Loading:
             row.name: (own.values[row.name], own) for row in self._table if row.name in own.values
         }
         if file is not None:
-            endangered = " and ".join(
-                row.name for row in self._table if row.secret and row.name in written
-            )
+            endangered = " and ".join(name for name in self._secret if name in written)
             for row in self._table:
                 value = self._permitted(row, file)
                 if not value or row.name in written:
@@ -118,7 +112,7 @@ class _Loading:
                     )
                 else:
                     written[row.name] = value, file
-        if "MCP_BOT_NICKNAME" in written:
+        if "MCP_BOT_NICKNAME" in written:  # the other one is not read, and so not judged
             written.pop("BOT_NICKNAME", None)
         return written
 
@@ -150,7 +144,7 @@ class _Loading:
         if value is None:
             return None if row.default is None else row.parse(row.default)
         if isinstance(value, Path):
-            text = str(value := absolute(value, source.folder, self._environ))
+            text = str(value := absolute(value, source.folder, self._search.environment.values))
         elif row.parse is values.names:
             # They are shown later on, so that none may hold a secret.
             kept = tuple(one for one in value if self._masked_in(one) == one)

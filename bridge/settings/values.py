@@ -7,6 +7,7 @@ value or raises `FlawError`.
 import re
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
@@ -143,11 +144,9 @@ def _authority(text: str, default_port: int) -> tuple[str, int]:
 def is_ip(host: str) -> bool:
     """Whether `host` is an IP address rather than a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
-        try:
+        with suppress(OSError, ValueError):
             socket.inet_pton(family, host)
-        except (OSError, ValueError):
-            continue
-        return True
+            return True
     return False
 
 
