@@ -162,7 +162,10 @@ def test_few_modules_are_imported_before_the_first_answer(
     assert len(modules) <= MODULES, modules
 
 
-@pytest.mark.parametrize("late", ["slixmpp", "re2", "prompt_toolkit", "httpx", "argparse", "json5"])
+@pytest.mark.parametrize(
+    "late",
+    ["slixmpp", "re2", "prompt_toolkit", "wcwidth", "tomlkit", "httpx", "argparse", "json5"],
+)
 def test_what_is_large_is_not_imported_before_the_first_answer(
     late: str, first_imports: dict[str, list[str]]
 ) -> None:

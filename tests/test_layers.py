@@ -300,6 +300,11 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
     )
 
 
+def test_only_registration_imports_what_edits_toml() -> None:
+    found = [one for one in IMPORTS if one.of("tomlkit")]
+    assert {one.importer for one in found} == {"bridge.registration.tomlfile"}
+
+
 def test_nothing_imports_that_corner_when_it_is_loaded() -> None:
     assert not _breaches(
         *(
@@ -360,11 +365,14 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
         "dotenv",
         "prompt_toolkit",
         "re2",
+        "tomlkit",
+        "wcwidth",
+        "argparse",
+        "bridge.commandline",
+        "bridge.manual",
         "bridge.sandbox",
         *SPEAKS_XMPP,
     }
-    heavy = {"slixmpp", "aiodns", "dotenv", "prompt_toolkit", "re2", "bridge.sandbox", *SPEAKS_XMPP}
-    heavy |= {"argparse", "bridge.commandline", "bridge.manual"}
     assert not loaded & heavy
     later = ("bridge.registration", "bridge.console", *SETS)
     assert not [one for one in loaded if one.startswith(later)]

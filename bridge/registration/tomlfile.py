@@ -1,45 +1,42 @@
 """One table put into TOML text, or taken out, and every other character left as it is. Pure.
 
-The standard library reads TOML and does not write it. So the lines of our own tables are found
-and exchanged, and what comes of it is read back and compared before anybody gets it.
+tomlkit finds where the table stands and writes the new one; the standard library, which reads
+stricter and faster, reads back what comes of it before anybody gets it.
 """
 
 import copy
-import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time
+from collections.abc import Mapping
 from typing import Any
+
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AoT, Table, Whitespace
 
 from bridge.registration.jsontree import too_deep
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_TOKEN = re.compile(
-    r'''(?P<string>"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:\'{0,2})
-          |"(?:\\.|[^"\\\n])*"|'[^'\n]*')
-      | (?P<comment>\#[^\n]*)
-      | (?P<open>[\[{]) | (?P<close>[\]}])
-      | (?P<newline>\n)
-      | (?P<other>[^"'\#\[\]{}\n]+)''',
-    re.VERBOSE | re.DOTALL,
-)
+MAX_EDITED = 1 << 20
+"""Characters of a file in which a table is exchanged or taken out: for so many tomlkit needs some
+seconds and 160 MiB. A new table can be added to a file of any size."""
+
+_MARK = "\0\n"
+"""Stands where a part of the table was: TOML has no such character."""
 
 
 class TomlError(Exception):
     """The text is not TOML, or cannot be edited safely; says which."""
 
 
-@dataclass(frozen=True)
-class Statement:
-    """One header or one `key = value`, over as many lines as it takes, line ends included."""
+class _NaN(float):
+    """`nan`, equal to itself, so that two readings of a file can be compared."""
 
-    start: int
-    end: int
-    header: tuple[str, ...] | None
-    """The table that it opens, if it is a header."""
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _NaN)
+
+    __hash__ = float.__hash__
 
 
 def load(text: str) -> dict[str, Any]:
@@ -57,10 +54,9 @@ def load(text: str) -> dict[str, Any]:
     return document
 
 
-def _float(text: str) -> float | bytes:
-    """Return `nan` as it is written: the number is not equal to itself."""
+def _float(text: str) -> float:
     value = float(text)
-    return text.encode() if math.isnan(value) else value
+    return _NaN(value) if math.isnan(value) else value
 
 
 def put(text: str, path: tuple[str, str], table: Mapping[str, Any]) -> str:
@@ -69,13 +65,13 @@ def put(text: str, path: tuple[str, str], table: Mapping[str, Any]) -> str:
     holder = wanted.setdefault(path[0], {})
     if not isinstance(holder, dict):
         raise TomlError(f"{path[0]} is no table")
+    there = path[1] in holder
     holder[path[1]] = copy.deepcopy(dict(table))
     newline = "\r\n" if "\r\n" in text else "\n"
-    block = newline.join(_lines(path, table)) + newline
-    pieces = _pieces(text, path)
-    if pieces:
-        pieces[1:] = [_with_blank_line(text, piece) for piece in pieces[1:]]
-        return _checked(_cut(text, pieces, block), wanted)
+    block = snippet(path, table).replace("\n", newline) + newline
+    marked = _marked(text, path) if there else ""
+    if _MARK in marked:
+        return _checked(_unmarked(marked.replace(_MARK, block, 1)), wanted)
     if text and not text.endswith("\n"):
         text += newline
     gap = newline if text.strip() else ""
@@ -89,8 +85,12 @@ def drop(text: str, path: tuple[str, str]) -> str:
     if not isinstance(holder, dict) or path[1] not in holder:
         return text
     del holder[path[1]]
-    pieces = [_with_blank_line(text, piece) for piece in _pieces(text, path)]
-    return _checked(_cut(text, pieces, ""), wanted)
+    return _checked(_unmarked(_marked(text, path)), wanted)
+
+
+def snippet(path: tuple[str, str], table: Mapping[str, Any]) -> str:
+    """Return the table as text that a person can paste."""
+    return tomlkit.dumps({path[0]: {path[1]: table}}).rstrip("\n")
 
 
 def _checked(after: str, wanted: dict[str, Any]) -> str:
@@ -112,114 +112,48 @@ def _filled(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value != {}}
 
 
-def _cut(text: str, pieces: Sequence[tuple[int, int]], block: str) -> str:
-    """Put `block` in the place of the first piece, and nothing in the place of the others."""
-    kept: list[str] = []
-    position = 0
-    for start, end in pieces:
-        kept += (text[position:start], "" if position else block)
-        position = end
-    return "".join((*kept, text[position:]))
+def _marked(text: str, path: tuple[str, str]) -> str:
+    """Return the text with `_MARK` for each part of the table that has a header."""
+    if len(text) > MAX_EDITED:
+        raise TomlError(f"it has more than {MAX_EDITED:,} characters, too many to edit")
+    start = 1 if text.startswith("\ufeff") else 0
+    try:
+        document = tomlkit.parse(text[start:])
+    except (TOMLKitError, RecursionError):
+        raise TomlError("it is written in a way that cannot be edited safely") from None
+    if document.as_string() != text[start:]:
+        raise TomlError("it is written in a way that cannot be edited safely")
+    for _, holder in _with_headers(document, path[0]):
+        for index, part in _with_headers(holder.value, path[1]):
+            holder.value.body[index] = (None, Whitespace(_left_of(part)))
+    return text[:start] + document.as_string()
 
 
-def _with_blank_line(text: str, piece: tuple[int, int]) -> tuple[int, int]:
-    """Take the blank line along that sets it apart from what is before it."""
-    start, end = piece
-    before = re.search(r"(?<=\n)\r?\n\Z", text[max(0, start - 3) : start])
-    return (start - len(before[0]) if before else start, end)
+def _with_headers(container: Container, key: str) -> list[tuple[int, Table]]:
+    """Return the tables called `key`, and where in the body: several if others are in between."""
+    return [
+        (index, item)
+        for index, (name, item) in enumerate(container.body)
+        if name is not None and name.key == key and not name.is_dotted() and isinstance(item, Table)
+    ]
 
 
-def _pieces(text: str, path: tuple[str, str]) -> list[tuple[int, int]]:
-    """Where our tables stand: each from its header to the end of its last statement."""
-    found: list[tuple[int, int]] = []
-    within = False
-    for statement in _statements(text):
-        if statement.header is not None:
-            within = statement.header[:2] == path
-            if within:
-                found.append((statement.start, statement.end))
-        elif within:
-            found[-1] = (found[-1][0], statement.end)
-    return found
+def _left_of(part: Table) -> str:
+    """Return a mark with the comments and blank lines after the last value, for each subtable too.
+
+    They may belong to what follows.
+    """
+    text = _MARK
+    for key, item in part.value.body:
+        if isinstance(item, AoT):
+            text += "".join(map(_left_of, item.body))
+        elif isinstance(item, Table) and key is not None and not key.is_dotted():
+            text += _left_of(item)
+        else:
+            text = text + item.as_string() if key is None else _MARK
+    return text
 
 
-def _statements(text: str) -> Iterator[Statement]:
-    """Read text that is known to be TOML."""
-    start = position = 1 if text.startswith("\ufeff") else 0
-    depth = 0
-    said = False
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise TomlError("it is written in a way that cannot be edited safely")
-        position = match.end()
-        match match.lastgroup:
-            case "open":
-                depth += 1
-            case "close":
-                depth -= 1
-            case "newline" if depth == 0:
-                if said:
-                    yield _statement(text, start, position)
-                start, said = position, False
-                continue
-        said = said or (match.lastgroup != "comment" and bool(match[0].strip()))
-    if said:
-        yield _statement(text, start, position)
-
-
-def _statement(text: str, start: int, end: int) -> Statement:
-    line = text[start:end].strip()
-    if not line.startswith("["):
-        return Statement(start, end, None)
-    keys: list[str] = []
-    value: Any = tomllib.loads(line)
-    while value:
-        ((key, value),) = value.items()
-        keys.append(key)
-        value = value[0] if isinstance(value, list) else value
-    return Statement(start, end, tuple(keys))
-
-
-def _lines(path: Sequence[str], table: Mapping[str, Any]) -> Iterator[str]:
-    yield f"[{'.'.join(map(_key, path))}]"
-    for key, value in table.items():
-        if not isinstance(value, Mapping):
-            yield f"{_key(key)} = {_value(value)}"
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield ""
-            yield from _lines((*path, key), value)
-
-
-def snippet(path: tuple[str, str], table: Mapping[str, Any]) -> str:
-    """Return the table as text that a person can paste."""
-    return "\n".join(_lines(path, table))
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _string(key)
-
-
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _value(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            return _string(value)
-        case bytes():
-            return value.decode()
-        case datetime() | date() | time():
-            return value.isoformat()
-        case Mapping():
-            return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(_value, value)) + "]"
-        case _:
-            raise TomlError(f"a {type(value).__name__} cannot be written")
+def _unmarked(text: str) -> str:
+    """Take the marks out, and with each the blank line that sets it apart from what is before."""
+    return re.sub(f"((?<=\n)\r?\n)?{_MARK}", "", text)

@@ -1,5 +1,6 @@
 import json
 import tomllib
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.registration import tomlfile
-from bridge.registration.tomlfile import TomlError
+from bridge.registration.tomlfile import MAX_EDITED, TomlError
 
 OURS = ("mcp_servers", "xmpp")
 ENTRY = {"command": "/opt/xmpp-bridge", "required": True, "env": {"TIA_ENV_PATH": "/home/me/.env"}}
@@ -73,6 +74,14 @@ def test_a_table_in_the_middle_is_taken_out_with_all_its_parts() -> None:
     assert tomlfile.drop(text, OURS) == "\n# b\n[b]\nc = 1\n"
 
 
+def test_comments_between_our_parts_stay_too() -> None:
+    text = (
+        "[mcp_servers.xmpp]\n# inside\ncommand = 'x'\n\n# one\n[mcp_servers.xmpp.env]\n"
+        "A = 'b' # inside\n  # two\n\n[[mcp_servers.xmpp.list]]\n# three\n\n# four"
+    )
+    assert tomlfile.drop(text, OURS) == "\n# one\n  # two\n# three\n\n# four"
+
+
 @pytest.mark.parametrize("quoted", ['"xmpp"', "'xmpp'", ' "xm\\u0070p" '])
 def test_a_name_in_quotation_marks_is_the_same_name(quoted: str) -> None:
     text = f"[ mcp_servers . {quoted} ]\ncommand = 'x'\n[b]\nc = 1\n"
@@ -122,6 +131,31 @@ def test_what_cannot_be_taken_out_safely_is_left_in(text: str) -> None:
         tomlfile.drop(text, OURS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[a]]\n[mcp_servers.xmpp]\ncommand = 'x'\n[[a]]\n",
+        "[[a]]\n[mcp_servers.xmpp]\ncommand = 'x'\n[a.b]\nc = 1\n",
+        "[mcp_servers.b]\n[[a]]\n[mcp_servers.xmpp]\ncommand = 'x'\n",
+    ],
+)
+def test_what_tomlkit_would_write_in_another_order_is_left_alone(text: str) -> None:
+    for edit in (partial(tomlfile.put, table=ENTRY), tomlfile.drop):
+        with pytest.raises(TomlError, match="safely"):
+            edit(text, path=OURS)
+
+
+def test_a_table_is_exchanged_in_files_up_to_a_size_and_added_to_larger_ones() -> None:
+    ours = tomlfile.snippet(OURS, {"command": "x"}) + "\n"
+    filler = f"a = '''{'b' * (MAX_EDITED - len(ours) - 11)}'''\n"
+    assert len(filler + ours) == MAX_EDITED
+    assert tomlfile.drop(filler + ours, OURS) == filler
+    for edit in (partial(tomlfile.put, table=ENTRY), tomlfile.drop):
+        with pytest.raises(TomlError, match="has more than 1,048,576 characters"):
+            edit(f"{filler}{ours}\n", path=OURS)
+    assert tomlfile.put(filler + "#" * len(ours), OURS, ENTRY).startswith(filler)
+
+
 @pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2\n", "a = " + "[" * 5000])
 def test_what_is_no_toml_is_refused(text: str) -> None:
     with pytest.raises(TomlError):
@@ -134,9 +168,9 @@ def test_taking_out_what_is_not_there_changes_nothing() -> None:
 
 
 def test_all_kinds_of_values_that_a_user_may_have_added_survive() -> None:
-    extra = tomllib.loads(
+    extra = tomlfile.load(
         "a = 1.5\nb = 2024-01-02T03:04:05Z\nc = 07:08:09\nd = [{x = 'y', z = [true]}]\n"
-        "e = inf\nf = 2024-01-02\n'odd key' = 'tab\\t'\n[g.h]\n"
+        "e = inf\nf = 2024-01-02\nn = [-7, 0x1F, nan]\n'odd key' = 'tab\\t'\n[g.h]\n"
     )
     entry = ENTRY | extra
     assert tomlfile.load(tomlfile.put(FULL, OURS, entry))["mcp_servers"]["xmpp"] == entry
@@ -191,3 +225,60 @@ def test_whatever_stands_there_only_ours_changes(
     restored = tomlfile.drop(twice, OURS)
     assert restored.rstrip("\r\n") == text.rstrip("\r\n")
     assert _others(restored) == _others(text)
+
+
+_PIECES = [
+    "\n",
+    "# c\n",
+    "  # indented\n",
+    "a = 1 # x\n",
+    "b = '''\n[mcp_servers.xmpp]\n# y'''\n",
+    'c = [\n  "a", # in\n\n# [mcp_servers.xmpp]\n]\n',
+    "  d.e = +1.5e+3\n",
+    "f = {g = nan, 'h i' = 0x1F}\n",
+    "xmpp.command = 'x'\n",
+    "mcp_servers.dotted.command = 'x'\n",
+    "[mcp_servers]\n",
+    "[mcp_servers.xmpp] # ours\n",
+    "  [ mcp_servers . 'xmpp' . env ]\n",
+    "[mcp_servers.xmpp.tools.t]\n",
+    "[[mcp_servers.xmpp.list]]\n",
+    "[mcp_servers.other]\n",
+    "[mcp_servers.other.env]\n",
+    "[[mcp_servers.other.list]]\n",
+    "[o.p]\n",
+    "[o]\n",
+    "[[things]]\n",
+    "[things.more]\n",
+]
+
+
+def _readable(text: str) -> bool:
+    try:
+        tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+_ODD_FILES = st.builds(
+    lambda bom, pieces, newline: bom + "".join(pieces).replace("\n", newline),
+    st.sampled_from(["", "\ufeff"]),
+    st.lists(st.sampled_from(_PIECES), max_size=9, unique=True),
+    st.sampled_from(["\n", "\r\n"]),
+).filter(_readable)
+
+
+@given(_ODD_FILES)
+def test_however_ours_is_scattered_lines_of_others_stay_or_it_is_refused(text: str) -> None:
+    try:
+        without = tomlfile.drop(text, OURS)
+        put = tomlfile.put(text, OURS, ENTRY)
+        again = tomlfile.put(put, OURS, ENTRY)
+    except TomlError:
+        return
+    lines = iter(text.removeprefix("\ufeff").splitlines(keepends=True))
+    assert all(line in lines for line in without.removeprefix("\ufeff").splitlines(keepends=True))
+    assert _others(without) == _others(put) == _others(text)
+    assert again == put
+    assert tomlfile.load(put)["mcp_servers"]["xmpp"] == ENTRY
