@@ -300,9 +300,12 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
     )
 
 
-def test_only_registration_imports_what_edits_toml() -> None:
-    found = [one for one in IMPORTS if one.of("tomlkit")]
-    assert {one.importer for one in found} == {"bridge.registration.tomlfile"}
+@pytest.mark.parametrize(
+    ("library", "importer"),
+    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.console.columns")],
+)
+def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, importer: str) -> None:
+    assert {one.importer for one in IMPORTS if one.of(library)} == {importer}
 
 
 def test_nothing_imports_that_corner_when_it_is_loaded() -> None:

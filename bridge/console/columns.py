@@ -7,6 +7,8 @@ wider.
 
 import unicodedata
 
+from wcwidth import wcwidth
+
 TAB = "    "
 """What a tab becomes: how far it jumps depends on where it stands."""
 
@@ -71,6 +73,8 @@ def _fitting(text: str, start: int, columns: int) -> int:
 def _width(character: str) -> int:
     if character == EMOJI_STYLE:
         return 1
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+    columns = wcwidth(character)
+    if columns <= 0 and unicodedata.category(character) not in {"Mn", "Me", "Cf"}:
+        # wcwidth joins spacing marks and jamo to what is before them; not every terminal does.
+        return 2 if unicodedata.east_asian_width(character) == "W" else 1
+    return columns

@@ -16,6 +16,11 @@ from bridge.console.columns import TOO_NARROW, broken, cut, padded, width
         ("Zoë", 3),
         ("👍", 2),
         ("❤\ufe0f", 2),  # narrow by itself, wide with the selector
+        ("\u2630", 2),  # wide since Unicode 16, which Python 3.11 does not know
+        ("a\u093e", 2),  # a spacing mark: some terminals join it to the letter
+        ("\u1100\u1161", 3),  # jamo: some terminals make one syllable of them
+        ("a\u302e", 3),
+        ("\u00ad", 1),
         ("👩\u200d🚀", 4),  # a terminal that joins them takes two
     ],
 )
