@@ -12,10 +12,12 @@ room, its journal and its connection), `Configuration` (the settings as they wer
 start), and, last of them, `Context` (this call's way back to its caller: progress, log). A
 cancelled call of an `async def` is an `asyncio.CancelledError` within it. Results that carry what
 strangers wrote pass it through `visible`; `render` and `compact` give the JSON that a result
-becomes, for those that must stay within a size.
+becomes, for those that must stay within a size. `request` asks a web service, within a time and a
+size.
 """
 
 from bridge.escaping import visible
+from bridge.httpclient import HttpError, Response, request
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import compact
@@ -32,9 +34,11 @@ __all__ = [
     "Completes",
     "Configuration",
     "Context",
+    "HttpError",
     "Interpret",
     "Prompt",
     "Resource",
+    "Response",
     "RoomLink",
     "Tool",
     "ToolError",
@@ -43,6 +47,7 @@ __all__ = [
     "compact",
     "prompt",
     "render",
+    "request",
     "resource",
     "tool",
     "visible",
