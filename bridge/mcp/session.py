@@ -118,11 +118,6 @@ class Session:
         self.listed = asyncio.Event()
         """Set once the list of tools is, which clients ask for next."""
 
-    @property
-    def busy(self) -> bool:
-        """Whether any call is in flight."""
-        return bool(self._tasks)
-
     async def run(self, chunks: AsyncIterator[bytes]) -> None:
         """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""
         try:

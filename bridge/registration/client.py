@@ -18,8 +18,6 @@ class Client:
     """What the user calls it on our command line."""
 
     title: str
-    program: str | None
-    """Its own command that adds servers, if it has one."""
 
     file: Path
     """Where it keeps its servers, absolute."""
@@ -84,13 +82,12 @@ def client(
         case "codex":
             folder = _folder(environ, "CODEX_HOME") or home / ".codex"
             file = folder / "config.toml"
-            return Client(key, "Codex", "codex", file, "toml", "mcp_servers", required=True)
+            return Client(key, "Codex", file, "toml", "mcp_servers", required=True)
         case "claude":
             moved = _folder(environ, "CLAUDE_CONFIG_DIR")
             return Client(
                 key,
                 "Claude Code",
-                "claude",
                 (moved or home) / ".claude.json",
                 "json",
                 "mcpServers",
@@ -101,7 +98,6 @@ def client(
             return Client(
                 key,
                 "Claude Desktop",
-                None,
                 programs / "Claude" / "claude_desktop_config.json",
                 "json",
                 "mcpServers",
@@ -112,7 +108,6 @@ def client(
             return Client(
                 key,
                 "VS Code",
-                "code",
                 programs / "Code" / "User" / "mcp.json",
                 "jsonc",
                 "servers",
@@ -124,7 +119,6 @@ def client(
             return Client(
                 key,
                 "Cursor",
-                None,
                 home / ".cursor" / "mcp.json",
                 "jsonc",
                 "mcpServers",

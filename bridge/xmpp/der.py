@@ -6,7 +6,7 @@ the data, and forms that DER does not have, are refused.
 
 from typing import NamedTuple
 
-INTEGER, OCTET_STRING, OID, SEQUENCE, SET = 0x02, 0x04, 0x06, 0x30, 0x31
+OID, SEQUENCE = 0x06, 0x30
 """Tags, in one byte with class and form, as all tags of certificates are."""
 
 MAX_LENGTH_BYTES = 4

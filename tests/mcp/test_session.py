@@ -98,13 +98,13 @@ async def test_waiting_tools_run_side_by_side_and_hold_nothing_up() -> None:
     client.send(*(request(number, "wait", name=f"{number}") for number in range(3)))
     client.send(request("quick", "say", message="x"))
     assert ids(await client.replies(1)) == ["quick"]
-    assert client.session.busy
+    assert client.bench.running == 3
     client.bench.release.set()
     replies = await client.replies(4)
     assert sorted(ids(replies[1:])) == [0, 1, 2]
     assert client.bench.most_running == 3
     await client.end()
-    assert not client.session.busy
+    assert client.bench.running == 0
 
 
 async def test_as_many_calls_run_at_once_as_allowed_and_further_ones_wait_their_turn() -> None:
@@ -149,7 +149,7 @@ async def test_a_call_cancelled_before_it_starts_never_does() -> None:
     assert await client.settled() == []
     assert not client.bench.started.is_set()
     assert await client.end() == []
-    assert not client.session.busy
+    assert client.bench.running == 0
 
 
 async def test_a_call_in_a_batch_can_be_cancelled() -> None:
@@ -297,7 +297,7 @@ async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain() -> N
     assert mcp["result"]["isError"]
     assert "Condition: system-shutdown" in mcp["result"]["content"][0]["text"]
     assert client.bench.cleaned_up == ["slow", "slow"]
-    assert not client.session.busy
+    assert client.bench.running == 0
 
 
 async def test_the_end_of_input_with_nothing_in_flight_is_the_end_at_once() -> None:

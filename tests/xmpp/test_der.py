@@ -30,6 +30,9 @@ def element(tag: int, contents: bytes) -> bytes:
     return bytes([tag, 0x80 | len(length)]) + length + contents
 
 
+INTEGER, OCTET_STRING, SET = 0x02, 0x04, 0x31
+
+
 def sequence(*parts: bytes) -> bytes:
     return element(der.SEQUENCE, b"".join(parts))
 
@@ -43,7 +46,7 @@ TIME = element(0x17, b"260101000000Z")
 
 
 def named(identifier: bytes, value: bytes) -> bytes:
-    return element(der.SET, sequence(oid(identifier), value))
+    return element(SET, sequence(oid(identifier), value))
 
 
 def certificate(
@@ -54,9 +57,9 @@ def certificate(
     names: bytes = b"",
 ) -> bytes:
     """As much of one as is read, with this in it."""
-    extension = sequence(SAN, element(der.OCTET_STRING, sequence(names)))
+    extension = sequence(SAN, element(OCTET_STRING, sequence(names)))
     body = sequence(
-        element(der.INTEGER, b"\x01"),
+        element(INTEGER, b"\x01"),
         sequence(),
         sequence(),
         sequence(validity),
@@ -144,7 +147,7 @@ HUGE = {
     "depth without lengths": lambda: b"\x30\x80" * (FULL // 2),
     "one long name": lambda: certificate(subject=OLD(FULL)),
     "many short names": lambda: certificate(subject=OLD(1) * (FULL // 12)),
-    "many empty groups": lambda: certificate(subject=element(der.SET, b"") * (FULL // 2)),
+    "many empty groups": lambda: certificate(subject=element(SET, b"") * (FULL // 2)),
     "long numbers for names": lambda: certificate(
         subject=named(b"\x2a" + b"\xff" * (MAX_OID_BYTES - 2) + b"\x7f", b"\x0c\x01x")
         * (FULL // 75)
