@@ -12,8 +12,6 @@ from typing import Any
 
 from bridge.registration.jsontree import JsonError, Node, parse, plain, read, too_deep
 
-__all__ = ["JsonError", "append", "discard", "drop", "dumps", "load", "put"]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -17,8 +17,8 @@ from typing import Any
 from bridge.escaping import one_line
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.client import SEND_TOOL, Client
-from bridge.registration.configfile import ConfigFile, FileError
-from bridge.registration.jsonfile import JsonError
+from bridge.registration.configfile import ConfigFile
+from bridge.registration.jsontree import JsonError
 from bridge.registration.launch import FORMER, Launch, added_by_user, is_ours
 from bridge.registration.tomlfile import TomlError
 
@@ -152,16 +152,10 @@ class Place:
         """The file with this entry, or without it; raises `RegistrationError`."""
         text = text or ""
         try:
-            if self.client.format == "toml":
-                toml = tomlfile
-                return (
-                    toml.drop(text, self.path)
-                    if entry is None
-                    else toml.put(text, self.path, entry)
-                )
+            toml = self.client.format == "toml"
             if entry is None:
-                return jsonfile.drop(text, self.path)
-            return jsonfile.put(text, self.path, entry)
+                return (tomlfile.drop if toml else jsonfile.drop)(text, self.path)
+            return (tomlfile.put if toml else jsonfile.put)(text, self.path, entry)
         except (TomlError, JsonError) as error:
             verb = "unregister" if entry is None else "register"
             raise RegistrationError(
@@ -339,13 +333,9 @@ def _run(place: Place, file: ConfigFile, arguments: tuple[str, ...]) -> Path | N
             gentle = place.edited(before, entry)
         except RegistrationError:
             return backup
-        if _without_nothing(place.load(gentle)) == _without_nothing(place.load(after)):
+        if tomlfile.filled(place.load(gentle)) == tomlfile.filled(place.load(after)):
             file.replace(after, gentle, keep=False)
     return backup
-
-
-def _without_nothing(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if value != {}}
 
 
 def _finish(arguments: tuple[str, ...]) -> None:
@@ -368,19 +358,3 @@ def _finish(arguments: tuple[str, ...]) -> None:
         raise RegistrationError(
             f"{shown} failed with exit code {ran.returncode}: {one_line(first, 300)}"
         )
-
-
-__all__ = [
-    "Approve",
-    "DropEntry",
-    "FileError",
-    "Place",
-    "RegistrationError",
-    "RunCommand",
-    "SetEntry",
-    "Step",
-    "carry_out",
-    "entry_now",
-    "plan_register",
-    "plan_unregister",
-]

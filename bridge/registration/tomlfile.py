@@ -94,7 +94,7 @@ def snippet(path: tuple[str, str], table: Mapping[str, Any]) -> str:
 
 
 def _checked(after: str, wanted: dict[str, Any]) -> str:
-    if _filled(_reload(after)) != _filled(wanted):
+    if filled(_reload(after)) != filled(wanted):
         raise TomlError("our table is written there in a way that cannot be edited safely")
     return after
 
@@ -107,8 +107,8 @@ def _reload(text: str) -> dict[str, Any]:
         raise TomlError("it is written in a way that cannot be edited safely") from None
 
 
-def _filled(document: dict[str, Any]) -> dict[str, Any]:
-    """Leave out tables that hold nothing: a header without anything says nothing."""
+def filled(document: dict[str, Any]) -> dict[str, Any]:
+    """Return it without tables that hold nothing: a header without anything says nothing."""
     return {key: value for key, value in document.items() if value != {}}
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.registration import jsonfile
-from bridge.registration.jsonfile import JsonError
-from bridge.registration.jsontree import MAX_DEPTH, plain, read
+from bridge.registration.jsontree import MAX_DEPTH, JsonError, plain, read
 
 OURS = ("mcpServers", "xmpp")
 ENTRY = {"command": "/opt/xmpp-bridge", "args": [], "env": {"TIA_ENV_PATH": "/home/me/.env"}}
