@@ -121,7 +121,14 @@ def test_what_cannot_be_read_back_is_refused_and_nothing_is_left_behind(
 
 
 @pytest.mark.parametrize(
-    "text", [f"a = {LONG}", f"a = {'[' * 500}{']' * 500}", f"a = [{LONG}, 1]", "a = '\x00'"]
+    "text",
+    [
+        f"a = {LONG}",
+        f"a = {DEEP}",
+        f"a = {'[' * 500}{']' * 500}",
+        f"a = [{LONG}, 1]",
+        "a = '\x00'",
+    ],
 )
 def test_codex_gets_the_same_plain_refusal(text: str, home: Path) -> None:
     place = _place(home, "codex")
@@ -134,7 +141,17 @@ def test_codex_gets_the_same_plain_refusal(text: str, home: Path) -> None:
         assert _left(place) == before
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "1979-05-27T07:32:00Z"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "nan",
+        "inf",
+        "-inf",
+        "1e999",
+        "1979-05-27T07:32:00Z",
+        "[" * MAX_DEPTH + "]" * MAX_DEPTH,
+    ],
+)
 def test_codex_keeps_odd_values_to_the_letter(value: str, home: Path) -> None:
     place = _place(home, "codex")
     text = f"z = {value}\n"
