@@ -35,7 +35,7 @@ from bridge.mcp.calls import Action, Call, Cancel, Crashed, Failed, Outcome, Rep
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import Batch, Malformed, Message, Notification, Request, Response, RpcError
+from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
 from bridge.mcp.server import Server
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
 from bridge.mcp.toolset import ToolError, Toolset
@@ -136,10 +136,10 @@ class Replay:
                     message = jsonrpc.decode(body)
                 case FrameError(reason=reason):
                     message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
-            if not isinstance(message, Batch):
+            if not isinstance(message, list):
                 self._note(message)
             elif self._server.revision.batches:
-                for one in message.messages:
+                for one in message:
                     self._note(one)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, frame.framing)
@@ -195,7 +195,7 @@ class Replay:
             self._reply(reply, kind)
 
     def _reply(self, reply: Reply, kind: Framing) -> None:
-        responses = reply.response if isinstance(reply.response, tuple) else (reply.response,)
+        responses = reply.response if isinstance(reply.response, list) else [reply.response]
         for one in responses:
             self._judge(one)
         self._hear(jsonrpc.encode(reply.response), kind)

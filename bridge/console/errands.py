@@ -22,7 +22,7 @@ from bridge.console.shapes import Answer, own_words
 from bridge.escaping import one_line
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Batch, Id, Json, Malformed, Notification, Request, Response
+from bridge.mcp.jsonrpc import Id, Json, Malformed, Notification, Request, Response
 
 RAW_SECONDS = 5.0
 """How long an answer to a text that is no message is waited for: none may come."""
@@ -220,9 +220,9 @@ def _called(reply: Reply) -> Answer:
 def _expected(text: str) -> tuple[list[Id], bool]:
     """Return the ids that `text` asks for answers to, and whether one without an id may come."""
     message = jsonrpc.decode(text)
-    parts = message.messages if isinstance(message, Batch) else (message,)
+    parts = message if isinstance(message, list) else [message]
     ids: list[Id] = []
-    lost = isinstance(message, Batch) and not parts
+    lost = not parts
     for one in parts:
         match one:
             case Request(id=id_):

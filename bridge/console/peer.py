@@ -18,7 +18,6 @@ from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
-    Batch,
     Id,
     Json,
     Malformed,
@@ -273,7 +272,7 @@ class Peer:
             log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
             if message.id is None:
                 message = replace(message, id=self._answered_in(frame.body))
-        for one in message.messages if isinstance(message, Batch) else (message,):
+        for one in message if isinstance(message, list) else [message]:
             self._receive(one)
 
     def _answered_in(self, body: bytes) -> Id | None:

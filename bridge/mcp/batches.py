@@ -51,4 +51,4 @@ class Batches:
         if batch.pending:
             return None
         del self._open[serial]
-        return Reply(tuple(batch.responses)) if batch.responses else None
+        return Reply(batch.responses) if batch.responses else None

@@ -39,7 +39,7 @@ Outcome: TypeAlias = Succeeded | Failed | Crashed
 class Reply:
     """Send this: an answer, or the answers to a batch."""
 
-    response: Response | tuple[Response, ...]
+    response: Response | list[Response]
     cause: BaseException | None = field(default=None, repr=False)
     """What broke on our side, for the log; its text is not for the client."""
     framing: Framing = Framing.LINES
@@ -81,11 +81,5 @@ class Cancel:
     """The reply to the batch it came in, if that was waiting for nothing else."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """The client has answered what we asked it (`Server.ask`)."""
-
-    response: Response
-
-
-Action: TypeAlias = Reply | Tell | Call | Cancel | Answered
+Action: TypeAlias = Reply | Tell | Call | Cancel | Response
+"""What to do next; a `Response` is the client's answer to what we asked it (`Server.ask`)."""

@@ -6,7 +6,6 @@ integer and never null, and params are an object.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -103,15 +102,11 @@ class Malformed:
 Message: TypeAlias = Request | Notification | Response | Malformed
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Messages that arrived in one array (JSON-RPC 2.0, section 6)."""
+def decode(body: bytes | bytearray | str) -> Message | list[Message]:
+    """Read one message, or the messages of one batch (JSON-RPC 2.0, section 6).
 
-    messages: Sequence[Message] = field(default_factory=tuple)
-
-
-def decode(body: bytes | bytearray | str) -> Message | Batch:
-    """Read one message or one batch. Never raises: what cannot be read is `Malformed`."""
+    Never raises: what cannot be read is `Malformed`.
+    """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
         value = _load(text)
@@ -128,14 +123,14 @@ def decode(body: bytes | bytearray | str) -> Message | Batch:
             if len(value) > MAX_BATCH_MESSAGES:
                 reason = f"a batch holds at most {MAX_BATCH_MESSAGES} messages"
                 return Malformed(RpcError(INVALID_REQUEST, reason))
-            return Batch(tuple(_message(item) for item in value))
+            return [_message(item) for item in value]
         return _message(value)
     return Malformed(RpcError(PARSE_ERROR, reason))
 
 
-def encode(message: Request | Notification | Response | tuple[Response, ...]) -> bytes:
+def encode(message: Request | Notification | Response | list[Response]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
-    value = [_wire(item) for item in message] if isinstance(message, tuple) else _wire(message)
+    value = [_wire(item) for item in message] if isinstance(message, list) else _wire(message)
     # What is in a reply is ours or comes from `schema.render`, and is a tree; what a tool sends by
     # itself may go in a circle.
     written = compact if isinstance(message, (Request, Notification)) else _compact_tree

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.batches import Batches
-from bridge.mcp.calls import Action, Answered, Call, Cancel, Failed, Outcome, Reply, Tell
+from bridge.mcp.calls import Action, Call, Cancel, Failed, Outcome, Reply, Tell
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.envelope import (
     LEVELS,
@@ -26,7 +26,6 @@ from bridge.mcp.envelope import (
 )
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import (
-    Batch,
     Id,
     Json,
     Malformed,
@@ -92,13 +91,15 @@ class Server:
         """The revision that MCP requests without an envelope are answered under just now."""
         return self._revision
 
-    def receive(self, message: Message | Batch, framing: Framing = Framing.LINES) -> list[Action]:
+    def receive(
+        self, message: Message | list[Message], framing: Framing = Framing.LINES
+    ) -> list[Action]:
         """Return what to do about `message`, in order.
 
         What it asks to be told of later is told in its `framing`.
         """
         self._framing = framing
-        if isinstance(message, Batch):
+        if isinstance(message, list):
             return self._receive_batch(message)
         return self._receive(message)
 
@@ -144,7 +145,7 @@ class Server:
     def ask(self, call: Call, method: str, params: Params) -> Request:
         """Return the request to send for `call`; raises `CannotAskError`.
 
-        Its answer is an `Answered` of `receive`; without one it has to be withdrawn.
+        `receive` returns the `Response` to it; without one it has to be withdrawn.
         """
         if call.serial not in self._running:
             raise CannotAskError(f"the call of {call.tool.name} is over")
@@ -171,17 +172,17 @@ class Server:
         own = {SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
         return self._subscriptions.close(own)
 
-    def _receive_batch(self, batch: Batch) -> list[Action]:
+    def _receive_batch(self, batch: list[Message]) -> list[Action]:
         if not self._revision.batches:
             reason = f"batches are not part of MCP {self._revision.date}"
             return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
-        if not batch.messages:
+        if not batch:
             reason = "a batch holds at least one message"
             return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
         serial = next(self._serials)
         self._batches.open(serial)
         actions: list[Action] = []
-        for message in batch.messages:
+        for message in batch:
             for action in self._receive_in_batch(message):
                 match action:
                     case Reply(response=Response() as response):
@@ -214,7 +215,7 @@ class Server:
                 return [_refusal(id_, error)]
             case Response():
                 # What answers nothing that is open is a late answer, or none of ours.
-                return [Answered(message)] if self._questions.answered(message) else []
+                return [message] if self._questions.answered(message) else []
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancel(params)
             case Notification(method=method, params=params):

@@ -14,7 +14,6 @@ from functools import partial
 from bridge.mcp import framing, jsonrpc, wirelog
 from bridge.mcp.calls import (
     Action,
-    Answered,
     Call,
     Cancel,
     Failed,
@@ -25,7 +24,6 @@ from bridge.mcp.calls import (
 from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
-    Batch,
     Id,
     Json,
     Malformed,
@@ -160,14 +158,14 @@ class Session:
                     asked = Asked(frame.framing, 0, started)
             if wirelog.log.isEnabledFor(logging.DEBUG):
                 wirelog.received(message, asked)
-            if isinstance(message, Batch):
+            if isinstance(message, list):
                 asked = self._shared_out(message, asked)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, asked)
         self._flush()
 
     def _described(
-        self, message: Message | Batch, spoken: Framing, size: int, started: float
+        self, message: Message | list[Message], spoken: Framing, size: int, started: float
     ) -> Asked:
         match message:
             case Request(id=id_, method=method):
@@ -181,11 +179,11 @@ class Session:
             case _:
                 return Asked(spoken, size, started)
 
-    def _shared_out(self, batch: Batch, asked: Asked) -> Asked:
+    def _shared_out(self, batch: list[Message], asked: Asked) -> Asked:
         """Return what each part of `batch` was asked with: of its bytes, its share."""
-        share = replace(asked, size=asked.size // max(1, len(batch.messages)))
+        share = replace(asked, size=asked.size // max(1, len(batch)))
         if wirelog.log.isEnabledFor(logging.DEBUG):
-            for message in batch.messages:
+            for message in batch:
                 part = self._described(message, share.framing, share.size, share.started)
                 wirelog.received(message, part)
         return share
@@ -198,9 +196,9 @@ class Session:
                 self._reply(action, asked)
             case Tell(notification=notification):
                 self._tell(notification, asked.framing)
-            case Answered(response=response):
-                if response.id is not None:
-                    _settle(self._questions.get(response.id), response)
+            case Response(id=id_):
+                if id_ is not None:
+                    _settle(self._questions.get(id_), action)
             case Cancel(call=call, reply=reply):
                 theirs = self._asked.get(call.serial, asked)
                 if task := self._tasks.get(call.serial):
@@ -310,8 +308,8 @@ class Session:
         if reply.cause is not None:
             log.error("%s: %s", asked, in_words(reply.cause))
         response = reply.response
-        if isinstance(response, tuple):
-            response = tuple(one for one in response if self._is_wanted(one))
+        if isinstance(response, list):
+            response = [one for one in response if self._is_wanted(one)]
             if not response:
                 return
         elif not self._is_wanted(response):

@@ -5,7 +5,7 @@ import logging
 from bridge.escaping import one_line
 from bridge.frozen import dataclass
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Batch, Malformed, Message, Notification, Request, Response
+from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response
 
 LOGGED_CHARACTERS = 200
 """How much of a request's arguments is shown."""
@@ -33,11 +33,11 @@ class Asked:
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {shown(self.id)}"
 
 
-def received(message: Message | Batch, asked: Asked) -> None:
+def received(message: Message | list[Message], asked: Asked) -> None:
     """Log what came in."""
     match message:
-        case Batch(messages=messages):
-            log.debug("<- batch of %d, %d bytes", len(messages), asked.size)
+        case list():
+            log.debug("<- batch of %d, %d bytes", len(message), asked.size)
         case Request(params=params):
             log.debug("<- %s, %d bytes: %s", asked, asked.size, shown(params))
         case Notification(params=params):
@@ -52,10 +52,10 @@ def received(message: Message | Batch, asked: Asked) -> None:
             log.debug("<- a response to nothing we asked, id %s, %d bytes", shown(id_), asked.size)
 
 
-def replied(response: Response | tuple[Response, ...], asked: Asked, size: int, now: float) -> None:
+def replied(response: Response | list[Response], asked: Asked, size: int, now: float) -> None:
     """Log what goes out."""
     took = (now - asked.started) * 1000
-    if isinstance(response, tuple):
+    if isinstance(response, list):
         log.debug("-> batch of %d, %d bytes, %.1f ms", len(response), size, took)
     else:
         kind = "result" if response.error is None else f"error {response.error['code']}"

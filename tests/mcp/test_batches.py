@@ -25,7 +25,7 @@ def test_an_answer_that_is_there_before_the_batch_is_read_settles_nothing() -> N
     batches.add(9, call(1, 9))
     assert batches.hand_in(call(1, 9), Response(1, "done")) is None
     batches.add(9, Response(2, "at once"))
-    assert batches.close(9) == Reply((Response(1, "done"), Response(2, "at once")))
+    assert batches.close(9) == Reply([Response(1, "done"), Response(2, "at once")])
 
 
 @given(
@@ -70,6 +70,6 @@ def test_each_batch_is_answered_once_with_its_last_answer_and_holds_all_of_them(
         if reply:
             replies[one.batch] = reply
     for batch, ids in owed.items():
-        response = replies[batch].response if batch in replies else ()
-        assert isinstance(response, tuple)
+        response = replies[batch].response if batch in replies else []
+        assert isinstance(response, list)
         assert sorted(one.id for one in response if isinstance(one.id, int)) == sorted(ids)

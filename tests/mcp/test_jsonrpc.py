@@ -9,7 +9,6 @@ from bridge.mcp.jsonrpc import (
     INVALID_REQUEST,
     MAX_BATCH_MESSAGES,
     PARSE_ERROR,
-    Batch,
     Malformed,
     Notification,
     Request,
@@ -55,7 +54,7 @@ def test_what_is_encoded_is_decoded_as_it_was(
 
 @given(st.lists(st.builds(Response, ids, values), min_size=1))
 def test_the_replies_to_a_batch_are_decoded_as_they_were(responses: list[Response]) -> None:
-    assert decode(encode(tuple(responses))) == Batch(tuple(responses))
+    assert decode(encode(responses)) == responses
 
 
 @given(st.one_of(st.binary(), texts))
@@ -85,7 +84,7 @@ def test_whatever_an_object_holds_its_usable_id_is_kept(value: dict[str, object]
     message = decode(json.dumps(value))
     id_ = value.get("id")
     usable = isinstance(id_, str | int) and not isinstance(id_, bool)
-    if not isinstance(message, Notification | Batch):
+    if not isinstance(message, Notification | list):
         assert message.id == (id_ if usable else None)
 
 
@@ -160,10 +159,10 @@ def test_what_is_shaped_like_a_response_is_one(body: str) -> None:
 
 
 def test_an_array_is_a_batch_even_when_empty_or_wrong_within() -> None:
-    assert decode("[]") == Batch(())
+    assert decode("[]") == []
     batch = decode('[{"jsonrpc":"2.0","method":"m"},1,[]]')
-    assert isinstance(batch, Batch)
-    first, second, third = batch.messages
+    assert isinstance(batch, list)
+    first, second, third = batch
     assert first == Notification("m")
     assert isinstance(second, Malformed)
     assert isinstance(third, Malformed)
@@ -178,8 +177,8 @@ def test_a_batch_holds_as_many_messages_as_allowed_and_no_more(extra: int) -> No
         assert message.error.code == INVALID_REQUEST
         assert str(MAX_BATCH_MESSAGES) in str(message.error.data)
     else:
-        assert isinstance(message, Batch)
-        assert len(message.messages) == count
+        assert isinstance(message, list)
+        assert len(message) == count
 
 
 def test_of_two_equal_keys_the_last_one_counts() -> None:

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from bridge.mcp import revisions
-from bridge.mcp.calls import Answered, Call, Succeeded
+from bridge.mcp.calls import Call, Succeeded
 from bridge.mcp.envelope import Envelope
-from bridge.mcp.jsonrpc import Batch, Notification, Request, Response
+from bridge.mcp.jsonrpc import Notification, Request, Response
 from bridge.mcp.questions import (
     NOT_WANTED,
     AskError,
@@ -91,7 +91,7 @@ def test_an_answer_is_taken_once_and_goes_unanswered() -> None:
     question = server.ask(call, METHOD, {})
     answer = Response(question.id, {"role": "assistant"})
     assert server.asked(answer) == METHOD
-    assert server.receive(answer) == [Answered(answer)]
+    assert server.receive(answer) == [answer]
     assert server.receive(answer) == []
     assert server.asked(answer) is None
     assert server.withdraw(question.id) is None
@@ -100,7 +100,7 @@ def test_an_answer_is_taken_once_and_goes_unanswered() -> None:
 def test_an_answer_in_a_batch_is_taken_too() -> None:
     server, call = asking("2025-03-26")
     answer = Response(server.ask(call, METHOD, {}).id, {})
-    assert server.receive(Batch((answer, Response("nobody", {})))) == [Answered(answer)]
+    assert server.receive([answer, Response("nobody", {})]) == [answer]
 
 
 @pytest.mark.parametrize("id_", [1, "1", "ask-2", "ASK-1", None])

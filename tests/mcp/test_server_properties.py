@@ -106,7 +106,7 @@ class Ledger:
     def answered(self, reply: Reply | None) -> None:
         if reply is None:
             return
-        responses = reply.response if isinstance(reply.response, tuple) else (reply.response,)
+        responses = reply.response if isinstance(reply.response, list) else [reply.response]
         assert responses
         jsonrpc.encode(reply.response)
         for one in responses:

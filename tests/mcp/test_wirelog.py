@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from bridge.mcp import wirelog
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import (
-    Batch,
     Id,
     Malformed,
     Message,
@@ -35,12 +34,12 @@ ASKED = Asked(Framing.LINES, 70, 100.0, "2025-11-25", "tools/call", 7)
             Notification("tools/call"),
             "<- 2025-11-25 tools/call id 7, notification, 70 bytes: None",
         ),
-        (Batch((Notification("x"),)), "<- batch of 1, 70 bytes"),
+        ([Notification("x")], "<- batch of 1, 70 bytes"),
         (Malformed(RpcError(-32700, "why")), "<- no message, 70 bytes: Parse error: why"),
         (Response("r", 1), "<- a response to nothing we asked, id 'r', 70 bytes"),
     ],
 )
-def test_what_comes_in_is_one_line(message: Message | Batch, line: str) -> None:
+def test_what_comes_in_is_one_line(message: Message | list[Message], line: str) -> None:
     with logged(logging.DEBUG) as lines:
         wirelog.received(message, ASKED)
     assert lines == [line]
@@ -50,7 +49,7 @@ def test_what_goes_out_is_one_line_with_the_time_it_took() -> None:
     with logged(logging.DEBUG) as lines:
         wirelog.replied(Response(7, {}), ASKED, 50, 100.25)
         wirelog.replied(Response(7, error={"code": -32602}), ASKED, 60, 100.0004)
-        wirelog.replied((Response(1), Response(2)), ASKED, 90, 101.0)
+        wirelog.replied([Response(1), Response(2)], ASKED, 90, 101.0)
         wirelog.told(Notification("notifications/progress", {"a": "secret"}), 40)
         wirelog.inquired(Request("ask-1", "sampling/createMessage", {"a": "secret"}), 45)
         wirelog.received(Response("ask-1", "secret"), replace(ASKED, answers="sampling/x"))
