@@ -8,7 +8,7 @@ import re
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from math import isfinite
 from pathlib import Path
@@ -271,7 +271,7 @@ class Peer:
         if isinstance(message, Malformed):
             log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
             if message.id is None:
-                message = replace(message, id=self._answered_in(frame.body))
+                message = message._replace(id=self._answered_in(frame.body))
         for one in message if isinstance(message, list) else [message]:
             self._receive(one)
 

@@ -1,32 +1,27 @@
 """What the server wants done, and what came of it. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from bridge.frozen import dataclass
 from bridge.mcp.envelope import Envelope
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Response
 from bridge.mcp.toolset import Tool, ToolError
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
+class Succeeded(NamedTuple):
     """The tool returned `value`."""
 
     value: object
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """The tool could not, and said why."""
 
     error: ToolError
 
 
-@dataclass(frozen=True)
-class Crashed:
+class Crashed(NamedTuple):
     """The tool broke; `reason` is fit for the caller to see."""
 
     reason: str
@@ -35,19 +30,17 @@ class Crashed:
 Outcome: TypeAlias = Succeeded | Failed | Crashed
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Send this: an answer, or the answers to a batch."""
 
     response: Response | list[Response]
-    cause: BaseException | None = field(default=None, repr=False)
+    cause: BaseException | None = None
     """What broke on our side, for the log; its text is not for the client."""
     framing: Framing = Framing.LINES
     """Of the message that asked for it, where that is not the one at hand."""
 
 
-@dataclass(frozen=True)
-class Tell:
+class Tell(NamedTuple):
     """Send this: it answers nothing."""
 
     notification: Notification
@@ -55,8 +48,7 @@ class Tell:
     """As in `Reply`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """Run this tool, then hand its outcome to `Server.complete`."""
 
     serial: int
@@ -64,7 +56,7 @@ class Call:
     id: Id | None
     """None for a notification: the tool runs and nobody is told."""
     tool: Tool
-    run: Callable[..., Any] = field(repr=False)
+    run: Callable[..., Any]
     arguments: Mapping[str, object]
     envelope: Envelope | None
     """None in the bare dialect: a tool's name as the method, its arguments as the params."""
@@ -72,8 +64,7 @@ class Call:
     """The serial of the batch it came in, whose replies go out together."""
 
 
-@dataclass(frozen=True)
-class Cancel:
+class Cancel(NamedTuple):
     """Stop working on this call; it gets no reply."""
 
     call: Call

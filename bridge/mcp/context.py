@@ -7,10 +7,9 @@ A tool that wants it names it last before the `/`::
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
-from bridge.frozen import dataclass
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.questions import CannotAskError
 
@@ -21,16 +20,15 @@ async def _unheard(method: str, params: Result, timeout_seconds: float) -> Resul
     raise CannotAskError("nobody is there to be asked")
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """One call's way back to its caller. All of it is best effort: nobody need be listening."""
 
-    report: Callable[[float, float | None, str | None], None] = field(repr=False)
-    write: Callable[[str, Json], None] = field(repr=False)
-    capabilities: Mapping[str, Json] = field(default_factory=dict)
+    report: Callable[[float, float | None, str | None], None]
+    write: Callable[[str, Json], None]
+    capabilities: Mapping[str, Json] = MappingProxyType({})
     """What the caller can do for us, as it declared."""
-    takes: Callable[[str], bool] = field(default=lambda method: False, repr=False)
-    put: Callable[[str, Result, float], Awaitable[Result]] = field(default=_unheard, repr=False)
+    takes: Callable[[str], bool] = lambda method: False
+    put: Callable[[str, Result, float], Awaitable[Result]] = _unheard
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell how far the work is; what does not grow is not told (MCP, "Progress")."""

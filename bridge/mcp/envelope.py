@@ -5,8 +5,8 @@ taken from earlier requests (2026-07-28, "Per-request protocol fields"). Pure.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from bridge.frozen import dataclass
 from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Json, RpcError
 from bridge.mcp.revisions import Revision
@@ -28,8 +28,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 """The levels of RFC 5424, section 6.2.1, least severe first."""
 
 
-@dataclass(frozen=True)
-class Envelope:
+class Envelope(NamedTuple):
     """The request's own words about how to serve it."""
 
     revision: Revision

@@ -6,8 +6,7 @@ no letter and a header with nothing else. After rubbish it finds its way back at
 
 import re
 from enum import Enum
-
-from bridge.frozen import dataclass
+from typing import NamedTuple
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The longest message read, in bytes: far above any call, far below what hurts."""
@@ -34,16 +33,14 @@ class Framing(Enum):
 _LINES = Framing.LINES  # to look a member up costs more in Python 3.11 than the line around it
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One whole message's bytes, and the framing its reply should use."""
 
     body: bytes
     framing: Framing = Framing.LINES
 
 
-@dataclass(frozen=True)
-class FrameError:
+class FrameError(NamedTuple):
     """Bytes that were passed over, and why."""
 
     reason: str

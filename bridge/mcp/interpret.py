@@ -1,14 +1,11 @@
 """Data, with the server's word on how to tell it to a person. Pure."""
 
-from typing import Generic, TypeVar
-
-from bridge.frozen import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 Data = TypeVar("Data", covariant=True)
 
 
-@dataclass(frozen=True)
-class Interpret(Generic[Data]):
+class Interpret(NamedTuple, Generic[Data]):
     """What a tool returns whose data wants some telling.
 
     Under MCP the data is the structured content, and as text the first part of the content; the

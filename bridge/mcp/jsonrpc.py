@@ -7,9 +7,7 @@ integer and never null, and params are an object.
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
-
-from bridge.frozen import dataclass
+from typing import NamedTuple, TypeAlias
 
 PARSE_ERROR = -32700
 """The bytes are not JSON."""
@@ -65,8 +63,7 @@ class RpcError(Exception):
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call that wants one reply."""
 
     id: Id
@@ -74,16 +71,14 @@ class Request:
     params: Mapping[str, Json] | Sequence[Json] | None = None
 
 
-@dataclass(frozen=True)
-class Notification:
+class Notification(NamedTuple):
     """A call that wants none."""
 
     method: str
     params: Mapping[str, Json] | Sequence[Json] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """An answer: ours on its way out, or the peer's on its way in."""
 
     id: Id | None
@@ -91,8 +86,7 @@ class Response:
     error: Mapping[str, Json] | None = None
 
 
-@dataclass(frozen=True)
-class Malformed:
+class Malformed(NamedTuple):
     """Input that is no message; it is answered with `error`, under its id if it showed one."""
 
     error: RpcError

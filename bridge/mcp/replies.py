@@ -1,8 +1,8 @@
 """The wording of results, dialect by dialect and revision by revision. Pure."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from bridge.frozen import dataclass
 from bridge.mcp import jsonrpc
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
 from bridge.mcp.envelope import SERVER_INFO
@@ -16,8 +16,7 @@ LIST_TTL_MS = 3_600_000
 """How long a list may be kept: none of ours changes while we run."""
 
 
-@dataclass(frozen=True)
-class Implementation:
+class Implementation(NamedTuple):
     """Who we are (MCP schema, `Implementation`)."""
 
     name: str
@@ -32,8 +31,7 @@ class Implementation:
         return info | {"title": self.title} if revision.titles else info
 
 
-@dataclass(frozen=True)
-class Caching:
+class Caching(NamedTuple):
     """How long a client may keep a result, and who may share it (2026-07-28, "Caching")."""
 
     ttl_ms: int

@@ -13,17 +13,15 @@ Parameters before the `/` are collaborators, handed in by type.
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from bridge.frozen import dataclass
 from bridge.mcp.signature import Signature
 
 JSON_TYPE = "application/json"
 """What every resource here is."""
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(NamedTuple):
     """Something that can be read and watched."""
 
     uri: str
@@ -34,8 +32,7 @@ class Resource:
     signature: Signature
 
 
-@dataclass(frozen=True)
-class Completes:
+class Completes(NamedTuple):
     """In an `Annotated` argument of a prompt: where its values can be looked up.
 
     `values` is called with the prompt's collaborators and returns all of them; what begins with
@@ -45,8 +42,7 @@ class Completes:
     values: Callable[..., list[str]]
 
 
-@dataclass(frozen=True)
-class PromptArgument:
+class PromptArgument(NamedTuple):
     """One text that a person fills in."""
 
     name: str
@@ -55,8 +51,7 @@ class PromptArgument:
     completes: Completes | None
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A request to a model, written out by us for a person to send."""
 
     name: str

@@ -3,13 +3,10 @@
 Pure. Source: the changelogs of https://modelcontextprotocol.io/specification.
 """
 
-from dataclasses import replace
-
-from bridge.frozen import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Revision:
+class Revision(NamedTuple):
     """One dated revision of the specification, as far as a server can tell."""
 
     date: str
@@ -72,7 +69,7 @@ HANDSHAKE = tuple(one for one in ALL if one.handshake)
 UNNEGOTIATED = V2025_11_25
 """What an MCP request before any handshake, and without an envelope, is answered as."""
 
-UNNAMED = replace(V2024_11_05, typed_parts=True)
+UNNAMED = V2024_11_05._replace(typed_parts=True)
 """What an `initialize` without a `protocolVersion` is answered as: the dialect of clients that are
 older than any revision."""
 

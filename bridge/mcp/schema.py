@@ -12,9 +12,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
-
-from bridge.frozen import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]
@@ -38,8 +36,7 @@ _KEYWORDS = {
 """What limits a value of each JSON type; the others have no limits."""
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Limits on a value, for `Annotated`: numbers by value, text and lists by length."""
 
     minimum: float | None = None

@@ -8,7 +8,6 @@ name as the method is the bare dialect.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import TypeAlias
 
@@ -188,7 +187,7 @@ class Server:
                     case Reply(response=Response() as response):
                         self._batches.add(serial, response)
                     case Call(id=id_) if id_ is not None:
-                        call = replace(action, batch=serial)
+                        call = action._replace(batch=serial)
                         self._running[call.serial] = call
                         self._batches.add(serial, call)
                         actions.append(call)

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from bridge.mcp import framing, jsonrpc, wirelog
@@ -181,7 +180,7 @@ class Session:
 
     def _shared_out(self, batch: list[Message], asked: Asked) -> Asked:
         """Return what each part of `batch` was asked with: of its bytes, its share."""
-        share = replace(asked, size=asked.size // max(1, len(batch)))
+        share = asked._replace(size=asked.size // max(1, len(batch)))
         if wirelog.log.isEnabledFor(logging.DEBUG):
             for message in batch:
                 part = self._described(message, share.framing, share.size, share.started)
@@ -374,6 +373,6 @@ def _settle(waiting: asyncio.Future[Response | None] | None, response: Response 
 
 def _in_batch(call: Call, asked: Asked) -> Asked:
     if call.envelope is None:
-        return replace(asked, dialect="bare", method=call.tool.name, id=call.id)
+        return asked._replace(dialect="bare", method=call.tool.name, id=call.id)
     dialect = call.envelope.revision.date
-    return replace(asked, dialect=dialect, method="tools/call", id=call.id)
+    return asked._replace(dialect=dialect, method="tools/call", id=call.id)

@@ -3,9 +3,8 @@
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import (
     MismatchError,
     Reader,
@@ -26,8 +25,7 @@ class ArgumentsError(ValueError):
         super().__init__("; ".join(problems))
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One argument a caller may give."""
 
     name: str
@@ -38,8 +36,7 @@ class Parameter:
     required: bool
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """What a tool's function takes: collaborators from the house, arguments from the caller.
 
     Positional-only parameters (before the `/`) are collaborators, found by their type; all

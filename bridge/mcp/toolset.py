@@ -16,12 +16,11 @@ turn of the loop that read the call; an `async def` gets a task, a deadline and 
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, get_args, get_origin
 
-from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.resource import Prompt, Resource
@@ -57,7 +56,7 @@ class ToolsetError(ValueError):
     """The author of a tool or a set made a mistake."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tool:
     """One function that an agent can call, and what is said of it."""
 

@@ -1,9 +1,9 @@
 """One line of the log at DEBUG for each request, reply and cancellation."""
 
 import logging
+from typing import NamedTuple
 
 from bridge.escaping import one_line
-from bridge.frozen import dataclass
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response
 
@@ -13,8 +13,7 @@ LOGGED_CHARACTERS = 200
 log = logging.getLogger("bridge.mcp.wire")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What a reply needs to know of its request."""
 
     framing: Framing

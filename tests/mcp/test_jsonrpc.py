@@ -32,8 +32,8 @@ params = st.one_of(st.none(), st.lists(values), st.dictionaries(texts, values))
 messages = st.one_of(
     st.builds(Request, ids, texts, params),
     st.builds(Notification, texts, params),
-    st.builds(Response, ids, values),
-    st.builds(Response, st.one_of(st.none(), ids), error=st.dictionaries(texts, values)),
+    st.builds(Response, ids, values, st.none()),
+    st.builds(Response, st.one_of(st.none(), ids), st.none(), st.dictionaries(texts, values)),
 )
 
 
@@ -52,7 +52,7 @@ def test_what_is_encoded_is_decoded_as_it_was(
     assert decode(body) == message
 
 
-@given(st.lists(st.builds(Response, ids, values), min_size=1))
+@given(st.lists(st.builds(Response, ids, values, st.none()), min_size=1))
 def test_the_replies_to_a_batch_are_decoded_as_they_were(responses: list[Response]) -> None:
     assert decode(encode(responses)) == responses
 

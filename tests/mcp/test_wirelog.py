@@ -1,6 +1,5 @@
 import logging
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -52,7 +51,7 @@ def test_what_goes_out_is_one_line_with_the_time_it_took() -> None:
         wirelog.replied([Response(1), Response(2)], ASKED, 90, 101.0)
         wirelog.told(Notification("notifications/progress", {"a": "secret"}), 40)
         wirelog.inquired(Request("ask-1", "sampling/createMessage", {"a": "secret"}), 45)
-        wirelog.received(Response("ask-1", "secret"), replace(ASKED, answers="sampling/x"))
+        wirelog.received(Response("ask-1", "secret"), ASKED._replace(answers="sampling/x"))
         wirelog.cancelled(ASKED, 100.5)
     assert lines == [
         "-> 2025-11-25 tools/call id 7, result, 50 bytes, 250.0 ms",
