@@ -6,11 +6,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from bridge.cli import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
 from bridge.escaping import one_line
-from bridge.frozen import dataclass
 from bridge.log import complain, open_log
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
@@ -29,8 +28,7 @@ Reader: TypeAlias = Callable[..., Configuration]
 does with `at_start`."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What the command line says of the bridge to start."""
 
     env_file: Path | None = None

@@ -8,10 +8,10 @@ the documents). Adding a setting is adding a row.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-from bridge.frozen import dataclass
 from bridge.settings import values
 from bridge.settings.sources import Candidate, Problem
 from bridge.settings.values import Secret, Service

@@ -2,10 +2,9 @@
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
@@ -39,7 +38,7 @@ MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Incoming:
     """The last live message from somebody else."""
 
@@ -52,7 +51,7 @@ class Incoming:
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class LastFault:
     """Why the bridge was last put, or kept, out of the room."""
 
@@ -62,7 +61,7 @@ class LastFault:
     at: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class TlsStatus:
     """What protects the connection."""
 
@@ -71,7 +70,7 @@ class TlsStatus:
     verified: Annotated[bool, "whether the certificate was checked"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class EnvCandidate:
     """One place where settings were looked for."""
 
@@ -79,7 +78,7 @@ class EnvCandidate:
     reason: Annotated[str, "used, or why not"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Status:
     """How things stand."""
 
@@ -110,7 +109,7 @@ class Status:
     notice: str = NOTICE
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sent:
     """The proof that the room heard it."""
 

@@ -2,11 +2,10 @@
 
 import json
 import re
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from bridge.escaping import JOINERS, visible
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, render, wire_name
 from bridge.times import iso
 
@@ -58,7 +57,7 @@ OptionalFlag = Annotated[bool | None, ABSENT_IF_NONE]
 OptionalNumber = Annotated[int | None, ABSENT_IF_NONE]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Entry:
     """One thing that happened, as far as it applies."""
 
@@ -127,7 +126,7 @@ _NAMES = {wire_name(one.name): one.name for one in fields(Entry)}
 """From what `bridge.xmpp.telling` calls things to the fields of an entry."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class OccupantEntry:
     """Somebody in the room."""
 

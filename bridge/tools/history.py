@@ -1,8 +1,8 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, read
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
 
 
-@dataclass(frozen=True)
+@dataclass
 class History:
     """A page of what happened, oldest first."""
 

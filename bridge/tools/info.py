@@ -1,12 +1,11 @@
 """What an address is and can do: the server, the room, an occupant, any address."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from bridge.escaping import visible
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.tools.basics import TlsStatus
@@ -58,7 +57,7 @@ Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class FeatureEntry:
     """One thing that it can do."""
 
@@ -67,7 +66,7 @@ class FeatureEntry:
     name: Annotated[str | None, "the title of that"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class FieldEntry:
     """One field of a form with which it extends its answer (XEP-0128)."""
 
@@ -76,7 +75,7 @@ class FieldEntry:
     values: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass
 class RoomEntry:
     """How the room is set up; null is what it does not say."""
 
@@ -96,7 +95,7 @@ class RoomEntry:
     occupants: Annotated[int | None, "how many, as the room says"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ConnectionEntry:
     """How the bridge is connected to its server."""
 
@@ -109,7 +108,7 @@ class ConnectionEntry:
     resumable: Annotated[bool, "whether the session survives a cut connection for a minute"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Info:
     """What an address says of itself."""
 

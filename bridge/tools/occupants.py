@@ -1,10 +1,9 @@
 """Who is in the room."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import visible
-from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, RESULT_BYTES, OccupantEntry, json_size, occupant_entry
@@ -22,7 +21,7 @@ OCCUPANT_BYTES = 2_000
 """Of JSON, for one of them: nobody is to hide the others behind a long status text."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Occupants:
     """Who is in the room."""
 

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, NamedTuple, TypeVar
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools.entries import RESULT_BYTES, json_size
@@ -41,7 +41,7 @@ Leaf = TypeVar("Leaf", bound="Numbered")
 Shown = TypeVar("Shown")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Gap:
     """Events that came after the cursor and are not kept any more."""
 

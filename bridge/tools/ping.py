@@ -2,9 +2,9 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import ESCAPED, NOTICE, fitted
@@ -18,7 +18,7 @@ ANSWER_SECONDS = 15.0
 """For the answer: as long as the bridge gives its own pings."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class AnswerError:
     """An error answer, or none at all, decoded."""
 
@@ -27,7 +27,7 @@ class AnswerError:
     hint: Annotated[str, "what to make of it"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pong:
     """What came back."""
 

@@ -1,9 +1,8 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bridge.frozen import dataclass
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, json_size
@@ -20,7 +19,7 @@ OCCUPANTS = "bridge://room/occupants"
 MESSAGES = "bridge://room/messages"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Messages:
     """What was said last."""
 

@@ -1,8 +1,8 @@
 """Looking closer: the stanzas themselves, both ways."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from bridge.frozen import dataclass
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
@@ -19,7 +19,7 @@ WRITING_COST = 30
 """What a character costs that has to be written as XML first."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TraceEntry:
     """One stanza, or another piece of the stream."""
 
@@ -33,7 +33,7 @@ class TraceEntry:
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class TracePage:
     """A page of what went over the wire, oldest first."""
 

@@ -3,10 +3,9 @@
 import asyncio
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.frozen import dataclass
 from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
@@ -35,7 +34,7 @@ PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Waited:
     """What came, or that nothing did."""
 

@@ -4,10 +4,10 @@ Conditions are those of RFC 6120, section 8.3.3; who answers, and with what, of 
 XEP-0410 for rooms and RFC 6121, section 8.5, for accounts.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 from bridge.xmpp.refusals import said
 
 

@@ -4,11 +4,11 @@ Python's `ssl` tells it only of certificates that it has verified, and the other
 people need to be told about.
 """
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 from bridge.xmpp import der
 from bridge.xmpp.der import DerError, Node
 

@@ -1,8 +1,7 @@
 """What an address says of itself, as values: who it is, what it can do, what runs there. Pure."""
 
 from collections.abc import Iterable, Mapping
-
-from bridge.frozen import dataclass
+from dataclasses import dataclass
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The form in which a room tells of its configuration (XEP-0045, section 15.5)."""

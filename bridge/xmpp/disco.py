@@ -6,10 +6,10 @@ and the walk that asks for all of it.
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from bridge.frozen import dataclass
 from bridge.xmpp.description import Description, Field, Identity, Software, unique, whole_number
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 

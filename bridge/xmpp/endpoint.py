@@ -7,13 +7,13 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from threading import Thread
 from typing import Any, TypeAlias
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
-from bridge.frozen import dataclass
 from bridge.settings.table import Settings
 from bridge.settings.values import Service
 

@@ -4,10 +4,10 @@ An event says what happened; `Journal` says when and in which order. `occupant` 
 occupant JIDs (`room@service/nickname`), `nickname` their last part.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from bridge.frozen import dataclass
 from bridge.xmpp.faults import Fault
 
 

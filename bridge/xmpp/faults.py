@@ -5,14 +5,13 @@ and log. Below XMPP the conditions are the names that the operating system and O
 (`connection-refused`, `certificate-verify-failed`).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from socket import gaierror
 from ssl import SSLCertVerificationError, SSLError
 from typing import TYPE_CHECKING
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
     from bridge.settings.table import Settings

@@ -5,11 +5,10 @@ Which page is asked for when is `archive`'s.
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MUC_USER

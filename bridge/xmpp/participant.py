@@ -11,12 +11,11 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
-from bridge.frozen import dataclass
 from bridge.settings.table import Settings
 from bridge.times import iso
 from bridge.xmpp import faults, refusals, trust

@@ -1,11 +1,10 @@
 """The report of a check in the names that users see: its phases and the outcome. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import one_line
-from bridge.frozen import dataclass
 
 if TYPE_CHECKING:
     from bridge.settings.table import Configuration

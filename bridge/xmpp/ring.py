@@ -7,10 +7,9 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, Literal, Protocol, TypeVar
-
-from bridge.frozen import dataclass
 
 STRETCH = 256
 """Things that are kept together: few enough to look through in no time, and worth an index."""

@@ -1,8 +1,7 @@
 """What the events add up to: who is here, what was said last, and why we are not in. Pure."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from bridge.frozen import dataclass
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,

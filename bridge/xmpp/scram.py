@@ -9,8 +9,7 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-
-from bridge.frozen import dataclass
+from dataclasses import dataclass
 
 MAX_ITERATIONS = 1_000_000
 """Beyond this a server burns our processor rather than guarding its passwords."""

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bridge.escaping import one_line, visible
-from bridge.frozen import dataclass
 from bridge.xmpp.chapter import Chapter, Names, names_of, text_of
 from bridge.xmpp.events import Event, MessageReceived, MessageSent
 from bridge.xmpp.journal import Record

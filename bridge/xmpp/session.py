@@ -2,10 +2,10 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from bridge.escaping import quoted
-from bridge.frozen import dataclass
 from bridge.xmpp import stanzas
 from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, Former, Management
 from bridge.xmpp.negotiation import Negotiation

@@ -6,6 +6,7 @@ the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this roo
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypedDict
 from xml.etree.ElementTree import Element, SubElement
@@ -13,7 +14,6 @@ from xml.etree.ElementTree import Element, SubElement
 from slixmpp.jid import JID, InvalidJID
 from slixmpp.xmlstream.tostring import tostring
 
-from bridge.frozen import dataclass
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,

@@ -4,12 +4,12 @@ Elements are kept as they were parsed or built, since most of them are never loo
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.frozen import dataclass
 from bridge.xmpp.book import Book
 from bridge.xmpp.redaction import redacted
 from bridge.xmpp.ring import Numbering, Ring

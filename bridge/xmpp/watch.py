@@ -7,10 +7,10 @@ server by a ping; the room, after a silence, by a ping to ourselves through it (
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bridge.frozen import dataclass
 from bridge.xmpp import faults, refusals
 from bridge.xmpp.faults import Fault, Stage
 
