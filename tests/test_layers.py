@@ -45,7 +45,6 @@ SETS = ("bridge.samples",)
 PURE = frozenset(
     {
         "bridge.escaping",
-        "bridge.frozen",
         "bridge.times",
         *(
             f"bridge.console.{name}"

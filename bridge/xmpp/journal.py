@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from bridge.frozen import dataclass, values
 from bridge.xmpp.book import Book
 from bridge.xmpp.chapter import Chapter
 from bridge.xmpp.events import Event
@@ -46,7 +46,7 @@ class Journal(Book[Record]):
     def append(self, event: Event, at: float) -> Record:
         """Number and stamp `event`; the oldest makes room when the journal is full."""
         record = Record(self.numbering.next(), at, event)
-        self._ring.append(record, _size(values(event)))
+        self._ring.append(record, _size([getattr(event, name) for name in event.__match_args__]))
         return record
 
 

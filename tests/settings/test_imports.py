@@ -26,7 +26,6 @@ print(*sorted(set(sys.modules) - before))
     assert child(code).split() == [
         "bridge",
         "bridge.escaping",
-        "bridge.frozen",
         "bridge.settings",
         "bridge.settings.load",
         "bridge.settings.sources",

@@ -1,12 +1,12 @@
 import sys
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.escaping import visible
-from bridge.frozen import values
 from bridge.xmpp import ring
 from bridge.xmpp.chapter import MAX_NAMES, MAX_TEXT, Chapter
 from bridge.xmpp.events import (
@@ -88,7 +88,7 @@ def _pattern(source: str | None) -> Pattern | None:
 
 def _selections(events: Sequence[Event]) -> st.SearchStrategy[Selection]:
     """Such that something is likely to be found: with what is in the events."""
-    texts = [one for event in events for one in values(event) if isinstance(one, str)]
+    texts = [one for event in events for one in astuple(event) if isinstance(one, str)]
     known = st.sampled_from(sorted({part for one in texts for part in _writings(one)}) or ["a"])
     return st.builds(
         Selection,
