@@ -38,7 +38,7 @@ MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Incoming:
     """The last live message from somebody else."""
 
@@ -51,7 +51,7 @@ class Incoming:
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
-@dataclass
+@dataclass(eq=False)
 class LastFault:
     """Why the bridge was last put, or kept, out of the room."""
 
@@ -61,7 +61,7 @@ class LastFault:
     at: str
 
 
-@dataclass
+@dataclass(eq=False)
 class TlsStatus:
     """What protects the connection."""
 
@@ -70,7 +70,7 @@ class TlsStatus:
     verified: Annotated[bool, "whether the certificate was checked"]
 
 
-@dataclass
+@dataclass(eq=False)
 class EnvCandidate:
     """One place where settings were looked for."""
 
@@ -78,7 +78,7 @@ class EnvCandidate:
     reason: Annotated[str, "used, or why not"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Status:
     """How things stand."""
 
@@ -109,7 +109,7 @@ class Status:
     notice: str = NOTICE
 
 
-@dataclass
+@dataclass(eq=False)
 class Sent:
     """The proof that the room heard it."""
 

@@ -57,7 +57,7 @@ OptionalFlag = Annotated[bool | None, ABSENT_IF_NONE]
 OptionalNumber = Annotated[int | None, ABSENT_IF_NONE]
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """One thing that happened, as far as it applies."""
 
@@ -126,7 +126,7 @@ _NAMES = {wire_name(one.name): one.name for one in fields(Entry)}
 """From what `bridge.xmpp.telling` calls things to the fields of an entry."""
 
 
-@dataclass
+@dataclass(eq=False)
 class OccupantEntry:
     """Somebody in the room."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
 
 
-@dataclass
+@dataclass(eq=False)
 class History:
     """A page of what happened, oldest first."""
 

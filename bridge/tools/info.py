@@ -57,7 +57,7 @@ Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
 
 
-@dataclass
+@dataclass(eq=False)
 class FeatureEntry:
     """One thing that it can do."""
 
@@ -66,7 +66,7 @@ class FeatureEntry:
     name: Annotated[str | None, "the title of that"]
 
 
-@dataclass
+@dataclass(eq=False)
 class FieldEntry:
     """One field of a form with which it extends its answer (XEP-0128)."""
 
@@ -75,7 +75,7 @@ class FieldEntry:
     values: list[str]
 
 
-@dataclass
+@dataclass(eq=False)
 class RoomEntry:
     """How the room is set up; null is what it does not say."""
 
@@ -95,7 +95,7 @@ class RoomEntry:
     occupants: Annotated[int | None, "how many, as the room says"]
 
 
-@dataclass
+@dataclass(eq=False)
 class ConnectionEntry:
     """How the bridge is connected to its server."""
 
@@ -108,7 +108,7 @@ class ConnectionEntry:
     resumable: Annotated[bool, "whether the session survives a cut connection for a minute"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Info:
     """What an address says of itself."""
 

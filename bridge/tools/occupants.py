@@ -21,7 +21,7 @@ OCCUPANT_BYTES = 2_000
 """Of JSON, for one of them: nobody is to hide the others behind a long status text."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Occupants:
     """Who is in the room."""
 

@@ -41,7 +41,7 @@ Leaf = TypeVar("Leaf", bound="Numbered")
 Shown = TypeVar("Shown")
 
 
-@dataclass
+@dataclass(eq=False)
 class Gap:
     """Events that came after the cursor and are not kept any more."""
 

@@ -18,7 +18,7 @@ ANSWER_SECONDS = 15.0
 """For the answer: as long as the bridge gives its own pings."""
 
 
-@dataclass
+@dataclass(eq=False)
 class AnswerError:
     """An error answer, or none at all, decoded."""
 
@@ -27,7 +27,7 @@ class AnswerError:
     hint: Annotated[str, "what to make of it"]
 
 
-@dataclass
+@dataclass(eq=False)
 class Pong:
     """What came back."""
 

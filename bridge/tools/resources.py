@@ -19,7 +19,7 @@ OCCUPANTS = "bridge://room/occupants"
 MESSAGES = "bridge://room/messages"
 
 
-@dataclass
+@dataclass(eq=False)
 class Messages:
     """What was said last."""
 

@@ -19,7 +19,7 @@ WRITING_COST = 30
 """What a character costs that has to be written as XML first."""
 
 
-@dataclass
+@dataclass(eq=False)
 class TraceEntry:
     """One stanza, or another piece of the stream."""
 
@@ -33,7 +33,7 @@ class TraceEntry:
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
-@dataclass
+@dataclass(eq=False)
 class TracePage:
     """A page of what went over the wire, oldest first."""
 

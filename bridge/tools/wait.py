@@ -34,7 +34,7 @@ PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Waited:
     """What came, or that nothing did."""
 
