@@ -16,7 +16,7 @@ from bridge.registration.client import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
-from bridge.tools import entries, pages
+from bridge.tools import entries, paging
 from bridge.xmpp import backoff, scram, stream, traffic
 from tests.readme import TEXT, TOP, blocks, prose, quoted, section, tables
 
@@ -169,7 +169,7 @@ def test_the_limits_in_it_are_those_of_the_code() -> None:
     for sentence in (
         f"A stanza has {stream.MAX_STANZA_BYTES >> 20} MiB at most",
         f"a result {entries.RESULT_BYTES:,} bytes of JSON, where",
-        f"more up to {pages.MAX_BYTES:,}, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
+        f"more up to {paging.MAX_BYTES:,}, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
         f"fewer than {scram.LEAST_UNTRUSTED_ITERATIONS:,} iterations",
         f"none for more than {scram.MAX_ITERATIONS:,}",
         f"from {backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",

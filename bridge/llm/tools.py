@@ -14,8 +14,7 @@ from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
 from bridge.tools.entries import RESULT_BYTES, Entry, entry_of, fitted, json_size
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import MAX_BYTES, MAX_LIMIT, Gap, Limit, Opened, Page, Since, opened
-from bridge.tools.sieve import Sieve, selected
+from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter
 
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
@@ -289,14 +288,14 @@ async def xmpp_digest(
 
 async def _read(
     link: RoomLink, since: str | None, limit: int, kinds: Sequence[str] | None
-) -> tuple[list[Entry], Opened[str]]:
+) -> tuple[list[Entry], Page[str]]:
     """Return a page of entries; it is full when their lines for the model are."""
     journal = link.participant.journal
-    sieve = Sieve(await selected(kinds=kinds, sender=None, contains=None, pattern=None))
+    wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
     shown: dict[str, Entry] = {}
 
-    async def show(record: "Record") -> str | None:
-        if not await sieve.takes(record.event):
+    def show(record: "Record") -> str | None:
+        if not wanted.matches(record.event):
             return None
         entry = entry_of(record, journal)
         line = data_line(told(entry))
@@ -304,8 +303,8 @@ async def _read(
         return line
 
     page: Page[str] = Page(limit, MAX_BYTES)
-    filled = await opened(journal, since, page, show, sieve.budget)
-    return [shown[line] for line in filled.entries], filled
+    await page.read(journal, since, show)
+    return [shown[line] for line in page.entries], page
 
 
 TOOLSET = Toolset("llm", (scout, xmpp_digest))

@@ -10,15 +10,14 @@ from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
 from bridge.tools.entries import Entry, noticed, shaped
 from bridge.tools.link import failed
-from bridge.tools.pages import Page
-from bridge.tools.sieve import Sieve
+from bridge.tools.paging import Page, TimeSlice
 
 if TYPE_CHECKING:
     from bridge.tools.link import RoomLink
     from bridge.xmpp.archive import ArchiveError
     from bridge.xmpp.events import Event
+    from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.mam import Archived, ArchiveQuery
-    from bridge.xmpp.selection import Selection
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -31,7 +30,7 @@ async def read(
     link: "RoomLink",
     page: Page[Entry],
     limit: int,
-    selection: "Selection",
+    event_filter: "EventFilter",
     *,
     since: str | None,
     after: str | None,
@@ -51,10 +50,13 @@ async def read(
     connection = link.connection()
     room = link.participant.room_jid
     query = _query(room, since, after, before, sender)
-    sieve, most = Sieve(selection), page.room
+    time_slice, most = TimeSlice(), page.room
+    matches, cost = event_filter.matches, event_filter.cost
 
     async def keep(result: "Archived") -> bool | None:
-        wanted = [event for event in result.events if await sieve.takes(event)]
+        wanted = [
+            event for event in result.events if await time_slice.run(matches, event, cost(event))
+        ]
         return page.add(_entry(result, wanted, most)) if wanted else None
 
     try:

@@ -8,8 +8,19 @@ from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, read
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import ENVELOPE_BYTES, Gap, Limit, MaxBytes, Page, Since, opened
-from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
+from bridge.tools.paging import (
+    ENVELOPE_BYTES,
+    Contains,
+    Gap,
+    Kinds,
+    Limit,
+    MaxBytes,
+    Page,
+    PatternText,
+    Sender,
+    Since,
+    event_filter,
+)
 
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
@@ -60,19 +71,18 @@ async def xmpp_history(
     page: Page[Entry] = Page(limit, room)
     if archive:
         # The archive knows senders by more than their messages tell.
-        selection = await selected(kinds=kinds, sender=None, contains=contains, pattern=pattern)
+        wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
         span = {"since": since, "after": after, "before": before}
-        next_, more = await read(link, page, limit, selection, **span, sender=from_)
+        next_, more = await read(link, page, limit, wanted, **span, sender=from_)
         return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
-    selection = await selected(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
-    sieve = Sieve(selection)
+    wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
 
-    async def show(record: "Record") -> Entry | None:
-        return entry_of(record, journal, room) if await sieve.takes(record.event) else None
+    def show(record: "Record") -> Entry | None:
+        return entry_of(record, journal, room) if wanted.matches(record.event) else None
 
-    filled = await opened(journal, since, page, show, sieve.budget, sieve.narrowed)
-    return History(*filled, oldest=journal.oldest)
+    await page.read(journal, since, show, lambda record: wanted.cost(record.event))
+    return History(page.entries, page.next, page.gap, page.more, journal.oldest)
 
 
 def _only_of_the_journal(since: str | None, before: str | None, after: str | None) -> None:

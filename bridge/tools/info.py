@@ -21,7 +21,7 @@ from bridge.tools.entries import (
     occupant_entry,
 )
 from bridge.tools.link import RoomLink, failed
-from bridge.tools.pages import Page
+from bridge.tools.paging import Page
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:

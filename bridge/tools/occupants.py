@@ -8,7 +8,7 @@ from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, RESULT_BYTES, OccupantEntry, json_size, occupant_entry
 from bridge.tools.link import RoomLink, not_in_room
-from bridge.tools.pages import Page
+from bridge.tools.paging import Page
 from bridge.tools.targets import nobody
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, json_size
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
-from bridge.tools.pages import Page
+from bridge.tools.paging import Page
 from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
-from bridge.tools.budget import Budget
 from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, fitted
 from bridge.tools.link import RoomLink
-from bridge.tools.pages import ENVELOPE_BYTES, Gap, Limit, MaxBytes, Page, Since, opened
-from bridge.tools.sieve import MAX_FILTER_CHARACTERS
+from bridge.tools.paging import (
+    ENVELOPE_BYTES,
+    MAX_FILTER_CHARACTERS,
+    Gap,
+    Limit,
+    MaxBytes,
+    Page,
+    Since,
+)
 
 if TYPE_CHECKING:
     from bridge.xmpp.trace import Traced
-
-WRITING_COST = 30
-"""What a character costs that has to be written as XML first."""
 
 
 @dataclass(eq=False)
@@ -69,21 +72,20 @@ async def xmpp_trace(
     from bridge.xmpp.stanzas import xml_of
 
     trace = link.participant.trace
-    budget = Budget()
     page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
     room = page.room
     wanted = None if contains is None else contains.casefold()
 
-    async def show(traced: "Traced") -> TraceEntry | None:
+    def show(traced: "Traced") -> TraceEntry | None:
         if direction is not None and traced.direction != direction:
             return None
         xml = xml_of(traced.xml)
-        await budget.spend(len(xml) * WRITING_COST)
         if wanted is not None and wanted not in xml.casefold():
             return None
         return fitted(_entry(traced, xml, trace.cursor_of(traced.number)), room)
 
-    return TracePage(*await opened(trace, since, page, show, budget), oldest=trace.oldest)
+    await page.read(trace, since, show)
+    return TracePage(page.entries, page.next, page.gap, page.more, trace.oldest)
 
 
 def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:

@@ -12,11 +12,22 @@ from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, fitted, json_size
 from bridge.tools.link import RoomLink, out_of_room
-from bridge.tools.pages import Gap, Page, gap_of, no_cursor
-from bridge.tools.sieve import Contains, Kinds, PatternText, Sender, Sieve, selected
+from bridge.tools.paging import (
+    Contains,
+    Gap,
+    Kinds,
+    Page,
+    PatternText,
+    Sender,
+    TimeSlice,
+    event_filter,
+    gap_of,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from bridge.tools.link import InRoom
+    from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
     from bridge.xmpp.room import RoomStatus
 
@@ -79,7 +90,7 @@ async def xmpp_wait(
     participant = link.participant
     journal = participant.journal
     start = journal.cursor if since is None else since
-    selection = await selected(
+    wanted = await event_filter(
         kinds=["message"] if kinds is None else kinds,
         sender=from_,
         contains=contains,
@@ -87,7 +98,7 @@ async def xmpp_wait(
         own=from_ is not None,
         silent=kinds is not None,
     )
-    wait = _Wait(participant, Sieve(selection), context, timeout_seconds)
+    wait = _Wait(participant, wanted, context, timeout_seconds)
     return await wait.run(start)
 
 
@@ -95,17 +106,20 @@ class _Wait:
     """One wait under way."""
 
     def __init__(
-        self, participant: "InRoom", sieve: Sieve, context: Context, timeout_seconds: float
+        self,
+        participant: "InRoom",
+        wanted: "EventFilter",
+        context: Context,
+        timeout_seconds: float,
     ) -> None:
         self._participant = participant
-        self._sieve = sieve
+        self._wanted = wanted
         self._context = context
         self._seconds = timeout_seconds
         self._loop = asyncio.get_running_loop()
         self._began = self._reported = self._loop.time()
-        self._start = ""
-        self._number: int | None = None
-        """Of what was looked at last; None before anything was."""
+        self._number = 0
+        """The number of the event that was looked at last, or of the place where the wait began."""
         self._caught_up = False
         """Whether each event is looked at as it is published."""
         self._found: Record | None = None
@@ -116,21 +130,18 @@ class _Wait:
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
-        from bridge.xmpp.ring import CursorError
-
-        self._start = start
+        self._begin_at(start)
         stop_listening = self._participant.listen(self._meet)
         try:
             return self._result(await self._awaited())
-        except CursorError as error:
-            raise no_cursor(error) from error
         finally:
             stop_listening()
 
-    @property
-    def _next(self) -> str:
-        journal = self._participant.journal
-        return self._start if self._number is None else journal.cursor_of(self._number)
+    def _begin_at(self, cursor: str) -> None:
+        self._number, loss = place_of(self._participant.journal, cursor)
+        if loss is not None:
+            first = self._gap
+            self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
 
     async def _awaited(self) -> "Record | None":
         while True:
@@ -151,36 +162,32 @@ class _Wait:
         """Look at an event as it is published; wake up only for what matches, or takes long."""
         if not self._caught_up:
             return  # `_look` comes to it
-        if self._sieve.selection.cost(record.event) > AT_ONCE_COST:
+        if self._wanted.cost(record.event) > AT_ONCE_COST:
             self._caught_up = False
             self._news.set()
-        elif self._note(record, matches=self._sieve.selection.takes(record.event)):
+        elif self._note(record, matches=self._wanted.matches(record.event)):
             self._caught_up = False
             self._found = record
             self._news.set()
 
     async def _look(self) -> "Record | None":
         """Catch up with the journal, unless that has been done."""
+        journal, wanted = self._participant.journal, self._wanted
+        time_slice = TimeSlice()
         while not self._caught_up:
-            unseen = self._unseen()
-            # Nothing comes between this and the last event that was looked at.
-            self._caught_up = not unseen
-            for record in unseen:
+            self._begin_at(journal.cursor_of(self._number))
+            for record in journal.after(self._number):
                 if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
                     return None
-                if self._note(record, matches=await self._sieve.takes(record.event)):
+                event = record.event
+                matches = await time_slice.run(wanted.matches, event, wanted.cost(event))
+                if self._note(record, matches=matches):
                     return record
                 self._report()
+            # Nothing comes between this and the last event that was looked at, but what was
+            # evicted meanwhile.
+            self._caught_up = self._number >= journal.forgotten
         return None
-
-    def _unseen(self) -> "list[Record]":
-        """Return what came after what was looked at last, out of the journal: it is bounded."""
-        records, loss = self._participant.journal.since(self._next)
-        if loss is not None:
-            first = self._gap
-            self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
-            self._number = loss.last
-        return records
 
     def _note(self, record: "Record", *, matches: bool) -> bool:
         self._number = record.number
@@ -207,7 +214,7 @@ class _Wait:
         nothing = Waited(
             matched=record is not None,
             entry=None,
-            next=self._next,
+            next=journal.cursor_of(self._number),
             seen=self._seen,
             passed=[],
             phase=status.phase.value,

@@ -10,9 +10,8 @@ from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp.book import Book
+from bridge.xmpp.journal import Numbering, Ring
 from bridge.xmpp.redaction import redacted
-from bridge.xmpp.ring import Numbering, Ring
 
 CAPACITY = 2_000
 """Stanzas kept, at 3 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
@@ -60,13 +59,13 @@ class Traced:
     comment of ours on what cannot be seen in it."""
 
 
-class Trace(Book[Traced]):
+class Trace(Ring[Traced]):
     """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
 
     def __init__(
         self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
     ) -> None:
-        super().__init__(numbering, Ring(capacity, max_weight))
+        super().__init__(numbering, capacity, max_weight)
         self._listeners: list[Callable[[Traced], None]] = []
         self._connections = 0
 
@@ -86,7 +85,7 @@ class Trace(Book[Traced]):
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
             weight = _weight(xml)
         traced = Traced(self.numbering.next(), at, direction, connection, xml)
-        self._ring.append(traced, weight)
+        self._keep(traced, weight)
         for listener in self._listeners:
             listener(traced)
 

@@ -266,8 +266,8 @@ QUOTING_NOBODY = {
     "tools/check.py _load",
     "tools/check.py xmpp_check",
     "tools/history.py _only_of_the_journal",
-    "tools/pages.py no_cursor",
-    "tools/sieve.py selected",
+    "tools/paging.py event_filter",
+    "tools/paging.py place_of",
 }
 
 

@@ -1,7 +1,7 @@
 import asyncio
 import dataclasses
 import json
-from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.escaping import visible
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
-from bridge.tools import budget, history, pages, sieve
+from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
-from bridge.xmpp import ring
+from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
     Event,
     MessageReceived,
@@ -22,6 +22,7 @@ from bridge.xmpp.events import (
     OccupantJoined,
     SubjectChanged,
 )
+from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import Journal
 from tests.tools.played import ROOM, Played, arguments, wire
 
@@ -35,8 +36,12 @@ LARGE = 45_000
 SIZES = (2_000, 9_000, 45_000)
 WORST = ('"', "\\", "\u202e", "\U000e0041", "\U0001f600", "\n", "a", "\u00e9", "\x01")
 """Characters that take one to twelve bytes of JSON."""
-TURN_EVENTS = 1_100
-"""Above what one turn of the loop looks at, at 500 an event."""
+
+
+EVENT_SECONDS = 0.0001
+"""What an event takes in a test that sets the clock: far more than any does."""
+TURN_SECONDS = 0.005
+"""The longest turn of the loop."""
 
 
 async def _page(played: Played, **given: object) -> dict[str, Any]:
@@ -140,21 +145,21 @@ async def test_the_newest_are_the_end_of_everything_and_oldest_first(
 
 @given(EVENTS, FILTERS, st.integers(1, 50), st.integers(1, 5), st.integers(1, 40))
 async def test_a_page_has_what_a_look_at_each_event_would_have_found(
-    events: list[Event], filters: dict[str, Any], limit: int, stretch: int, capacity: int
+    events: list[Event], filters: dict[str, Any], limit: int, batch: int, capacity: int
 ) -> None:
     played = Played(journal=Journal("epoch", capacity))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ring, "STRETCH", stretch)
-        patch.setattr(pages, "SLICE", 3)
+        patch.setattr(journal_module, "BATCH", batch)
+        patch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn after each event
         for event in events:
             played.publish(event)
-        selection = await sieve.selected(
+        matching = await paging.event_filter(
             sender=filters.get("from"),
             kinds=filters.get("kinds"),
             contains=filters.get("contains"),
             pattern=filters.get("pattern"),
         )
-        wanted = [f"epoch-{one.number}" for one in played.journal if selection.takes(one.event)]
+        wanted = [f"epoch-{one.number}" for one in played.journal if matching.matches(one.event)]
         newest = await _page(played, limit=limit, **filters)
         oldest = await _page(played, since=played.journal.oldest, limit=limit, **filters)
     told = [one["cursor"] for one in newest["entries"]]
@@ -394,7 +399,8 @@ async def test_a_sender_is_found_by_the_name_that_an_entry_shows(nickname: str) 
 async def test_a_search_that_took_too_long_ends_and_says_where_to_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(budget, "SECONDS", 0.0)
+    monkeypatch.setattr(paging, "SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(paging, "SLICE_SECONDS", 0.0)
     played = Played()
     played.hear(*(str(number) for number in range(50)))
     cursor, told, pages = "epoch-0", [], 0
@@ -404,32 +410,17 @@ async def test_a_search_that_took_too_long_ends_and_says_where_to_go_on(
         pages += 1
         if not page["more"]:
             break
-        # A search that has no time at all may look at nothing, and says so.
-        if page["next"] == cursor:
-            monkeypatch.setattr(budget, "SECONDS", 20.0)
+        assert page["next"] != cursor
         cursor = page["next"]
     assert pages > 1
     assert told == [str(number) for number in range(50) if "4" in str(number)]
 
 
-async def test_a_search_that_took_too_long_goes_on_after_what_cannot_be_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ring, "STRETCH", 4)
-    monkeypatch.setattr(budget, "SECONDS", -1.0)
-    played = Played()
-    played.hear(*(str(number) for number in range(10)))
-    for place in (4, 8):
-        page = await _page(played, since=f"epoch-{place - 4}", contains="9")
-        assert (page["entries"], page["next"], page["more"]) == ([], f"epoch-{place}", True)
-    page = await _page(played, since="epoch-8", contains="x")
-    assert (page["entries"], page["next"], page["more"]) == ([], "epoch-10", False)
-
-
 async def test_a_search_for_the_newest_that_took_too_long_says_that_there_is_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(budget, "SECONDS", -1.0)
+    monkeypatch.setattr(paging, "SCAN_SECONDS", -1.0)
+    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
     played = Played()
     played.hear(*"abc")
     page = await _page(played, contains="a")
@@ -437,37 +428,43 @@ async def test_a_search_for_the_newest_that_took_too_long_says_that_there_is_mor
     assert (page["next"], page["oldest"]) == ("epoch-3", "epoch-0")
 
 
-async def test_a_filter_over_a_full_journal_lets_others_have_their_turns() -> None:
+async def test_a_filter_over_a_full_journal_lets_others_have_their_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     played = Played(journal=Journal("epoch", 100_000))
     for number in range(100_000):
         played.journal.append(MessageReceived(f"{ROOM}/W", "W", str(number)), 0.0)
-    taken = []
-    takes = sieve.Sieve.takes
-    turn = 0
+    looked_at: list[float] = []  # when, in seconds of the clock that a test sets
+    now = 0.0
 
-    async def counted(self: sieve.Sieve, event: Event) -> bool:
-        taken.append(turn)
-        return await takes(self, event)
+    def clock() -> float:
+        return now
+
+    matches = EventFilter.matches
+
+    def counted(self: EventFilter, event: Event) -> bool:
+        nonlocal now
+        now += EVENT_SECONDS
+        looked_at.append(now)
+        return matches(self, event)
+
+    turns = []
 
     async def ticking() -> None:
-        nonlocal turn
         while True:
-            turn += 1
+            turns.append(len(looked_at))
             await asyncio.sleep(0)  # once a turn
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sieve.Sieve, "takes", counted)
-        ticks = asyncio.create_task(ticking())
-        page = await _page(played, since="epoch-0", pattern=r"\A99999\z")
-        looked_at, turns = len(taken), turn
-        narrowed = await _page(played, since="epoch-0", contains="99999")
-        ticks.cancel()
-    assert _bodies(page) == _bodies(narrowed) == ["99999"]
-    assert looked_at == 100_000
-    assert max(Counter(taken).values()) <= TURN_EVENTS
-    # A text is looked for in many at a time, and only what has it is looked at by itself.
-    assert len(taken) == looked_at + 1
-    assert turn - turns >= 100_000 / pages.SLICE
+    monkeypatch.setattr(paging, "monotonic", clock)
+    monkeypatch.setattr(EventFilter, "matches", counted)
+    ticks = asyncio.create_task(ticking())
+    page = await _page(played, since="epoch-0", contains="99999")
+    ticks.cancel()
+    assert _bodies(page) == ["99999"]
+    assert len(looked_at) == 100_000
+    at_once = max(after - before for before, after in pairwise([*turns, len(looked_at)]))
+    assert at_once <= paging.SLICE_SECONDS / EVENT_SECONDS + 1
+    assert paging.SLICE_SECONDS + EVENT_SECONDS < TURN_SECONDS
 
 
 async def test_events_that_come_while_a_page_is_made_are_left_for_the_next() -> None:

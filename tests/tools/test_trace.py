@@ -12,7 +12,7 @@ from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
-from bridge.tools.pages import MAX_BYTES
+from bridge.tools.paging import MAX_BYTES
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.trace import CAPACITY, Direction
 from tests.tools.played import Played, arguments, wire

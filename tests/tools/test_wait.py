@@ -2,6 +2,7 @@ import asyncio
 import dataclasses
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +13,15 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.mcp.context import Context
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import ArgumentError
-from bridge.tools import budget, wait
+from bridge.tools import paging, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import InRoom, RoomLink
+from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import Event, MessageReceived, MessageSent, OccupantJoined, Phase
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.ring import Loss
 from bridge.xmpp.room import LastError
 from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
 
@@ -185,6 +186,21 @@ async def test_what_is_evicted_before_a_wait_had_time_to_look_is_told(
     assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-6", 2)
 
 
+async def test_what_is_evicted_before_a_wait_has_come_to_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn before each event
+    monkeypatch.setattr(journal_module, "BATCH", 1)
+    played = Played(journal=Journal("epoch", 2))
+    played.hear("noise", "evicted")
+    waiting = asyncio.create_task(_wait(played, since="epoch-0", contains="answer"))
+    await _armed(played)
+    played.hear("evicted too", "noise", "answer")
+    waited = await waiting
+    assert waited["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
+    assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-5", 2)
+
+
 async def test_out_of_the_room_a_wait_ends_in_time_and_says_why() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
     waited = await _wait(Played(picture), timeoutSeconds=0.01)
@@ -239,9 +255,9 @@ class _Journal(Journal):
 
     reads = 0
 
-    def since(self, cursor: str) -> tuple[list[Record], Loss | None]:
+    def after(self, number: int) -> Iterator[Record]:
         self.reads += 1
-        return super().since(cursor)
+        return super().after(number)
 
 
 async def test_256_waits_look_at_each_event_once_and_wake_up_only_for_what_matches() -> None:
@@ -427,7 +443,7 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
     # Nothing but the news itself is to wake it.
     monkeypatch.setattr(wait, "PROGRESS_SECONDS", 2 * ANSWER_SECONDS)
     if not hurried:  # others get their turn after each event that it looks at
-        monkeypatch.setattr(budget, "SLICE_COST", 0)
+        monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
     participant = Participant(None, history=100)
     link = RoomLink(lambda: participant)
     loop = asyncio.get_running_loop()

@@ -1,15 +1,33 @@
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from xml.etree.ElementTree import Element
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import Event, MessageReceived, RoomConfigured, SubjectChanged
-from bridge.xmpp.journal import ITEM_CHARACTERS, Journal, Record
-from bridge.xmpp.ring import CursorError, Loss, Numbered
+from bridge.xmpp.journal import (
+    ITEM_CHARACTERS,
+    CursorError,
+    Journal,
+    Kept,
+    Loss,
+    Numbered,
+    Numbering,
+    Record,
+    Ring,
+)
 from bridge.xmpp.trace import ELEMENT_WEIGHT, Trace
+
+
+def since(ring: Ring[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
+    """What is kept of all that came after `cursor`, and what of it is lost."""
+    number, loss = ring.place(cursor)
+    return list(ring.after(number)), loss
 
 
 def test_events_are_numbered_from_one_and_stamped() -> None:
@@ -50,26 +68,26 @@ def test_what_came_after_a_cursor_is_told_oldest_first() -> None:
     journal = Journal("epoch")
     start = journal.cursor
     records = [journal.append(SubjectChanged(str(number)), 0) for number in range(3)]
-    assert journal.since(start) == (records, None)
-    assert journal.since(journal.cursor_of(2)) == (records[2:], None)
-    assert journal.since(journal.cursor) == ([], None)
+    assert since(journal, start) == (records, None)
+    assert since(journal, journal.cursor_of(2)) == (records[2:], None)
+    assert since(journal, journal.cursor) == ([], None)
 
 
 def test_the_oldest_cursor_gives_everything_that_is_kept_without_a_loss() -> None:
     journal = Journal("epoch", 2)
     for expected in ([], [1], [1, 2], [2, 3], [3, 4]):
-        records, loss = journal.since(journal.oldest)
+        records, loss = since(journal, journal.oldest)
         assert ([record.number for record in records], loss) == (expected, None)
         journal.append(SubjectChanged(""), 0)
 
 
 def test_what_is_evicted_is_told() -> None:
     journal = Journal("epoch", 1)
-    assert journal.evicted is None
+    assert journal.forgotten == 0
     journal.append(SubjectChanged(""), 0)
-    assert journal.evicted is None
+    assert journal.forgotten == 0
     journal.append(SubjectChanged(""), 0)
-    assert journal.evicted == Loss(1, 1, "evicted")
+    assert journal.forgotten == 1
 
 
 def _reaction(*reactions: str) -> MessageReceived:
@@ -97,7 +115,7 @@ def test_whatever_room_people_and_servers_may_fill_is_counted(
 
 
 class Reader:
-    """Follows a book with the cursors it gives, and checks that nothing is told twice or lost."""
+    """Follows a ring with the cursors it gives, and checks that nothing is told twice or lost."""
 
     def __init__(self, cursor: str, place: int) -> None:
         self.cursor = cursor
@@ -140,7 +158,7 @@ class Following(RuleBasedStateMachine):
 
     @rule(target=readers, name=st.sampled_from(["journal", "trace"]))
     def somebody_begins_to_follow(self, name: str) -> tuple[str, Reader]:
-        return name, Reader(self._book(name).cursor, len(self.happened[name]))
+        return name, Reader(self._ring(name).cursor, len(self.happened[name]))
 
     @rule(target=readers, reader=readers)
     def somebody_else_follows_from_the_same_place(
@@ -151,7 +169,7 @@ class Following(RuleBasedStateMachine):
     @rule(reader=readers, most=st.none() | st.integers(0, 3))
     def a_reader_looks(self, reader: tuple[str, Reader], most: int | None) -> None:
         name, one = reader
-        book = self._book(name)
+        ring = self._ring(name)
         found, loss = self._since(name, one.cursor)
         told = [(self.runs, piece.number) for piece in found]
         due = self.happened[name][one.place :]
@@ -174,39 +192,281 @@ class Following(RuleBasedStateMachine):
             assert loss.last == (here[-1] if here else 0)
         assert loss is None or not told or loss.last < told[0][1]
         if most is None or most >= len(found):
-            one.cursor, one.place = book.cursor, len(self.happened[name])
+            one.cursor, one.place = ring.cursor, len(self.happened[name])
         elif most:
             last = found[most - 1]
-            one.cursor = book.cursor_of(last.number)
+            one.cursor = ring.cursor_of(last.number)
             one.place = self.happened[name].index((self.runs, last.number)) + 1
 
     @rule(name=st.sampled_from(["journal", "trace"]), ahead=st.integers(1, 10))
     def somebody_asks_for_the_future(self, name: str, ahead: int) -> None:
-        book = self._book(name)
+        ring = self._ring(name)
         with pytest.raises(CursorError):
-            book.since(book.cursor_of(self.journal.numbering.last + ahead))
+            ring.place(ring.cursor_of(self.journal.numbering.last + ahead))
 
     @invariant()
     def what_is_told_as_evicted_is_all_that_is(self) -> None:
         for name, happened in self.happened.items():
-            book = self._book(name)
+            ring = self._ring(name)
             kept = self._kept(name)
             here = [number for run, number in happened if run == self.runs]
             gone = [number for number in here if number not in kept]
-            assert len(book) == len(kept) <= self.capacity
-            assert book.evicted == (Loss(1, gone[-1], "evicted") if gone else None)
+            assert len(ring) == len(kept) <= self.capacity
+            assert ring.forgotten == (gone[-1] if gone else 0)
 
     def _since(self, name: str, cursor: str) -> tuple[Sequence[Numbered], Loss | None]:
-        return self.journal.since(cursor) if name == "journal" else self.trace.since(cursor)
+        if name == "journal":
+            records, loss = since(self.journal, cursor)
+            return records, loss
+        stanzas, loss = since(self.trace, cursor)
+        return stanzas, loss
 
     def _kept(self, name: str) -> list[int]:
         if name == "journal":
             return [record.number for record in self.journal]
         return [traced.number for traced in reversed(self.trace)][::-1]
 
-    def _book(self, name: str) -> Journal | Trace:
+    def _ring(self, name: str) -> Journal | Trace:
         return self.journal if name == "journal" else self.trace
 
 
 TestFollowing = Following.TestCase
 TestFollowing.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+@dataclass(frozen=True)
+class Bead:
+    number: int
+
+
+class Beads(Ring[Bead]):
+    def __init__(self, capacity: int, max_weight: int) -> None:
+        super().__init__(Numbering("epoch"), capacity, max_weight)
+
+    def append(self, bead: Bead, weight: int) -> None:
+        self.numbering.last = bead.number
+        self._keep(bead, weight)
+
+
+def _ring(last: int, forgotten: int = 0) -> Beads:
+    """Return a ring where so much has happened, and so much of it is evicted."""
+    ring = Beads(100, 100)
+    ring.numbering.last = last
+    ring.forgotten = forgotten
+    return ring
+
+
+def _numbers(ring: Beads) -> list[int]:
+    return [one.number for one in ring]
+
+
+def test_numbers_are_given_out_from_one() -> None:
+    numbering = Numbering("epoch")
+    assert numbering.last == 0
+    assert [numbering.next(), numbering.next(), numbering.last] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_a_cursor_stands_where_it_was_taken(number: int) -> None:
+    ring = _ring(3)
+    assert ring.place(ring.cursor_of(number)) == (number, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "forgotten", "loss"),
+    [
+        (0, 0, None),
+        (0, 1, Loss(1, 1, "evicted")),
+        (1, 3, Loss(2, 3, "evicted")),
+        (2, 3, Loss(3, 3, "evicted")),
+        (3, 3, None),
+        (5, 3, None),
+    ],
+)
+def test_a_loss_reaches_from_the_cursor_to_the_newest_that_is_gone(
+    number: int, forgotten: int, loss: Loss | None
+) -> None:
+    ring = _ring(5, forgotten)
+    assert ring.place(ring.cursor_of(number)) == (max(number, forgotten), loss)
+
+
+@pytest.mark.parametrize("forgotten", [0, 3])
+def test_a_cursor_of_another_run_stands_before_everything_of_this_one(forgotten: int) -> None:
+    place = _ring(5, forgotten).place("former-7")
+    assert place == (forgotten, Loss(8, forgotten, "restarted"))
+
+
+def test_a_cursor_of_another_run_may_lie_ahead_of_everything_in_this_one() -> None:
+    assert _ring(0).place(f"former-{'9' * 18}")[0] == 0
+
+
+def test_a_cursor_of_the_future_is_refused() -> None:
+    ring = _ring(5)
+    with pytest.raises(CursorError, match="ahead"):
+        ring.place(ring.cursor_of(6))
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "-",
+        "epoch",
+        "epoch-",
+        "-1",
+        "1",
+        "epoch--1",
+        "epoch-+1",
+        "epoch-1.0",
+        "epoch-1e1",
+        "epoch-0x1",
+        "epoch-1_0",
+        "epoch-01",
+        "epoch-00",
+        "epoch- 1",
+        " epoch-1",
+        "epoch-1 ",
+        "epoch-1\n",
+        "epoch-1\0",
+        "EPOCH-1",
+        "ep-och-1",
+        "epoch-1-1",
+        "epoch-\u0661",  # a digit to Python's `int`
+        "epoch-\u00b2",
+        "epoch-\uff11",
+        "\u0435poch-1",  # Cyrillic
+        f"epoch-{'9' * 19}",
+        f"epoch-{'9' * 5_000}",
+        f"{'e' * 33}-1",
+        f"{'e' * 1_000_000}-1",
+        "epoch-\ud800",
+    ],
+)
+def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(CursorError):
+        _ring(5).place(cursor)
+
+
+@given(st.text(max_size=60) | st.from_regex(r"epoch-\w*"), st.integers(0, 5))
+def test_whatever_is_given_for_a_cursor_is_one_of_ours_or_refused(text: str, last: int) -> None:
+    ring = _ring(last)
+    try:
+        number, loss = ring.place(text)
+    except CursorError:
+        return
+    if loss is None:
+        assert text == ring.cursor_of(number)
+    else:
+        assert (loss.reason, number) == ("restarted", 0)
+
+
+def test_the_oldest_makes_room_at_the_capacity_and_not_before() -> None:
+    ring = Beads(2, 100)
+    ring.append(Bead(1), 1)
+    ring.append(Bead(2), 1)
+    assert (_numbers(ring), ring.forgotten) == ([1, 2], 0)
+    ring.append(Bead(3), 1)
+    assert (_numbers(ring), ring.forgotten, len(ring)) == ([2, 3], 1, 2)
+
+
+def test_the_oldest_makes_room_beyond_the_greatest_weight_and_not_at_it() -> None:
+    ring = Beads(100, 10)
+    ring.append(Bead(1), 4)
+    ring.append(Bead(2), 6)
+    assert _numbers(ring) == [1, 2]
+    ring.append(Bead(3), 1)
+    assert _numbers(ring) == [2, 3]
+    ring.append(Bead(4), 9)
+    assert _numbers(ring) == [3, 4]
+
+
+def test_what_weighs_all_there_may_be_stands_alone_and_what_weighs_more_is_not_kept() -> None:
+    ring = Beads(100, 10)
+    ring.append(Bead(1), 1)
+    ring.append(Bead(2), 10)
+    assert _numbers(ring) == [2]
+    ring.append(Bead(3), 11)
+    assert (_numbers(ring), ring.forgotten) == ([], 3)
+    ring.append(Bead(4), 10)
+    assert _numbers(ring) == [4]
+
+
+def test_what_weighs_nothing_is_bounded_by_the_capacity() -> None:
+    ring = Beads(3, 0)
+    for number in range(1, 10):
+        ring.append(Bead(number), 0)
+    assert _numbers(ring) == [7, 8, 9]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 5, 6, 7])
+def test_what_comes_after_a_number_need_not_have_the_next_one(number: int) -> None:
+    ring = Beads(10, 10)
+    for kept in (2, 4, 6):
+        ring.append(Bead(kept), 1)
+    assert [one.number for one in ring.after(number)] == [it for it in (2, 4, 6) if it > number]
+
+
+def test_a_ring_is_read_both_ways() -> None:
+    ring = Beads(10, 10)
+    for number in (1, 2, 3):
+        ring.append(Bead(number), 1)
+    assert _numbers(ring) == [1, 2, 3]
+    assert [one.number for one in reversed(ring)] == [3, 2, 1]
+
+
+@given(
+    capacity=st.integers(0, 8),
+    max_weight=st.integers(0, 12),
+    weights=st.lists(st.integers(0, 6), max_size=25),
+    batch=st.integers(1, 4),
+)
+def test_a_ring_keeps_the_newest_and_yields_what_comes_after_each_number(
+    capacity: int, max_weight: int, weights: list[int], batch: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_module, "BATCH", batch)
+        ring = Beads(capacity, max_weight)
+        kept: list[tuple[Bead, int]] = []
+        for number, weight in enumerate(weights, 1):
+            ring.append(Bead(2 * number), weight)
+            kept.append((Bead(2 * number), weight))
+            while len(kept) > capacity or sum(one for _, one in kept) > max_weight:
+                assert ring.forgotten >= kept.pop(0)[0].number
+            beads = [bead for bead, _ in kept]
+            assert list(ring) == beads
+            assert list(reversed(ring)) == beads[::-1]
+            assert len(ring) == len(beads)
+            for after in range(ring.forgotten, 2 * number + 2):
+                assert list(ring.after(after)) == [one for one in beads if one.number > after]
+
+
+@given(
+    capacity=st.integers(1, 8),
+    arrivals=st.lists(st.integers(0, 6), max_size=20),
+    batch=st.integers(1, 4),
+)
+def test_a_ring_can_be_read_while_records_come_and_go(
+    capacity: int, arrivals: list[int], batch: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_module, "BATCH", batch)
+        ring = Beads(capacity, 1_000)
+        for number in range(1, capacity + 1):
+            ring.append(Bead(number), 1)
+        forward, backward = ring.after(0), reversed(ring)
+        seen, seen_backward = [0], [capacity + 1]
+        for arriving in arrivals:
+            seen += [one.number for one in islice(forward, 1)]
+            seen_backward += [one.number for one in islice(backward, 1)]
+            for _ in range(arriving):
+                ring.append(Bead(ring.numbering.last + 1), 1)
+        seen += [one.number for one in forward]
+        seen_backward += [one.number for one in backward]
+    # Forward nothing is left out: it goes on after the last one, or what is lost is known.
+    assert seen == list(range(len(seen)))
+    rest, loss = since(ring, ring.cursor_of(seen[-1]))
+    begin = seen[-1] if loss is None else loss.last
+    assert [one.number for one in rest] == list(range(begin + 1, ring.numbering.last + 1))
+    # Backward only what was evicted is.
+    assert seen_backward == list(range(capacity + 1, capacity + 1 - len(seen_backward), -1))
+    assert seen_backward[-1] <= ring.forgotten + 1

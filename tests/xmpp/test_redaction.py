@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.xmpp import stanzas
+from bridge.xmpp.journal import Numbering
 from bridge.xmpp.redaction import (
     OPEN_FIELDS,
     PASSWORD,
@@ -15,7 +16,6 @@ from bridge.xmpp.redaction import (
     SECRETS,
     redacted,
 )
-from bridge.xmpp.ring import Numbering
 from bridge.xmpp.trace import Trace
 
 SASL = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"

@@ -1,0 +1,269 @@
+"""Pages of entries from a long list, read without keeping other callers waiting."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
+
+from bridge.mcp.schema import Bounds
+from bridge.mcp.toolset import ArgumentError
+from bridge.tools.entries import RESULT_BYTES, Kind, json_size
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from bridge.xmpp.filter import EventFilter
+    from bridge.xmpp.journal import Loss, Numbered, Ring
+
+MIN_BYTES = 2_000
+"""Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
+fields."""
+
+MAX_BYTES = 45_000
+"""Bytes of JSON that a caller may ask for at most: Claude Code hands no more than 50,000 characters
+to its model."""
+
+ENVELOPE_BYTES = 640
+"""Bytes of JSON for what stands around the entries: two cursors, of which the archive's are the
+longest, a gap and the notice."""
+
+MAX_LIMIT = 500
+"""Entries in one page."""
+
+MAX_FILTER_CHARACTERS = 1_000
+"""Characters of a text or a pattern to look for."""
+
+SLICE_SECONDS = 0.001
+"""Time that one call works before others get their turn of the loop."""
+
+MAX_INLINE_COST = 250_000
+"""Cost, as `EventFilter.cost` counts it, of what is done on the loop: more than that, which is one
+to three milliseconds, goes to the searcher thread."""
+
+SCAN_SECONDS = 20.0
+"""Time after which a scan ends with what it has found, and says where to go on."""
+
+Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "how many entries at most"]
+MaxBytes = Annotated[
+    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of the result as JSON; a longer body is cut"
+]
+Since = Annotated[
+    str | None, "a cursor from any result: only what came after it; without it, the newest"
+]
+Sender = Annotated[
+    str | None, Bounds(min_length=1, max_length=3_071), "only from this nickname or JID"
+]
+Contains = Annotated[
+    str | None,
+    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    "only with this text in body, subject or status text; case does not matter",
+]
+PatternText = Annotated[
+    str | None,
+    Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
+    "only where this regular expression (RE2 syntax) is found in one of these",
+]
+Kinds = Annotated[list[Kind] | None, Bounds(min_length=1), "only events of these kinds"]
+Kept = TypeVar("Kept", bound="Numbered")
+Subject = TypeVar("Subject")
+Result = TypeVar("Result")
+Shown = TypeVar("Shown")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Events that came after the cursor and are not kept any more."""
+
+    from_: Annotated[int, "number of the first; in the former run, if the bridge was restarted"]
+    to: Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"]
+    reason: Literal["evicted", "restarted"]
+
+
+class TimeSlice:
+    """The time that one call works at a stretch, and in all: one process answers everybody."""
+
+    def __init__(self) -> None:
+        now = monotonic()
+        self._end = now + SLICE_SECONDS
+        self._last_end = now + SCAN_SECONDS
+
+    @property
+    def over(self) -> bool:
+        """Whether others are to get their turn of the loop."""
+        return monotonic() > self._end
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the call has worked as long as it may."""
+        return monotonic() > self._last_end
+
+    async def pause(self) -> None:
+        """Let others have their turn; the next slice begins after it."""
+        await asyncio.sleep(0)
+        self._end = monotonic() + SLICE_SECONDS
+
+    async def run(self, work: Callable[[Subject], Result], subject: Subject, cost: int) -> Result:
+        """Return `work(subject)`, after a pause where the slice is over.
+
+        Work that costs more than `MAX_INLINE_COST` is done in the searcher thread.
+        """
+        if self.over:
+            await self.pause()
+        return await _in_thread(work, subject) if cost > MAX_INLINE_COST else work(subject)
+
+
+class Page(Generic[Shown]):
+    """Entries up to a number and a size, and where in the journal or the trace they end."""
+
+    def __init__(self, limit: int | None = None, room: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
+        self.entries: list[Shown] = []
+        self.room = room
+        """Bytes of JSON that are left for entries."""
+        self.next = ""
+        """The cursor after what was read."""
+        self.gap: Gap | None = None
+        """What before the page is lost."""
+        self.more = False
+        """Whether records were left unread: after `next`, or before a page of the newest."""
+        self._limit = limit
+        self._last: int | None = None
+
+    def add(self, entry: Shown) -> bool:
+        """Add `entry`, if there is room for it."""
+        size = json_size(entry) + len(", ") * bool(self.entries)
+        if len(self.entries) == self._limit or size > self.room:
+            return False
+        self.room -= size
+        self.entries.append(entry)
+        return True
+
+    async def read(
+        self,
+        ring: "Ring[Kept]",
+        since: str | None,
+        show: Callable[[Kept], Shown | None],
+        cost: Callable[[Kept], int] = lambda _: 0,
+    ) -> None:
+        """Fill the page with what came after `since`, or without it with the newest.
+
+        `show` returns None for a record that is not wanted; its entries must each have room on a
+        page of their own. `cost` is what `show` costs, see `TimeSlice.run`. Raises `ArgumentError`
+        where `since` is no cursor.
+        """
+        self.next = ring.cursor
+        newest = ring.numbering.last
+        if since is None:
+            self.more = await self._fill(reversed(ring), show, cost, newest)
+            self.entries.reverse()
+            # What was evicted while the page was read may be on it all the same.
+            lost = ring.forgotten if self._last is None else min(ring.forgotten, self._last - 1)
+            self.gap = Gap(1, lost, "evicted") if lost and not self.more else None
+            return
+        last, loss = place_of(ring, since)
+        self.gap = gap_of(loss)
+        full = await self._fill(ring.after(last), show, cost, newest)
+        if self._last is not None:
+            last = self._last
+        # Others had their turns: some may have been evicted before they were read.
+        self.more = full or last < ring.forgotten
+        if self.more:
+            self.next = ring.cursor_of(last)
+
+    async def _fill(
+        self,
+        records: Iterable[Kept],
+        show: Callable[[Kept], Shown | None],
+        cost: Callable[[Kept], int],
+        newest: int,
+    ) -> bool:
+        """Add entries until the page is full or the time is over; return whether that happened.
+
+        Records above `newest` came later and are left for the next page.
+        """
+        time_slice = TimeSlice()
+        for record in records:
+            if record.number > newest:
+                break
+            if time_slice.over:
+                if time_slice.exhausted and self._last is not None:
+                    return True
+                await time_slice.pause()
+            # No coroutine for each record: there may be very many.
+            expensive = cost(record) > MAX_INLINE_COST
+            entry = await _in_thread(show, record) if expensive else show(record)
+            if entry is not None and not self.add(entry):
+                return True
+            self._last = record.number
+        return False
+
+
+def gap_of(loss: "Loss | None") -> Gap | None:
+    """Return a loss as results show it."""
+    return None if loss is None else Gap(loss.first, loss.last, loss.reason)
+
+
+def place_of(ring: "Ring[Kept]", since: str) -> "tuple[int, Loss | None]":
+    """Return what `Ring.place` does; raises `ArgumentError` where `since` is no cursor."""
+    from bridge.xmpp.journal import CursorError  # tools are listed before xmpp is loaded
+
+    try:
+        return ring.place(since)
+    except CursorError as error:
+        raise ArgumentError(
+            f"since is not a cursor of this bridge: {error}.",
+            condition="bad-request",
+            hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
+        ) from error
+
+
+async def event_filter(
+    *,
+    kinds: Sequence[str] | None,
+    sender: str | None,
+    contains: str | None,
+    pattern: str | None,
+    own: bool = True,
+    silent: bool = True,
+) -> "EventFilter":
+    """Return the filter that the caller's arguments describe.
+
+    Raises `ArgumentError` for a pattern that is invalid.
+    """
+    from bridge.xmpp.filter import EventFilter, Pattern, PatternError  # as above
+
+    compiled = None
+    if pattern is not None:
+        try:
+            compiled = await asyncio.to_thread(Pattern.of, pattern)
+        except PatternError as error:
+            raise ArgumentError(
+                f"pattern is no regular expression that RE2 takes: {error}.",
+                condition="bad-request",
+                hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
+            ) from error
+    return EventFilter(
+        kinds=None if kinds is None else frozenset(kinds),
+        sender=sender,
+        contains=contains,
+        pattern=compiled,
+        own=own,
+        silent=silent,
+    )
+
+
+async def _in_thread(work: Callable[[Subject], Result], subject: Subject) -> Result:
+    # RE2 lets go of the interpreter while it searches.
+    return await asyncio.get_running_loop().run_in_executor(_searcher(), work, subject)
+
+
+@cache
+def _searcher() -> "Executor":
+    """Return the thread for expensive patterns: one, so that they leave a processor to others.
+
+    The loop's own threads are for looking up names, and a process ends when the last has.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # few callers need it
+
+    return ThreadPoolExecutor(1, "search")

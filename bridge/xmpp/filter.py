@@ -1,0 +1,171 @@
+"""Which events a caller wants: by kind, sender, text or pattern. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from bridge.escaping import one_line, visible
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    SubjectChanged,
+)
+from bridge.xmpp.telling import kind_of
+
+MAX_PATTERN_MEMORY = 2 * 1024 * 1024
+"""Bytes that RE2 may take for one pattern."""
+
+MAX_INSTRUCTIONS = 10_000
+"""Instructions of a compiled pattern: on the longest text, 10,000 of them take about four
+seconds."""
+
+MAX_SEARCHED = 65_536
+"""Characters of one text that a pattern searches; what people say is shorter."""
+
+ESCAPE = r"\u{"
+"""The start of an escape, as `visible` writes it: callers have seen names escaped only."""
+
+
+class PatternError(ValueError):
+    """The caller's pattern is invalid; the text says why."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression in RE2's syntax: its time is linear in the text, whatever it says."""
+
+    search: Callable[[str], object] = field(repr=False)
+    instructions: int
+    """Instructions for each character, at worst."""
+
+    @classmethod
+    def of(cls, source: str) -> "Pattern":
+        """Compile `source`; raises `PatternError`. RE2 is loaded by the first call: few need it."""
+        import re2
+
+        re2.purge()  # it keeps the last 128 patterns, each with memory of its own
+        options = re2.Options()
+        options.log_errors = False  # they would go to stderr, and the caller gets them
+        options.never_capture = True
+        options.max_mem = MAX_PATTERN_MEMORY
+        try:
+            compiled = re2.compile(source, options=options)
+        except (re2.error, UnicodeEncodeError) as error:
+            reason = error.args[0] if isinstance(error, re2.error) else b"it is not Unicode text"
+            raise PatternError(one_line(reason.decode("utf-8", "replace"))) from error
+        if compiled.programsize > MAX_INSTRUCTIONS:
+            raise PatternError(
+                f"it is too large: {compiled.programsize} instructions, "
+                f"the most is {MAX_INSTRUCTIONS}"
+            )
+        # Half a character, which only a server that lies can send, is none to RE2. In text it
+        # would go on to count the characters up to what it has found.
+        return cls(
+            lambda text: compiled.search(text.encode("utf-8", "replace")), compiled.programsize
+        )
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is found in `text`, up to `MAX_SEARCHED` characters."""
+        return self.search(text[:MAX_SEARCHED]) is not None
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Matches the events that satisfy every condition; a condition that is None is no condition."""
+
+    kinds: frozenset[str] | None = None
+    sender: str | None = None
+    """A nickname, an occupant JID or a real JID, with or without its resource."""
+    contains: str | None = None
+    """In body, subject or status text, whatever the case of its letters."""
+    pattern: Pattern | None = None
+    """Found in body, subject or status text."""
+    own: bool = True
+    """Whether our own messages match, both as they went out and as they came back."""
+    silent: bool = True
+    """Whether messages match that have nothing to read but a `payload`."""
+
+    def matches(self, event: Event) -> bool:
+        """Whether `event` satisfies every condition."""
+        if not self._matches_without_text(event):
+            return False
+        if self.contains is None and self.pattern is None:
+            return True
+        text = text_of(event)
+        if text is None:
+            return False
+        if self.contains is not None and self._folded_contains not in text.casefold():
+            return False
+        return self.pattern is None or self.pattern.is_in(text)
+
+    def cost(self, event: Event) -> int:
+        """Return what `matches` does at worst: characters, each times a pattern's instructions."""
+        if self.contains is None and self.pattern is None:
+            return 0
+        if self.pattern is None:
+            return len(text_of(event) or "")
+        if not self._matches_without_text(event):
+            return 0
+        return len(text_of(event) or "") * self.pattern.instructions
+
+    @cached_property
+    def _folded_contains(self) -> str:
+        return (self.contains or "").casefold()
+
+    @cached_property
+    def _folded_sender(self) -> str:
+        return _folded(self.sender or "")
+
+    def _matches_without_text(self, event: Event) -> bool:
+        if self.kinds is not None and kind_of(event) not in self.kinds:
+            return False
+        if not self.own and is_own_message(event):
+            return False
+        if not self.silent and isinstance(event, MessageReceived) and event.payload:
+            return False
+        return self.sender is None or self._is_from(event, self.sender)
+
+    def _is_from(self, event: Event, sender: str) -> bool:
+        occupant: str | None = getattr(event, "occupant", None)
+        jid: str | None = getattr(event, "jid", None)
+        nickname: str | None = getattr(event, "nickname", None)
+        if nickname is None and occupant is not None:
+            nickname = occupant.partition("/")[2]
+        nicknames = [nickname, getattr(event, "new_nickname", None)]
+        jids = [] if occupant is None else [occupant]
+        if ESCAPE in sender:
+            nicknames += [visible(name) for name in nicknames if name is not None]
+            jids += [visible(name) for name in jids]
+        if jid is not None:
+            jids += [jid, jid.partition("/")[0]]
+        return sender in nicknames or self._folded_sender in map(_folded, jids)
+
+
+def is_own_message(event: Event) -> bool:
+    """Whether `event` is a message of ours, going out or coming back."""
+    return isinstance(event, MessageSent) or (isinstance(event, MessageReceived) and event.own)
+
+
+def text_of(event: Event) -> str | None:
+    """Return the body, subject or status text of `event`; None where it has none."""
+    match event:
+        case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
+            return text or None
+        case (
+            OccupantJoined(status=status)
+            | OccupantChanged(status=status)
+            | OccupantLeft(status=status)
+        ):
+            return status or None
+        case _:
+            return None
+
+
+def _folded(jid: str) -> str:
+    """Return `jid` without case, which matters in the resource alone (RFC 7622, section 3)."""
+    bare, slash, resource = jid.partition("/")
+    return bare.casefold() + slash + resource
