@@ -175,6 +175,7 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
             assert len(text) < MOST
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), max_size=4))
 async def test_stanzas_are_shown_whole_page_by_page(shapes: list[tuple[str, str]]) -> None:
     played = Played()
@@ -219,6 +220,7 @@ IDS = st.text(
 ).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]))
 async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     lines: list[tuple[str, str]],
@@ -306,6 +308,7 @@ async def test_what_was_sent(stanza_id: str, character: str, length: int) -> Non
     assert sent.message == character * length or told["truncated"] is True
 
 
+@settings(max_examples=25)
 @given(text=HOSTILE)
 async def test_what_is_wrong_with_the_settings(text: str, configuration: Configuration) -> None:
     problems = (Problem("MUC_ROOM", text),) * 40
