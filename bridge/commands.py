@@ -157,6 +157,13 @@ async def _run_check(parsed: "argparse.Namespace", read: Reader) -> int:
         if parsed.json:
             await show_unconfigured(configuration, first)
         return USAGE
+    if parsed.send and configuration.read_only:
+        source = configuration.in_effect["BRIDGE_READ_ONLY"].source
+        complain(
+            "xmpp-bridge: --send would say something in the room, and BRIDGE_READ_ONLY in "
+            f"{source} forbids that; check without --send"
+        )
+        return USAGE
     open_log("[Client]", configuration.log_level)
     checking = asyncio.create_task(
         check(

@@ -56,6 +56,15 @@ async def test_with_send_the_room_hears_one_message(
     assert names == [*STAGES, *IN_THE_ROOM[:-1], "send", "leave"]
 
 
+async def test_with_send_nothing_is_said_where_the_settings_forbid_it(tmp_path: Path) -> None:
+    async with ScriptedServer(Script()) as server:
+        environment = server.environment(BRIDGE_READ_ONLY="1")
+        code, checking = await run(tmp_path, environment, "--send")
+    assert (code, checking.out) == (2, "")
+    assert "BRIDGE_READ_ONLY in the environment forbids that" in checking.err
+    assert "Traceback" not in checking.err
+
+
 async def test_a_refused_password_is_told_with_the_setting_to_change(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
