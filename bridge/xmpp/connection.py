@@ -423,7 +423,7 @@ class Connection:
         match event:
             case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
                 self._tells_history = False
-            case MessageReceived() if not self._tells_history:
+            case MessageReceived(type=type_) if type_ != "groupchat" or not self._tells_history:
                 event = replace(event, source=Source.LIVE, delayed_from=None)
         if isinstance(event, MessageReceived) and event.stanza_id and not self._gives_ids:
             event = replace(event, stanza_id=None)

@@ -194,7 +194,8 @@ class Room:
 
     def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:
         known = self._occupants.get(event.occupant)
-        if known is None and len(self._occupants) >= MAX_OCCUPANTS and not event.own:
+        # One more for ourselves, but not for each presence that claims to be ours.
+        if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.own:
             self._status = replace(self._status, crowded=True)
             return
         self._occupants[event.occupant] = Occupant(

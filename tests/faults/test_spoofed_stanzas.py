@@ -144,6 +144,8 @@ async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_hi
     history = "".join(
         said("Eve", body, content=DELAY.format(ROOM)) for body in ("told first", "told second")
     )
+    private = said("Eve", "stamped in private", content=DELAY.format(ROOM))
+    history += private.replace("type='groupchat'", "type='chat'")  # the room keeps none of these
 
     async def lie(wire: Wire) -> None:
         wire.send("".join(talk))
@@ -163,7 +165,7 @@ async def test_stamps_are_believed_from_the_room_alone_and_while_it_tells_its_hi
     for body in (one for one in entries if one.startswith("stamped")):
         assert entries[body]["source"] == "live", body
         assert "delayedFrom" not in entries[body], body
-    assert len(entries) == 8
+    assert len(entries) == 9
     assert entries["said by the room itself"]["sender"] == ""
 
 

@@ -337,6 +337,8 @@ def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
     assert _names(status) == ["Wilma", "Fred", "Me"]
     (warning,) = status.warnings
     assert "2 are known" in warning
+    # Whatever else claims to be ours is no exception.
+    assert len(story.tell(_joined("I", own=True)).occupants) == 3
     # Those who are known go on being told of, and a new join begins anew.
     status = story.tell(replace(_joined("Fred"), status="away"))
     assert [one.status for one in status.occupants] == [None, "away", None]
