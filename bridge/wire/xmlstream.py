@@ -219,6 +219,7 @@ class _Tokens:
         Only there can a DTD stand, and with it entities. `<` and NUL begin UTF-16 for expat.
         """
         text, opening, rest = bytes(self._held[self._seen :]).partition(b"<")
+        del self._held[self._seen : self._seen + len(text) - len(text.lstrip(_BLANKS))]
         text = text.strip(_BLANKS)
         if rest.startswith(b"!"):
             raise RestrictedXmlError

@@ -140,7 +140,8 @@ def test_a_declaration_and_what_is_not_xml_in_utf_8_are_refused_however_torn(
 @pytest.mark.parametrize(
     "prolog",
     [
-        b"", b" \r\n\t", b"\xef\xbb\xbf", b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?>\n",
+        b"", b" \r\n\t", b" " * 5_000,
+        b"\xef\xbb\xbf", b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?>\n",
         b"<?xml version=\"1.0\" encoding=\"utf-8\" standalone='yes'?>",
     ],
 )  # fmt: skip
