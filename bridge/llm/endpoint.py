@@ -155,7 +155,8 @@ def _refusal(response: Response, key: str) -> ToolError:
             return ToolError(told, condition="item-not-found", hint=hint)
         case 429:
             wait = _said(response.headers.get("retry-after", ""), key)
-            hint = f"It asks to wait: {wait}." if wait else "Call it again later."
+            seconds = wait if wait.isascii() and wait.isdigit() else ""
+            hint = f"It asks to wait {seconds} s." if seconds else "Call it again later."
             return ToolError(told, condition="resource-constraint", hint=hint)
         case status if 300 <= status < 400:
             hint = "Redirects are not followed; put the final address into LLM_BASE_URL."

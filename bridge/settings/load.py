@@ -159,7 +159,7 @@ class _Loading:
         return value
 
     def _note(self, row: Variable[Any], text: str, source: str) -> None:
-        shown = "***" if row.secret else one_line(self._masked_in(text), MAX_SHOWN)
+        shown = "***" if row.secret else one_line(self._without_credentials(text), MAX_SHOWN)
         self.in_effect[row.name] = Setting(row.name, shown, one_line(source))
 
     def _parsed(self, row: Variable[Any], text: str, where: str = "") -> Any:
@@ -300,13 +300,16 @@ class _Loading:
         Credentials get into values that are not secret as a whole: `user:password@host`,
         `?password=`, `user:password` for a user name.
         """
-        value = self._masked_in(value)
-        head, at, tail = value.rpartition("@")
-        if ":" in head:
-            value = f"{head.partition(':')[0]}:***{at}{tail}"
-        elif name == "XMPP_USERNAME" and ":" in value:
+        value = self._without_credentials(value)
+        if name == "XMPP_USERNAME" and ":" in value:
             value = f"{value.partition(':')[0]}:***"
         return repr(_cut(re.sub(r"([?#]).+", r"\1***", value, flags=re.DOTALL)))
+
+    def _without_credentials(self, value: str) -> str:
+        """`value` without a secret, and without what stands like one before an `@`."""
+        value = self._masked_in(value)
+        head, at, tail = value.rpartition("@")
+        return f"{head.partition(':')[0]}:***{at}{tail}" if ":" in head else value
 
 
 def _cut(text: str) -> str:

@@ -80,6 +80,11 @@ def test_what_is_in_effect_is_listed_without_secrets_and_cut(folders: Folders) -
         assert configuration.in_effect["LLM_API_KEY"].value == "***"
 
 
+def test_a_credential_inside_a_value_in_effect_is_not_listed(folders: Folders) -> None:
+    loaded = folders.load(ACCOUNT | {"BRIDGE_TOOLSETS": "llm,https://user:0815-0815@x"})
+    assert "0815" not in loaded.in_effect["BRIDGE_TOOLSETS"].value
+
+
 def test_what_does_not_do_is_not_in_effect(folders: Folders) -> None:
     said = {"XMPP_TLS_CA_FILE": "nowhere.pem", "XMPP_DOMAIN": "other.example", "LOG_LEVEL": "x"}
     configuration = folders.load({**ACCOUNT, **said})
