@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from bridge.xmpp.room import Occupant
 
 
-OCCUPANT_BYTES = 2_000
-"""Of JSON, for one of them: nobody is to hide the others behind a long status text."""
+OCCUPANT_BYTES = range(600, 2_000)
+"""Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status
+text, and no less than what most have, nor more than is of use."""
 
 
 @dataclass(eq=False)
@@ -67,6 +68,9 @@ def describe_occupants(link: RoomLink, here: "Sequence[Occupant]") -> Occupants:
         more=False,
         cursor=participant.journal.cursor,
     )
-    page: Page[OccupantEntry] = Page(room=RESULT_BYTES - json_size(told))
-    fitting = all(page.add(occupant_entry(one, OCCUPANT_BYTES)) for one in here)
+    room = RESULT_BYTES - json_size(told)
+    page: Page[OccupantEntry] = Page(room=room)
+    share = room // max(len(here), 1) - len(", ")
+    most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
+    fitting = all(page.add(occupant_entry(one, most)) for one in here)
     return replace(told, occupants=page.entries, more=not fitting)

@@ -102,6 +102,15 @@ def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> No
     assert told["more"] is False
 
 
+@pytest.mark.parametrize(("count", "shown"), [(5, 5), (14, 14), (31, 16)])
+def test_long_texts_leave_everybody_their_share(count: int, shown: int) -> None:
+    crowd = [
+        _named(f"Wilma{n}", status="s" * 1_000, real_jid="j" * 3_000) for n in range(count - 1)
+    ]
+    told = _occupants(_with(*crowd))  # and ourselves
+    assert (len(told["occupants"]), told["count"], told["more"]) == (shown, count, shown < count)
+
+
 def test_more_than_a_page_holds_are_counted() -> None:
     played = _with(*(_named(f"{number:05}") for number in range(5_000)))
     told = _occupants(played)
