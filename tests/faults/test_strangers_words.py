@@ -5,6 +5,7 @@ import asyncio
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -272,15 +273,28 @@ QUOTING_NOBODY = {
 
 
 def test_every_place_where_a_tool_makes_an_error_is_known() -> None:
-    found = {
+    found = Counter(
         f"{path.relative_to(PACKAGE).as_posix()} {function.name}"
         for path in (PACKAGE / "tools").glob("*.py")
         for function in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"ToolError", "ArgumentError"}
-    }
-    assert found == QUOTING | QUOTING_NOBODY
+    )
+    assert set(found) == QUOTING | QUOTING_NOBODY
+    assert [one for one in found if found[one] > 1] == ["tools/archive.py _query"]
+
+
+def test_what_a_tool_adds_to_a_fault_is_a_text_of_ours() -> None:
+    added = [
+        one
+        for path in (PACKAGE / "tools").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "failed"
+        for one in (*node.args[1:], *(given.value for given in node.keywords))
+    ]
+    assert len(added) > 5
+    assert [ast.unparse(one) for one in added if not isinstance(one, ast.Constant)] == []
 
 
 @pytest.mark.parametrize("words", [LONG, WORDS, NAME])
