@@ -5,6 +5,7 @@ call: no thread has to be lucky.
 """
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,3 +69,18 @@ def put(path: Path, kind: str, victim: Path) -> None:
             path.symlink_to("/dev/full")
         case _:
             raise ValueError(kind)
+
+
+def somebodys_file(folder: Path, content: str) -> Path:
+    """A file of somebody else, which no link may lead us to."""
+    victim = folder / "victim"
+    victim.write_text(content)
+    victim.chmod(0o644)
+    return victim
+
+
+def is_untouched(victim: Path, content: str) -> bool:
+    """Whether it is as it was, and nothing has come beside it."""
+    mode = stat.S_IMODE(victim.stat().st_mode)
+    nothing = victim.with_name("nothing")
+    return (victim.read_text(), mode, nothing.exists()) == (content, 0o644, False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.console.history import MAX_LINES, Memory
-from tests.racing import at_the_moment, put
+from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
 PRECIOUS = "precious\n" * (MAX_LINES + 1)
@@ -23,16 +23,11 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    victim = tmp_path / "victim"
-    victim.write_text(PRECIOUS)
-    victim.chmod(0o644)
-    return victim
+    return somebodys_file(tmp_path, PRECIOUS)
 
 
 def untouched(victim: Path) -> bool:
-    mode = stat.S_IMODE(victim.stat().st_mode)
-    nothing = victim.with_name("nothing")
-    return (victim.read_text(), mode, nothing.exists()) == (PRECIOUS, 0o644, False)
+    return is_untouched(victim, PRECIOUS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

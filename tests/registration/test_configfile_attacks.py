@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.registration.configfile import MAX_BYTES, ConfigFile, FileError
-from tests.racing import at_the_moment, put
+from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
 BEFORE, AFTER = "x" * 1_000, "y" * 1_200
@@ -25,16 +25,11 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    victim = tmp_path / "victim"
-    victim.write_text(PRECIOUS)
-    victim.chmod(0o644)
-    return victim
+    return somebodys_file(tmp_path, PRECIOUS)
 
 
 def untouched(victim: Path) -> bool:
-    mode = stat.S_IMODE(victim.stat().st_mode)
-    nothing = victim.with_name("nothing")
-    return (victim.read_text(), mode, nothing.exists()) == (PRECIOUS, 0o644, False)
+    return is_untouched(victim, PRECIOUS)
 
 
 def names(path: Path) -> list[str]:
