@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import ESCAPED, NOTICE, fitted
+from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, fitted
 from bridge.tools.link import RoomLink, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
@@ -39,6 +39,7 @@ class Pong:
         str | None, ABSENT_IF_NONE, "for self: in, out, or undecided where the answer cannot tell"
     ] = None
     error: Annotated[AnswerError | None, ABSENT_IF_NONE] = None
+    truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
     notice: str = NOTICE
 

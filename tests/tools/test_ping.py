@@ -93,6 +93,13 @@ async def test_a_hidden_character_in_a_name_is_shown_and_told() -> None:
     assert pong["escaped"] is True
 
 
+@pytest.mark.parametrize(("length", "cut"), [(100, None), (500, True)])
+async def test_a_name_that_is_cut_says_so(length: int, cut: bool | None) -> None:
+    link, _ = standing(None)
+    pong = await _ping(link, ROOM + "/" + "é" * length)
+    assert pong.get("truncated") is cut
+
+
 async def test_the_end_of_the_connection_is_no_answer() -> None:
     fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
     link, _ = standing(lambda *_: ConnectionFailedError(fault), "Wilma")
