@@ -85,7 +85,7 @@ class RoomView:
         return self._paint.dim(f"--- {self._day}") + "\n" if before not in {"", self._day} else ""
 
     def _message(self, time: str, said: MessageReceived) -> str:
-        nickname = f"<{cut(_on_its_own(said.nickname), self._nickname_limit())}>"
+        nickname = f"<{cut(_on_its_own(said.sender), self._nickname_limit())}>"
         marks = [
             "private" if said.type == "chat" else "",
             "" if said.source is Source.LIVE else f"said {_mark(said.delayed_from or 'earlier')}",
@@ -105,7 +105,7 @@ class RoomView:
         first = first[INDENT:]
         if about and first.startswith(about):
             first = self._paint.dim(about) + first.removeprefix(about)
-        painted = self._paint.nickname(said.nickname, shown)
+        painted = self._paint.nickname(said.sender, shown)
         return "\n".join([f"{self._paint.dim(time)}  {painted}  {first}", *rest])
 
     def _other(self, time: str, event: Event) -> str:

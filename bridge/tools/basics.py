@@ -256,7 +256,7 @@ def _incoming(last: "LastIncoming | None") -> Incoming | None:
     if last is None:
         return None
     said = last.message
-    return Incoming(said.body, said.nickname, said.occupant, said.type, iso(last.at))
+    return Incoming(said.body, said.sender, said.from_, said.type, iso(last.at))
 
 
 def _last_fault(error: "LastError | None") -> LastFault | None:

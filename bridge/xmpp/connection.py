@@ -179,7 +179,7 @@ class Connection:
         created = 201 in me.codes
         if created:
             await self._unlock()
-        self._publish(Joined(me.occupant, me.nickname, created))
+        self._publish(Joined(me.from_, me.sender, created))
 
     def say(self, body: str, id_: str) -> None:
         """Hand a message to the room; it has been said once its reflection comes back."""
@@ -434,10 +434,10 @@ class Connection:
         if self._entered is None or self._entered.done():
             return
         match event:
-            case OccupantJoined(own=True):
+            case OccupantJoined(self_=True):
                 # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
                 # this presence is already reflected under it.
-                self.occupant = event.occupant
+                self.occupant = event.from_
                 self.inside = self._tells_history = True
                 self._entered.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):

@@ -1,7 +1,8 @@
 """Everything that can happen in the room and on the way to it, as values. Pure.
 
-An event says what happened; `Journal` says when and in which order. `occupant` fields are
-occupant JIDs (`room@service/nickname`), `nickname` their last part.
+An event says what happened; `Journal` says when and in which order. Fields have the names that
+users see, as `bridge.mcp.schema.wire_name` spells them: `from_` is an occupant JID
+(`room@service/nickname`), `sender` the nickname in it.
 """
 
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ class Tls:
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room."""
 
-    occupant: str
-    nickname: str
+    from_: str
+    sender: str
     body: str
     """Empty where a message has none."""
     type: str = "groupchat"
@@ -85,7 +86,7 @@ class MessageReceived:
 class MessageSent:
     """We handed a message to the room; its reflection is still to come."""
 
-    occupant: str
+    from_: str
     body: str
     id: str
 
@@ -103,15 +104,15 @@ class SendFailed:
 class OccupantJoined:
     """Somebody is in the room: they entered, or were there when we came."""
 
-    occupant: str
-    nickname: str
+    from_: str
+    sender: str
     role: str
     affiliation: str
     show: str | None = None
     status: str | None = None
     jid: str | None = None
     """The real JID, where the room shows it."""
-    own: bool = False
+    self_: bool = False
     codes: frozenset[int] = frozenset()
     """Status codes (XEP-0045, section 15.6)."""
     reason: str | None = None
@@ -122,8 +123,8 @@ class OccupantJoined:
 class OccupantChanged:
     """Somebody's role, affiliation, show or status text is another than before."""
 
-    occupant: str
-    nickname: str
+    from_: str
+    sender: str
     role: str
     affiliation: str
     former_role: str
@@ -131,7 +132,7 @@ class OccupantChanged:
     show: str | None = None
     status: str | None = None
     jid: str | None = None
-    own: bool = False
+    self_: bool = False
     codes: frozenset[int] = frozenset()
     reason: str | None = None
     actor: str | None = None
@@ -152,9 +153,9 @@ class AffiliationChanged:
 class OccupantLeft:
     """Somebody left the room, or was put out of it."""
 
-    occupant: str
-    nickname: str
-    own: bool = False
+    from_: str
+    sender: str
+    self_: bool = False
     codes: frozenset[int] = frozenset()
     reason: str | None = None
     actor: str | None = None
@@ -167,10 +168,10 @@ class OccupantLeft:
 class NicknameChanged:
     """Somebody goes on under another nickname (status code 303)."""
 
-    occupant: str
-    nickname: str
+    from_: str
+    sender: str
     new_nickname: str
-    own: bool = False
+    self_: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class SubjectChanged:
     """The room has a subject; an empty one is none."""
 
     subject: str
-    nickname: str | None = None
+    sender: str | None = None
 
 
 @dataclass(frozen=True)
@@ -235,8 +236,8 @@ class Connected:
 class Joined:
     """We are in the room, under this nickname."""
 
-    occupant: str
-    nickname: str
+    from_: str
+    sender: str
     created: bool
     """Joining made the room (status code 201)."""
 

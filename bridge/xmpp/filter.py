@@ -7,6 +7,7 @@ from functools import cached_property
 from bridge.escaping import one_line, visible
 from bridge.xmpp.events import (
     Event,
+    Gap,
     MessageReceived,
     MessageSent,
     OccupantChanged,
@@ -130,9 +131,9 @@ class EventFilter:
         return self.sender is None or self._is_from(event, self.sender)
 
     def _is_from(self, event: Event, sender: str) -> bool:
-        occupant: str | None = getattr(event, "occupant", None)
+        occupant: str | None = None if isinstance(event, Gap) else getattr(event, "from_", None)
         jid: str | None = getattr(event, "jid", None)
-        nickname: str | None = getattr(event, "nickname", None)
+        nickname: str | None = getattr(event, "sender", None)
         if nickname is None and occupant is not None:
             nickname = occupant.partition("/")[2]
         nicknames = [nickname, getattr(event, "new_nickname", None)]

@@ -42,7 +42,7 @@ def described(event: Event) -> str:
             return f"sending, id {id_}: {_text(body)}"
         case SendFailed(id=id_, condition=condition, text=text):
             return f"returned, id {_text(id_)}: {_text(condition)}{_because(text)}"
-        case OccupantJoined(nickname=nickname, role=role, affiliation=affiliation):
+        case OccupantJoined(sender=nickname, role=role, affiliation=affiliation):
             return f"* {_text(nickname)} is here ({_text(role)}, {_text(affiliation)})"
         case OccupantChanged() as changed:
             return _change(changed)
@@ -54,15 +54,13 @@ def described(event: Event) -> str:
         case OccupantLeft() as left:
             put_out = f" [{_codes(left.codes)}]" if left.codes else ""
             by = f" by {_text(left.actor)}" if left.actor else ""
-            return (
-                f"* {_text(left.nickname)} left{by}{put_out}{_because(left.reason or left.status)}"
-            )
-        case NicknameChanged(nickname=nickname, new_nickname=new):
+            return f"* {_text(left.sender)} left{by}{put_out}{_because(left.reason or left.status)}"
+        case NicknameChanged(sender=nickname, new_nickname=new):
             return f"* {_text(nickname)} is now {_text(new)}"
         case RoomDestroyed(reason=reason, venue=venue):
             new = f"; its owner names {_text(venue)}" if venue else ""
             return f"* the room was destroyed{_because(reason)}{new}"
-        case SubjectChanged(subject=subject, nickname=who):
+        case SubjectChanged(subject=subject, sender=who):
             by = f" by {_text(who)}" if who else ""
             return f"* subject{by}: {_text(subject)}"
         case _:
@@ -77,7 +75,7 @@ def _of_connection(event: Event) -> str:
             secured = "no TLS" if tls is None else f"{tls.version}, {tls.cipher}"
             again = ", the former session resumed" if resumed else ""
             return f"logged in to {service} as {_text(jid)} ({secured}, {sasl}{again})"
-        case Joined(occupant=occupant, created=created):
+        case Joined(from_=occupant, created=created):
             made = "; joining made this room, is MUC_ROOM spelt right?" if created else ""
             return f"in the room as {_text(occupant)}{made}"
         case Gap(since=since, until=until):
@@ -96,7 +94,7 @@ def _message(said: MessageReceived) -> str:
     silent = f" (no body: {_text(', '.join(said.payload))})" if said.payload else ""
     body = f" {_text(said.body)}" if said.body else ""
     marks = f"{when}{kind}{own}{_about(said)}{encrypted}{silent}"
-    return f"<{_text(said.nickname)}>{marks}{body}"
+    return f"<{_text(said.sender)}>{marks}{body}"
 
 
 def _about(said: MessageReceived) -> str:
@@ -114,7 +112,7 @@ def _change(changed: OccupantChanged) -> str:
     show = f", {_text(changed.show)}" if changed.show else ""
     status = f": {_text(changed.status)}" if changed.status else ""
     held = f"{_text(changed.role)}, {_text(changed.affiliation)}{show}"
-    return f"* {_text(changed.nickname)} is now ({held}){by}{_because(changed.reason)}{status}"
+    return f"* {_text(changed.sender)} is now ({held}){by}{_because(changed.reason)}{status}"
 
 
 def _codes(codes: frozenset[int]) -> str:

@@ -310,11 +310,11 @@ class Participant:
                 waiting = self._reflections.get(id_)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(record)
-            case OccupantLeft(own=True, codes=codes, reason=reason, actor=actor):
+            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
                 self._put_out(lambda place: refusals.put_out(codes, reason, actor, place))
             case RoomDestroyed(reason=reason, venue=venue):
                 self._put_out(lambda place: refusals.destroyed(reason, venue, place))
-            case NicknameChanged(own=True, occupant=occupant, nickname=old, new_nickname=new):
+            case NicknameChanged(self_=True, from_=occupant, sender=old, new_nickname=new):
                 if self._connection is not None:
                     self._connection.occupant = occupant.removesuffix(old) + new
             case _:

@@ -321,17 +321,17 @@ class _Walk:
         match event:
             case Joined(created=created):
                 self.created = created
-            case OccupantJoined(own=False, occupant=occupant, nickname=nickname):
+            case OccupantJoined(self_=False, from_=occupant, sender=nickname):
                 if len(self.others) < MAX_OCCUPANTS:
                     self.others[occupant] = nickname
-            case OccupantLeft(own=False, occupant=occupant):
+            case OccupantLeft(self_=False, from_=occupant):
                 self.others.pop(occupant, None)
             case OccupantLeft(codes=codes, reason=reason, actor=actor):
                 if self._left is not None and not self._left.done():
                     self._left.set_result(None)
                 elif self.connection.inside:
                     self.connection.end(refusals.put_out(codes, reason, actor, place))
-            case NicknameChanged(occupant=occupant, nickname=old, new_nickname=new, own=own):
+            case NicknameChanged(from_=occupant, sender=old, new_nickname=new, self_=own):
                 jid = occupant.removesuffix(old) + new
                 if own:
                     self.connection.occupant = jid

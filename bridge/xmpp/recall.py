@@ -68,4 +68,4 @@ def _key(message: MessageReceived) -> Key:
         return hash(message.stanza_id)
     concerns = (message.reacts_to, message.reactions, message.retracts)
     silent = (message.encrypted, message.payload)
-    return hash((message.occupant, message.id, message.body, concerns, silent))
+    return hash((message.from_, message.id, message.body, concerns, silent))

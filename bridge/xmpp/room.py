@@ -129,11 +129,11 @@ class Room:
         A room tells of every change by the same presence that it tells of an entry with.
         """
         match event:
-            case OccupantJoined(occupant=jid) if known := self._occupants.get(jid):
+            case OccupantJoined(from_=jid) if known := self._occupants.get(jid):
                 if event.reason is None and event.actor is None and _seen(event) == _shown(known):
                     return None
                 return _changed(event, known)
-            case MessageReceived(occupant=jid) if known := self._occupants.get(jid):
+            case MessageReceived(from_=jid) if known := self._occupants.get(jid):
                 if known.real_jid is not None and event.source is Source.LIVE:
                     return replace(event, jid=known.real_jid)
         return event
@@ -159,11 +159,11 @@ class Room:
                 self._change_phase(event, record.at)
             case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
-            case Joined(nickname=nickname, created=created):
+            case Joined(sender=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
             case OccupantJoined() | OccupantChanged():
                 self._enter(event, record.at)
-            case OccupantLeft(occupant=jid):
+            case OccupantLeft(from_=jid):
                 self._occupants.pop(jid, None)
             case NicknameChanged():
                 self._rename(event)
@@ -193,29 +193,29 @@ class Room:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
     def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:
-        known = self._occupants.get(event.occupant)
+        known = self._occupants.get(event.from_)
         # One more for ourselves, but not for each presence that claims to be ours.
-        if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.own:
+        if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
             self._status = replace(self._status, crowded=True)
             return
-        self._occupants[event.occupant] = Occupant(
-            jid=event.occupant,
-            nickname=event.nickname,
+        self._occupants[event.from_] = Occupant(
+            jid=event.from_,
+            nickname=event.sender,
             role=event.role,
             affiliation=event.affiliation,
             since=at if known is None else known.since,
             show=event.show,
             status=event.status,
             real_jid=event.jid,
-            own=event.own,
+            own=event.self_,
         )
 
     def _rename(self, event: NicknameChanged) -> None:
-        known = self._occupants.pop(event.occupant, None)
+        known = self._occupants.pop(event.from_, None)
         if known is not None:
-            jid = event.occupant.removesuffix(event.nickname) + event.new_nickname
+            jid = event.from_.removesuffix(event.sender) + event.new_nickname
             self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
-        if event.own:
+        if event.self_:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
@@ -229,8 +229,8 @@ def _shown(known: Occupant) -> tuple[str | None, ...]:
 
 def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
     return OccupantChanged(
-        occupant=event.occupant,
-        nickname=event.nickname,
+        from_=event.from_,
+        sender=event.sender,
         role=event.role,
         affiliation=event.affiliation,
         former_role=known.role,
@@ -238,7 +238,7 @@ def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
         show=event.show,
         status=event.status,
         jid=event.jid,
-        own=event.own,
+        self_=event.self_,
         codes=event.codes,
         reason=event.reason,
         actor=event.actor,

@@ -229,8 +229,8 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         elif child.tag == f"{{{STANZA_ID}}}stanza-id" and child.get("by") == room:
             given = child.get("id")
     yield MessageReceived(
-        occupant=sender,
-        nickname=nickname,
+        from_=sender,
+        sender=nickname,
         body=body or "",
         type="groupchat" if type_ == "groupchat" else "chat",
         id=stanza.get("id"),
@@ -356,14 +356,14 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
     status_text = _short(stanza.findtext(f"{{{CLIENT}}}status"))
     if type_ is None:
         yield OccupantJoined(
-            occupant=sender,
-            nickname=nickname,
+            from_=sender,
+            sender=nickname,
             role=_attribute(item, "role", "none"),
             affiliation=_attribute(item, "affiliation", "none"),
             show=_short(stanza.findtext(f"{{{CLIENT}}}show")),
             status=status_text,
             jid=_real_jid(item),
-            own=is_own,
+            self_=is_own,
             codes=codes,
             reason=_reason(item),
             actor=_actor(item),
@@ -377,9 +377,9 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
             yield RoomDestroyed(_reason(destroy), _real_jid(destroy))
         else:
             yield OccupantLeft(
-                occupant=sender,
-                nickname=nickname,
-                own=is_own,
+                from_=sender,
+                sender=nickname,
+                self_=is_own,
                 codes=codes,
                 reason=_reason(item),
                 actor=_actor(item),

@@ -79,7 +79,7 @@ def _values(event: Event) -> Told:
     match event:
         case events.MessageReceived():
             return _message(event)
-        case events.MessageSent(occupant=occupant, body=body, id=id_):
+        case events.MessageSent(from_=occupant, body=body, id=id_):
             return {
                 "direction": "out",
                 "sender": occupant.partition("/")[2],
@@ -96,16 +96,16 @@ def _values(event: Event) -> Told:
         case events.OccupantChanged():
             return _occupant(event) | _former(event)
         case events.OccupantLeft():
-            return _whom(event.occupant, event.nickname) | {
+            return _whom(event.from_, event.sender) | {
                 "status": event.status,
                 "jid": event.jid,
-                "self": event.own,
+                "self": event.self_,
                 **_circumstances(event.codes, event.reason, event.actor),
             }
         case events.RoomDestroyed(reason=reason, venue=venue):
             return {"direction": "in", "destroyed": True, "reason": reason, "venue": venue}
-        case events.NicknameChanged(occupant=occupant, nickname=nickname, new_nickname=new):
-            return _whom(occupant, nickname) | {"newNickname": new, "self": event.own}
+        case events.NicknameChanged(from_=occupant, sender=nickname, new_nickname=new):
+            return _whom(occupant, nickname) | {"newNickname": new, "self": event.self_}
         case events.AffiliationChanged(jid=jid, affiliation=affiliation):
             return {
                 "direction": "in",
@@ -114,7 +114,7 @@ def _values(event: Event) -> Told:
                 "reason": event.reason,
                 "actor": event.actor,
             }
-        case events.SubjectChanged(subject=subject, nickname=nickname):
+        case events.SubjectChanged(subject=subject, sender=nickname):
             return {"direction": "in", "sender": nickname, "subject": subject}
         case events.RoomConfigured(codes=codes):
             return {"direction": "in"} | _circumstances(codes, None, None)
@@ -145,7 +145,7 @@ def _of_connection(event: Event) -> Told:
                 "tls": secured + unverified,
                 "sasl": sasl,
             }
-        case events.Joined(occupant=occupant, nickname=nickname, created=created):
+        case events.Joined(from_=occupant, sender=nickname, created=created):
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}", "sender": nickname, "from": occupant}
         case events.Gap(since=since, until=until):
@@ -157,8 +157,8 @@ def _of_connection(event: Event) -> Told:
 def _message(said: events.MessageReceived) -> Told:
     return {
         "direction": "in",
-        "sender": said.nickname,
-        "from": said.occupant,
+        "sender": said.sender,
+        "from": said.from_,
         "jid": said.jid,
         "body": said.body or None,
         "encrypted": said.encrypted,
@@ -187,13 +187,13 @@ def _whom(occupant: str, nickname: str) -> Told:
 
 
 def _occupant(event: events.OccupantJoined | events.OccupantChanged) -> Told:
-    return _whom(event.occupant, event.nickname) | {
+    return _whom(event.from_, event.sender) | {
         "role": event.role,
         "affiliation": event.affiliation,
         "show": event.show,
         "status": event.status,
         "jid": event.jid,
-        "self": event.own,
+        "self": event.self_,
         **_circumstances(event.codes, event.reason, event.actor),
     }
 

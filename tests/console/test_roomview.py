@@ -50,7 +50,7 @@ EVENING: tuple[Event, ...] = (
         "SCRAM-SHA-256-PLUS",
     ),
     _here("Alice"),
-    _here("McpDebug-watch", own=True),
+    _here("McpDebug-watch", self_=True),
     events.Joined(f"{ROOM}/McpDebug-watch", "McpDebug-watch", created=False),
     events.SubjectChanged("Release day", "Alice"),
     _said("Alice", "good evening", source=Source.HISTORY, delayed_from="2023-11-15T11:00:00Z"),

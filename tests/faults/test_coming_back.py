@@ -327,7 +327,7 @@ async def test_a_kick_that_comes_while_the_connection_is_cut_is_no_stay(
         await wilma.kick(NICKNAME, "while you were out")
         await wilma.left(NICKNAME)
         await stage.relay.heal()
-        left = await eyes.see(lambda event: isinstance(event, OccupantLeft) and event.own)
+        left = await eyes.see(lambda event: isinstance(event, OccupantLeft) and event.self_)
         assert isinstance(left.event, OccupantLeft)
         fault, changed, _ = await eyes.fault()
         assert (fault.condition, changed.phase) == ("not-allowed", Phase.WAITING)

@@ -126,7 +126,7 @@ async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
         # What somebody in the room sent us stays what they sent us.
         (forged,) = published
         assert isinstance(forged, MessageReceived)
-        assert (forged.nickname, forged.body) == ("Wilma", "")
+        assert (forged.sender, forged.body) == ("Wilma", "")
         assert forged.payload == (f"result ({MAM})",)
 
 

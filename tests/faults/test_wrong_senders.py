@@ -128,7 +128,7 @@ async def test_nobody_is_heard_through_somebody_elses_message(sender: str) -> No
         outer = [one for one in messages if one.body == "OUTER"]
         # Who is of the room has said what stands outside, under their own name.
         of_the_room = SENDERS[sender].partition("/")[0] == ROOM
-        assert {(one.occupant, one.own) for one in outer} <= {(SENDERS[sender], False)}
+        assert {(one.from_, one.own) for one in outer} <= {(SENDERS[sender], False)}
         assert bool(outer) == of_the_room
 
 

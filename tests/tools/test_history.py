@@ -226,8 +226,8 @@ async def test_an_entry_fits_in_a_page_though_all_its_texts_are_endless(
 ) -> None:
     text = character * 70_000
     every = MessageReceived(
-        occupant=f"{ROOM}/{text}",
-        nickname=text,
+        from_=f"{ROOM}/{text}",
+        sender=text,
         body=text,
         id=text,
         stanza_id=text,
@@ -384,7 +384,7 @@ async def test_hidden_characters_are_escaped_and_the_journal_keeps_the_exact_tex
     assert entry["escaped"] is True
     (record,) = played.journal
     assert isinstance(record.event, MessageReceived)
-    assert (record.event.body, record.event.nickname) == (body, nickname)
+    assert (record.event.body, record.event.sender) == (body, nickname)
 
 
 @pytest.mark.parametrize("nickname", ["W\u200bilma", "Wilma", "a/b \u202e"])

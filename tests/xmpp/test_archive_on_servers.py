@@ -149,8 +149,8 @@ async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -
     (event,) = first.events
     assert isinstance(event, MessageReceived)
     assert event.source is Source.ARCHIVE
-    assert event.nickname == "Fred"
-    assert event.occupant == first.occupant == f"{past.room}/Fred"
+    assert event.sender == "Fred"
+    assert event.from_ == first.occupant == f"{past.room}/Fred"
     assert event.stanza_id == first.id
     assert event.delayed_from == first.at
     assert first.at is not None

@@ -262,5 +262,5 @@ def test_our_own_messages_can_be_left_out_both_ways() -> None:
     assert not others.matches(mine)
     assert not others.matches(MessageSent(f"{ROOM}/Me", "hello", "1"))
     assert others.matches(_said("hello"))
-    assert others.matches(replace(_entered("Me"), own=True))
+    assert others.matches(replace(_entered("Me"), self_=True))
     assert EventFilter().matches(mine)

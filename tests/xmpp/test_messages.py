@@ -15,8 +15,8 @@ def test_all_that_one_occupant_says_shares_their_address_in_memory() -> None:
     (one,), (other,) = message_events("<body>one</body>"), message_events("<body>other</body>")
     assert isinstance(one, MessageReceived)
     assert isinstance(other, MessageReceived)
-    assert one.occupant is other.occupant
-    assert one.nickname is other.nickname
+    assert one.from_ is other.from_
+    assert one.sender is other.sender
 
 
 def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
@@ -50,7 +50,7 @@ def test_a_private_message_is_a_chat() -> None:
 def test_a_nickname_may_hold_slashes_and_at_signs() -> None:
     (event,) = message_events("<body>hello</body>", f"{ROOM}/a/b@c/d")
     assert isinstance(event, MessageReceived)
-    assert event.nickname == "a/b@c/d"
+    assert event.sender == "a/b@c/d"
 
 
 def test_a_delay_stamp_of_the_room_makes_it_history() -> None:

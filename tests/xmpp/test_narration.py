@@ -37,8 +37,8 @@ _maybe = st.none() | _hostile
 _events: st.SearchStrategy[Event] = st.one_of(
     st.builds(
         MessageReceived,
-        occupant=_hostile,
-        nickname=_hostile,
+        from_=_hostile,
+        sender=_hostile,
         body=_hostile,
         type=st.sampled_from(["groupchat", "chat"]),
         id=_maybe,
@@ -49,12 +49,12 @@ _events: st.SearchStrategy[Event] = st.one_of(
         encrypted=_maybe,
         payload=st.lists(_hostile, max_size=3).map(tuple),
     ),
-    st.builds(MessageSent, occupant=_hostile, body=_hostile, id=st.just("id")),
+    st.builds(MessageSent, from_=_hostile, body=_hostile, id=st.just("id")),
     st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
     st.builds(
         OccupantJoined,
-        occupant=_hostile,
-        nickname=_hostile,
+        from_=_hostile,
+        sender=_hostile,
         role=_hostile,
         affiliation=_hostile,
         show=_maybe,
@@ -63,16 +63,16 @@ _events: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(
         OccupantLeft,
-        occupant=_hostile,
-        nickname=_hostile,
+        from_=_hostile,
+        sender=_hostile,
         codes=st.frozensets(st.integers(100, 999), max_size=3),
         reason=_maybe,
         actor=_maybe,
         status=_maybe,
     ),
-    st.builds(NicknameChanged, occupant=_hostile, nickname=_hostile, new_nickname=_hostile),
+    st.builds(NicknameChanged, from_=_hostile, sender=_hostile, new_nickname=_hostile),
     st.builds(RoomDestroyed, reason=_maybe, venue=_maybe),
-    st.builds(SubjectChanged, subject=_hostile, nickname=_maybe),
+    st.builds(SubjectChanged, subject=_hostile, sender=_maybe),
     st.builds(RoomError, condition=_hostile, text=_maybe, venue=_maybe),
     st.builds(
         ConnectionChanged,
@@ -87,7 +87,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
         tls=st.none() | st.just(Tls("TLSv1.3", "AES", verified=True)),
         sasl=st.just("PLAIN"),
     ),
-    st.builds(Joined, occupant=_hostile, nickname=_hostile, created=st.booleans()),
+    st.builds(Joined, from_=_hostile, sender=_hostile, created=st.booleans()),
     st.builds(Gap, since=st.floats(0, 2e9), until=st.floats(0, 2e9)),
 )
 

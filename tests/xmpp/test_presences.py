@@ -35,7 +35,7 @@ def test_our_own_presence_is_told_by_its_status_code_whatever_the_nickname() -> 
         f"{ROOM}/given",
     )
     assert isinstance(event, OccupantJoined)
-    assert event.own
+    assert event.self_
     assert event.codes == {110, 210, 201}
 
 
@@ -58,7 +58,7 @@ def test_a_change_of_nickname_is_no_departure() -> None:
         NicknameChanged(f"{ROOM}/Wilma", "Wilma", "a/b")
     ]
     assert presence_events(changed, OWN, "unavailable") == [
-        NicknameChanged(OWN, "Me", "a/b", own=True)
+        NicknameChanged(OWN, "Me", "a/b", self_=True)
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_kick_says_who_and_why(actor: str) -> None:
         "<status code='307'/></x>"
     )
     assert presence_events(kick, OWN, "unavailable") == [
-        OccupantLeft(OWN, "Me", own=True, codes=frozenset({307}), reason="spam", actor="Owner")
+        OccupantLeft(OWN, "Me", self_=True, codes=frozenset({307}), reason="spam", actor="Owner")
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_new_nickname_is_prepared_as_the_presence_under_it_will_be() -> None:
     assert isinstance(event, NicknameChanged)
     (entered,) = presence_events(f"<x {USER}><item/></x>", f"{ROOM}/\uff37ilma")
     assert isinstance(entered, OccupantJoined)
-    assert entered.nickname == event.new_nickname
+    assert entered.sender == event.new_nickname
 
 
 @pytest.mark.parametrize("nickname", ["", "\u00ad", "x" * 1100])

@@ -58,7 +58,7 @@ def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
     for other in (
         replace(first, body="other"),
         replace(first, id="2"),
-        replace(first, occupant="r@muc/Fred"),
+        replace(first, from_="r@muc/Fred"),
     ):
         assert recall.meet(other) == other
 

@@ -65,7 +65,7 @@ def test_no_occupant_moderates_in_the_rooms_name() -> None:
     # This one is a retraction too, and those are told as their sender's.
     (event,) = message_events(MODERATED.format("7"))
     assert isinstance(event, MessageReceived)
-    assert (event.nickname, event.retracts) == ("Wilma", "7")
+    assert (event.sender, event.retracts) == ("Wilma", "7")
 
 
 @pytest.mark.parametrize(

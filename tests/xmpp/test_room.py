@@ -43,11 +43,11 @@ class Story:
 
 
 def _joined(nickname: str, *, own: bool = False) -> OccupantJoined:
-    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none", own=own)
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none", self_=own)
 
 
 def _left(nickname: str, *, own: bool = False) -> OccupantLeft:
-    return OccupantLeft(f"{ROOM}/{nickname}", nickname, own=own)
+    return OccupantLeft(f"{ROOM}/{nickname}", nickname, self_=own)
 
 
 def _said(
@@ -114,7 +114,8 @@ def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
     story = Story(Phase.JOINED)
     story.tell(_joined("A"), _joined("Me", own=True))
     status = story.tell(
-        NicknameChanged(f"{ROOM}/A", "A", "a/b"), NicknameChanged(f"{ROOM}/Me", "Me", "I", own=True)
+        NicknameChanged(f"{ROOM}/A", "A", "a/b"),
+        NicknameChanged(f"{ROOM}/Me", "Me", "I", self_=True),
     )
     assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
         (f"{ROOM}/a/b", "a/b", 1),
@@ -239,13 +240,13 @@ def test_presence_that_says_nothing_new_is_not_told() -> None:
         _present(jid="a@example/1"),
         replace(_present(), reason="welcome"),
         replace(_present(), actor="Owner"),
-        replace(_present(role="visitor"), own=True, codes=frozenset({110})),
+        replace(_present(role="visitor"), self_=True, codes=frozenset({110})),
     ],
 )
 def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
     event = _meeting(_present()).meet(now)
     assert event == OccupantChanged(
-        now.occupant,
+        now.from_,
         "A",
         now.role,
         now.affiliation,
@@ -254,7 +255,7 @@ def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
         now.show,
         now.status,
         now.jid,
-        now.own,
+        now.self_,
         now.codes,
         now.reason,
         now.actor,

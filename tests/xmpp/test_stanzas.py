@@ -67,7 +67,7 @@ def _elements(draw: st.DrawFn, depth: int = 3) -> Element:
 @given(_elements())
 def test_no_stanza_breaks_the_reading_of_it(stanza: Element) -> None:
     for event in stanzas.read(stanza, room=ROOM, own=OWN):
-        assert not isinstance(event, MessageReceived) or event.occupant.startswith(ROOM)
+        assert not isinstance(event, MessageReceived) or event.from_.startswith(ROOM)
     stanzas.answer_to(stanza)
     stanzas.xml_of(stanzas.answer_to(stanza))
 

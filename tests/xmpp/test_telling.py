@@ -147,7 +147,9 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
         },
     ),
     (
-        OccupantJoined(WILMA, "a/b", "participant", "none", own=True, codes=frozenset({201, 110})),
+        OccupantJoined(
+            WILMA, "a/b", "participant", "none", self_=True, codes=frozenset({201, 110})
+        ),
         {
             "kind": "join",
             "direction": "in",
@@ -226,7 +228,7 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
         },
     ),
     (
-        OccupantLeft(WILMA, "a/b", own=True, status="bye", codes=frozenset({999})),
+        OccupantLeft(WILMA, "a/b", self_=True, status="bye", codes=frozenset({999})),
         {
             "kind": "leave",
             "direction": "in",
