@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Loss, Numbered, Ring
+    from bridge.xmpp.journal import Loss, Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -74,9 +74,9 @@ Shown = TypeVar("Shown")
 
 @dataclass(frozen=True)
 class Gap:
-    """Events that came after the cursor and are not kept any more."""
+    """Events that came after the cursor and are not kept any more; others between them may be."""
 
-    from_: Annotated[int, "number of the first; in the former run, if the bridge was restarted"]
+    from_: Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"]
     to: Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"]
     reason: Literal["evicted", "restarted"]
 
@@ -141,7 +141,7 @@ class Page(Generic[Shown]):
 
     async def read(
         self,
-        ring: "Ring[Kept]",
+        records: "Records[Kept]",
         since: str | None,
         show: Callable[[Kept], Shown | None],
         cost: Callable[[Kept], int] = lambda _: 0,
@@ -152,24 +152,27 @@ class Page(Generic[Shown]):
         page of their own. `cost` is what `show` costs, see `TimeSlice.run`. Raises `ArgumentError`
         where `since` is no cursor.
         """
-        self.next = ring.cursor
-        newest = ring.numbering.last
+        self.next = records.cursor
+        newest = records.numbering.last
+        told = records.forgotten
         if since is None:
-            self.more = await self._fill(reversed(ring), show, cost, newest)
-            self.entries.reverse()
             # What was evicted while the page was read may be on it all the same.
-            lost = ring.forgotten if self._last is None else min(ring.forgotten, self._last - 1)
-            self.gap = Gap(1, lost, "evicted") if lost and not self.more else None
+            lost = [told]
+            self.more = await self._fill(records.newest_first(lost.append), show, cost, newest)
+            self.entries.reverse()
+            self.gap = Gap(1, max(lost), "evicted") if any(lost) and not self.more else None
             return
-        last, loss = place_of(ring, since)
+        last, loss = place_of(records, since)
         self.gap = gap_of(loss)
-        full = await self._fill(ring.after(last), show, cost, newest)
+        full = await self._fill(records.after(last), show, cost, newest)
         if self._last is not None:
             last = self._last
+        if not full:  # up to there, everything was read or is in the gap
+            last = max(last, told)
         # Others had their turns: some may have been evicted before they were read.
-        self.more = full or last < ring.forgotten
+        self.more = full or last < records.forgotten
         if self.more:
-            self.next = ring.cursor_of(last)
+            self.next = records.cursor_of(last)
 
     async def _fill(
         self,
@@ -204,12 +207,12 @@ def gap_of(loss: "Loss | None") -> Gap | None:
     return None if loss is None else Gap(loss.first, loss.last, loss.reason)
 
 
-def place_of(ring: "Ring[Kept]", since: str) -> "tuple[int, Loss | None]":
-    """Return what `Ring.place` does; raises `ArgumentError` where `since` is no cursor."""
+def place_of(records: "Records[Kept]", since: str) -> "tuple[int, Loss | None]":
+    """Return what `Records.place` does; raises `ArgumentError` where `since` is no cursor."""
     from bridge.xmpp.journal import CursorError  # tools are listed before xmpp is loaded
 
     try:
-        return ring.place(since)
+        return records.place(since)
     except CursorError as error:
         raise ArgumentError(
             f"since is not a cursor of this bridge: {error}.",

@@ -176,6 +176,7 @@ class _Wait:
         time_slice = TimeSlice()
         while not self._caught_up:
             self._begin_at(journal.cursor_of(self._number))
+            told = journal.forgotten
             for record in journal.after(self._number):
                 if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
                     return None
@@ -184,8 +185,9 @@ class _Wait:
                 if self._note(record, matches=matches):
                     return record
                 self._report()
-            # Nothing comes between this and the last event that was looked at, but what was
-            # evicted meanwhile.
+            # Up to `told`, everything was looked at or is in the gap. Nothing comes between this
+            # and the last event that was looked at, but what was evicted meanwhile.
+            self._number = max(self._number, told)
             self._caught_up = self._number >= journal.forgotten
         return None
 

@@ -1,14 +1,15 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
-`Ring` is the bounded buffer that the journal and the trace share. Both take their numbers from one
-`Numbering`, so that a cursor is a place among events and stanzas alike.
+`Records` is what reads the journal and the trace, `Ring` bounds both. They take their numbers from
+one `Numbering`, so that a cursor is a place among events and stanzas alike.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
 from bridge.xmpp.events import Event
@@ -24,7 +25,9 @@ ITEM_CHARACTERS = 64
 many of them."""
 
 BATCH = 256
-"""Records copied at a time while a ring is read, since records come and go meanwhile."""
+"""Records copied at a time while they are read, since records come and go meanwhile."""
+
+_number: Callable[["Numbered"], int] = attrgetter("number")
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 
@@ -54,7 +57,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Loss:
-    """The records after a cursor that are not kept any more."""
+    """Records after a cursor that are not kept any more; others between them may be."""
 
     first: int
     """The number after the cursor's; where `reason` is `restarted`, in the former run."""
@@ -78,7 +81,7 @@ class Numbering:
 
 
 class Numbered(Protocol):
-    """A record with a number, as a ring keeps it."""
+    """A record with a number."""
 
     @property
     def number(self) -> int:
@@ -88,21 +91,17 @@ class Numbered(Protocol):
 Kept = TypeVar("Kept", bound=Numbered)
 
 
-class Ring(Generic[Kept]):
-    """Keeps the newest records, as many as `capacity` and `max_weight` allow.
+class Records(Generic[Kept]):
+    """Reads the records that are kept, in the order of their numbers.
 
-    Iterators over it stay valid while records are added and evicted.
+    Iterators over them stay valid while records are added and evicted.
     """
 
-    def __init__(self, numbering: Numbering, capacity: int, max_weight: int) -> None:
+    def __init__(self, numbering: Numbering) -> None:
         self.numbering = numbering
         self.forgotten = 0
-        """The number of the newest record that was evicted; 0 if none was."""
+        """The highest number of a record that was evicted; 0 if none was."""
         self._records: deque[Kept] = deque()
-        self._weights: deque[int] = deque()
-        self._capacity = capacity
-        self._max_weight = max_weight
-        self._weight = 0
 
     @property
     def cursor(self) -> str:
@@ -112,7 +111,7 @@ class Ring(Generic[Kept]):
     @property
     def oldest(self) -> str:
         """The place before the oldest record that is kept."""
-        return self.cursor_of(self.forgotten)
+        return self.cursor_of(self._start)
 
     def cursor_of(self, number: int) -> str:
         """Return the place right after this number."""
@@ -125,54 +124,97 @@ class Ring(Generic[Kept]):
         """
         place = Cursor.parse(cursor)
         if place.epoch != self.numbering.epoch:
-            return self.forgotten, Loss(place.number + 1, self.forgotten, "restarted")
+            return self._start, Loss(place.number + 1, self.forgotten, "restarted")
         if place.number > self.numbering.last:
             raise CursorError("it lies ahead of everything that has happened")
         if place.number < self.forgotten:
-            return self.forgotten, Loss(place.number + 1, self.forgotten, "evicted")
+            loss = Loss(place.number + 1, self.forgotten, "evicted")
+            return max(place.number, self._start), loss
         return place.number, None
 
     def after(self, number: int) -> Iterator[Kept]:
         """Yield the records with a higher number, oldest first.
 
-        Stops where a record was evicted before it could be yielded: `forgotten` is higher then
-        than the number of the last one yielded.
+        What was evicted before this call, up to `forgotten`, is for `place` to say. Stops where
+        a record was evicted since, before it could be yielded: `forgotten` is higher then than it
+        was, and than the number of the last one yielded.
         """
-        while number >= self.forgotten:
+        return self._after(number, self.forgotten)
+
+    def newest_first(self, missed: Callable[[int], object]) -> Iterator[Kept]:
+        """Yield the records, newest first.
+
+        Calls `missed` when some were evicted since the first, before they could be yielded, with
+        a number that none of them exceeds.
+        """
+        number, due = self.numbering.last + 1, len(self._records)
+        while due:
+            end = bisect_left(self._records, number, key=_number)
+            if end < due:
+                missed(min(self.forgotten, number - 1))
+            if not (batch := self._batch(max(end - BATCH, 0), end)):
+                return
+            yield from reversed(batch)
+            number, due = batch[0].number, end - len(batch)
+
+    def __iter__(self) -> Iterator[Kept]:
+        return self.after(0)
+
+    def __reversed__(self) -> Iterator[Kept]:
+        return self.newest_first(lambda _: None)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def _start(self) -> int:
+        """The number after which the oldest record comes."""
+        return min(self.forgotten, self._records[0].number - 1) if self._records else self.forgotten
+
+    def _after(self, number: int, told: int) -> Iterator[Kept]:
+        while True:
             first = bisect_right(self._records, number, key=_number)
             batch = self._batch(first, first + BATCH)
+            if self.forgotten > max(number, told):
+                # What was evicted since lies above `told`: up to there nothing else is lost.
+                batch = [record for record in batch if record.number <= told]
             if not batch:
                 return
             yield from batch
             number = batch[-1].number
 
-    def __iter__(self) -> Iterator[Kept]:
-        return self.after(self.forgotten)
-
-    def __reversed__(self) -> Iterator[Kept]:
-        number = self.numbering.last + 1
-        while batch := self._batch_before(number):
-            yield from reversed(batch)
-            number = batch[0].number
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def _batch_before(self, number: int) -> list[Kept]:
-        end = bisect_left(self._records, number, key=_number)
-        return self._batch(max(end - BATCH, 0), end)
-
     def _batch(self, first: int, end: int) -> list[Kept]:
         return [self._records[index] for index in range(first, min(end, len(self._records)))]
 
-    def _keep(self, record: Kept, weight: int) -> None:
-        """Add `record` and evict the oldest beyond the bounds, itself if it is too heavy."""
+
+class Ring(Records[Kept]):
+    """Keeps the newest records, as many as `capacity` and `max_weight` allow."""
+
+    def __init__(self, numbering: Numbering, capacity: int, max_weight: int) -> None:
+        super().__init__(numbering)
+        self.weight = 0
+        """Of all that is kept."""
+        self._weights: deque[int] = deque()
+        self._capacity = capacity
+        self._max_weight = max_weight
+
+    def add(self, record: Kept, weight: int) -> None:
+        """Add `record`, whatever the bounds are."""
         self._records.append(record)
         self._weights.append(weight)
-        self._weight += weight
-        while len(self._records) > self._capacity or self._weight > self._max_weight:
-            self.forgotten = self._records.popleft().number
-            self._weight -= self._weights.popleft()
+        self.weight += weight
+
+    def evict(self) -> int:
+        """Evict the oldest record, and return its number."""
+        self.forgotten = self._records.popleft().number
+        self.weight -= self._weights.popleft()
+        return self.forgotten
+
+    def _keep(self, record: Kept, weight: int) -> None:
+        """Add `record` and evict the oldest beyond the bounds, itself if it is too heavy."""
+        self.add(record, weight)
+        while len(self._records) > self._capacity or self.weight > self._max_weight:
+            self.evict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +244,6 @@ class Journal(Ring[Record]):
         record = Record(self.numbering.next(), at, event)
         self._keep(record, _characters([getattr(event, name) for name in event.__match_args__]))
         return record
-
-
-def _number(record: Numbered) -> int:
-    return record.number
 
 
 def _characters(held: Iterable[object]) -> int:

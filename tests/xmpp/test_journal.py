@@ -19,12 +19,13 @@ from bridge.xmpp.journal import (
     Numbered,
     Numbering,
     Record,
+    Records,
     Ring,
 )
 from bridge.xmpp.trace import ELEMENT_WEIGHT, Trace
 
 
-def since(ring: Ring[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
+def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
     """What is kept of all that came after `cursor`, and what of it is lost."""
     number, loss = ring.place(cursor)
     return list(ring.after(number)), loss
