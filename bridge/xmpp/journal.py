@@ -1,7 +1,7 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
-`Records` is what reads the journal and the trace, `Ring` bounds both. They take their numbers from
-one `Numbering`, so that a cursor is a place among events and stanzas alike.
+`Records` is what reads the journal, one room of it, and the trace. They take their numbers from one
+`Numbering`, so that a cursor is a place among the events of all rooms and stanzas alike.
 """
 
 import re
@@ -26,6 +26,10 @@ many of them."""
 
 BATCH = 256
 """Records copied at a time while they are read, since records come and go meanwhile."""
+
+REBUILT_ABOVE = 256
+"""Records evicted at once above which what is left is copied: taking that many out of the middle
+takes as long, however many there are."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
@@ -219,16 +223,25 @@ class Ring(Records[Kept]):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One event, with its number and its time."""
+    """One event, with its number, its time and its room."""
 
     number: int
     at: float
     """Seconds since the epoch."""
     event: Event
+    room: str = ""
+    """The room's bare JID; empty for what concerns the connection as a whole."""
 
 
-class Journal(Ring[Record]):
-    """Keeps the last `capacity` events, as far as `max_characters` of text allow."""
+class Journal(Records[Record]):
+    """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
+
+    Where there are several rooms, these bounds are shared: what goes is the oldest event of the
+    room that holds most, so none goes of a room with no more than its share, which is the bound
+    divided by the number of rooms and one: the events of the connection count as those of one more
+    room. A room that is left out of the settings has no share: its events go first. With one room
+    the oldest event of all goes.
+    """
 
     def __init__(
         self,
@@ -237,13 +250,71 @@ class Journal(Ring[Record]):
         *,
         max_characters: int = MAX_CHARACTERS,
     ) -> None:
-        super().__init__(Numbering(epoch), capacity, max_characters)
+        super().__init__(Numbering(epoch))
+        self._capacity = capacity
+        self._max_characters = max_characters
+        self._characters = 0
+        self._sharing = {""}
+        self._rooms: dict[str, Ring[Record]] = {}
+        """As many as the settings have named while the bridge ran, and the connection."""
 
-    def append(self, event: Event, at: float) -> Record:
+    def share_among(self, rooms: Iterable[str]) -> None:
+        """Share the bounds among these rooms from the next event on; until then there are none."""
+        self._sharing = {"", *rooms}
+
+    def of(self, room: str | None) -> Records[Record]:
+        """Return what reads the events of one room, given by its bare JID, or of all with None."""
+        return self if room is None else self._ring(room)
+
+    def append(self, event: Event, at: float, room: str = "") -> Record:
         """Number and stamp `event`, and keep it."""
-        record = Record(self.numbering.next(), at, event)
-        self._keep(record, _characters([getattr(event, name) for name in event.__match_args__]))
+        record = Record(self.numbering.next(), at, event, room)
+        characters = _characters([getattr(event, name) for name in event.__match_args__])
+        self._records.append(record)
+        self._characters += characters
+        self._ring(room).add(record, characters)
+        self._evict()
         return record
+
+    def _ring(self, room: str) -> Ring[Record]:
+        if room not in self._rooms:
+            self._rooms[room] = Ring(self.numbering, self._capacity, self._max_characters)
+        return self._rooms[room]
+
+    def _evict(self) -> None:
+        """Evict what is beyond the bounds, the newest event too if it is too long."""
+        gone: set[int] = set()
+        while True:
+            crowded = len(self._records) - len(gone) > self._capacity
+            if not crowded and self._characters <= self._max_characters:
+                break
+            ring = self._fullest(len(gone), crowded=crowded)
+            self._characters -= ring.weight
+            gone.add(ring.evict())
+            self._characters += ring.weight
+        if gone:
+            self.forgotten = max(self.forgotten, max(gone))
+        if len(gone) > REBUILT_ABOVE:
+            self._records = deque(one for one in self._records if one.number not in gone)
+        else:
+            for number in gone:
+                del self._records[bisect_left(self._records, number, key=_number)]
+
+    def _fullest(self, gone: int, *, crowded: bool) -> Ring[Record]:
+        """Return the room whose oldest event goes next, after so many others."""
+        if len(self._sharing) <= 2:  # one room, and the connection
+            return self._rooms[self._records[gone].room]
+        sharing = []
+        for name, ring in self._rooms.items():
+            if name in self._sharing:
+                sharing.append(ring)
+            elif len(ring):
+                return ring
+        return max(sharing, key=len if crowded else _weight)
+
+
+def _weight(ring: Ring[Record]) -> int:
+    return ring.weight
 
 
 def _characters(held: Iterable[object]) -> int:

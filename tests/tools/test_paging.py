@@ -1,7 +1,11 @@
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridge.escaping import one_line
 from bridge.mcp.toolset import ArgumentError
@@ -136,6 +140,105 @@ async def test_what_is_evicted_before_the_newest_were_read_is_told_in_their_gap(
     assert page.entries == [2, 3]  # it had come to the former of them
     assert page.gap == Gap(1, 1, "evicted")
     assert (page.more, page.next) == (False, "epoch-3")
+
+
+LOBBY, LOGS = ROOMS = ("lobby@rooms", "logs@rooms")
+EVENTS = st.lists(st.sampled_from([*ROOMS, LOGS, LOGS, ""]), max_size=20)
+"""The rooms of events, one of them noisy; the connection's have none."""
+
+
+class _Busy:
+    """A journal in which events come while a page of it is read."""
+
+    def __init__(self, capacity: int, rooms: tuple[str, ...], events: list[str]) -> None:
+        self.journal = Journal("epoch", capacity)
+        self.journal.share_among(rooms)
+        self.rooms: list[str] = []
+        """Of all events, in order: the first has the number 1."""
+        self.happen(events)
+
+    def happen(self, rooms: list[str]) -> None:
+        for room in rooms:
+            self.rooms.append(room)
+            self.journal.append(SubjectChanged(""), 0, room)
+
+    def numbers(self, room: str | None) -> list[int]:
+        return [number for number, one in enumerate(self.rooms, 1) if room in {None, one}]
+
+    def read(
+        self, room: str | None, since: str | None, limit: int | None, arrivals: Iterator[list[str]]
+    ) -> Page[int]:
+        """Return a page; before each event that it looks at, others come."""
+        page: Page[int] = Page(limit)
+        reading = page.read(self.journal.of(room), since, _number)
+        with suppress(StopIteration):
+            while True:
+                reading.send(None)
+                self.happen(next(arrivals, []))
+        return page
+
+
+BUSY = st.builds(_Busy, st.integers(1, 10), st.sampled_from([(), ROOMS[:1], ROOMS]), EVENTS)
+ARRIVALS = st.lists(st.lists(st.sampled_from(ROOMS), max_size=4), max_size=20).map(iter)
+
+
+@pytest.fixture(params=[1, 3])
+def _many_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("bridge.xmpp.journal.BATCH", request.param)
+
+
+@pytest.mark.usefixtures("_many_turns")
+@given(
+    BUSY, ARRIVALS, st.sampled_from([None, *ROOMS, ""]), st.none() | st.integers(1, 4), st.data()
+)
+def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
+    busy: _Busy,
+    arrivals: Iterator[list[str]],
+    room: str | None,
+    limit: int | None,
+    data: st.DataObject,
+) -> None:
+    start = data.draw(st.integers(0, len(busy.rooms)))
+    seen: list[int] = []
+    lost: set[int] = set()
+    page: Page[int] = Page()
+    page.next, page.more = f"epoch-{start}", True
+    while page.more:
+        newest, since = len(busy.rooms), page.next
+        page = busy.read(room, since, limit, arrivals)
+        seen += page.entries
+        if page.gap is not None:
+            span = range(page.gap.from_, page.gap.to + 1)
+            kept = [one.number for one in busy.journal.of(room)]
+            evicted = [one for one in busy.numbers(room) if one in span and one not in kept]
+            assert evicted
+            assert evicted[-1] == page.gap.to
+            lost.update(span)
+        assert page.next != since or not page.more
+    assert seen == sorted(set(seen))
+    due = [number for number in busy.numbers(room) if start < number <= newest]
+    assert set(due) - set(seen) <= lost
+    assert set(seen) <= set(due)
+    assert page.next == f"epoch-{newest}"
+
+
+@pytest.mark.usefixtures("_many_turns")
+@given(BUSY, ARRIVALS, st.sampled_from([None, *ROOMS, ""]))
+def test_the_newest_of_all_rooms_or_one_are_on_the_page_or_in_its_gap(
+    busy: _Busy, arrivals: Iterator[list[str]], room: str | None
+) -> None:
+    newest = len(busy.rooms)
+    page = busy.read(room, None, None, arrivals)
+    due = [number for number in busy.numbers(room) if number <= newest]
+    missing = [number for number in due if number not in page.entries]
+    assert page.entries == [number for number in due if number not in missing]
+    assert page.more is False
+    if page.gap is None:
+        assert not missing
+    else:
+        assert page.gap.from_ == 1
+        assert missing[-1] <= page.gap.to
 
 
 async def test_what_is_wrong_with_a_pattern_is_told_in_one_line() -> None:

@@ -18,7 +18,14 @@ from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import InRoom, RoomLink
 from bridge.xmpp import journal as journal_module
-from bridge.xmpp.events import Event, MessageReceived, MessageSent, OccupantJoined, Phase
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    Phase,
+    SubjectChanged,
+)
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
@@ -199,6 +206,18 @@ async def test_what_is_evicted_before_a_wait_has_come_to_it_is_told(
     waited = await waiting
     assert waited["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
     assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-5", 2)
+
+
+async def test_a_loss_beyond_all_that_is_kept_is_told_once() -> None:
+    journal = Journal("epoch", max_characters=50)
+    journal.share_among(["lobby@rooms", "logs@rooms"])
+    journal.append(SubjectChanged("kept"), 0.0, "lobby@rooms")
+    journal.append(SubjectChanged("x" * 51), 0.0, "logs@rooms")
+    played = Played(journal=journal)
+    waited = await _wait(played, since="epoch-0", timeoutSeconds=0)
+    assert waited["gap"] == {"from": 1, "to": 2, "reason": "evicted"}
+    assert (waited["seen"], waited["next"]) == (1, "epoch-2")
+    assert (await _wait(played, since=waited["next"], timeoutSeconds=0))["gap"] is None
 
 
 async def test_out_of_the_room_a_wait_ends_in_time_and_says_why() -> None:
