@@ -243,7 +243,7 @@ class _Taker:
 
     def __init__(self, folder: Path, stderr: int) -> None:
         settings = Settings(
-            username="bot", domain="localhost", password=Secret("secret"), room=ROOM
+            username="bot", domain="localhost", password=Secret("secret"), rooms=(ROOM,)
         )
         self._participant = Participant(settings)
         self._trace = self._participant.trace.of_connection(lambda: 1_700_000_000.123)

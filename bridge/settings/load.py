@@ -6,7 +6,7 @@ wrote into a setting. `${...}` is never expanded.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,35 @@ class _Loading:
         except values.FlawError as flaw:
             shown = "" if row.secret else f"{self._shown(row.name, text.strip())}{where}, "
             self._reject(row.name, f"holds {shown}{flaw} would be right")
-            return None
+        except values.FlawsError as error:
+            for problem in self._of_list(row.name, text.strip(), error.flaws):
+                self._reject(row.name, problem)
+        return None
+
+    def _of_list(self, name: str, text: str, flaws: Sequence[values.FlawError]) -> Iterator[str]:
+        """A problem for each flaw of a list, with the item that it is about.
+
+        A comma in a secret makes two items of it, the second of which looks like anything: behind
+        an item that might be the first half of one, no other is shown.
+        """
+        hidden = any("," in secret and secret in text for secret in self._masked)
+        for flaw in flaws:
+            if flaw.item is None:
+                yield f"holds {self._shown(name, text)}, {flaw} would be right"
+                continue
+            number, item = flaw.item
+            if hidden:
+                yield (
+                    f"holds as room {number} what is not shown here, since it may be part of a "
+                    "secret; a bare JID would be right"
+                )
+                continue
+            # The colon of `xmpp:room@...` is that of a scheme, and no password comes after it.
+            address = item.removeprefix("xmpp:" if "@" in item else "")
+            hidden = not {":", "?", "#"}.isdisjoint(address)
+            if "@" not in item:
+                item = re.sub(":.+", ":***", item, flags=re.DOTALL)
+            yield f"holds {self._shown(name, item)} (room {number}), {flaw} would be right"
 
     def _strictest(self, row: Variable[Any]) -> Any:
         """The strictest of all that is said about a restriction; warn of it where it matters.
@@ -225,7 +253,7 @@ class _Loading:
             username=username,
             domain=domain,
             password=loaded["XMPP_PASSWORD"],
-            room=loaded["MUC_ROOM"],
+            rooms=loaded["MUC_ROOM"],
             nickname=loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"],
             service=loaded["XMPP_SERVICE"],
             room_password=loaded["MUC_PASSWORD"],

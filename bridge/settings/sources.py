@@ -192,8 +192,12 @@ def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _set_in(values: Mapping[str, str]) -> dict[str, str]:
-    """The variables that hold more than blanks."""
-    return {name: value for name, value in values.items() if value.strip()}
+    """The variables that hold more than blanks; of the list of rooms, more than commas too."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (value.replace(",", "") if name == "MUC_ROOM" else value).strip()
+    }
 
 
 def _places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:

@@ -40,7 +40,7 @@ class Variable(Generic[Value]):
 
     name: str
     parse: Callable[[str], Value]
-    """Takes the text, of a secret with the blanks around it; raises `FlawError`."""
+    """Takes the text, of a secret with the blanks around it; raises `FlawError` or `FlawsError`."""
 
     meaning: str
     """For the documents, in Markdown."""
@@ -95,19 +95,26 @@ class Settings:
     """In lower case, an IPv6 address in brackets (RFC 7622 §3.2)."""
 
     password: Secret
-    room: str
-    """Bare JID, its domain in lower case."""
+    rooms: tuple[str, ...]
+    """Bare JIDs, their domains in lower case: at least one, at most `MAX_ROOMS`, no room twice."""
 
     nickname: str = "McpDebug"
     service: Service | None = None
     """None: SRV records of the domain, then domain:5222."""
 
     room_password: Secret | None = None
+    """For the default room only: any owner of another one could set a password to be told this."""
+
     tls_ca_file: Path | None = None
     """Absolute path of further trust anchors, PEM; it could be opened when settings were read."""
 
     tls_verify: bool = True
     allow_plaintext: bool = False
+
+    @property
+    def room(self) -> str:
+        """The default room: the first."""
+        return self.rooms[0]
 
     @property
     def jid(self) -> str:
@@ -154,8 +161,9 @@ class Configuration:
         required="the account's name or full JID (bot@example.org)", example="bot@example.org")
     password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
         meaning="its password; blanks at its ends count", required="the account's password")
-    room = Variable("MUC_ROOM", values.room, who="refused", participant="decides",
-        meaning="the room, as a bare JID", example="room@conference.example.org",
+    rooms = Variable("MUC_ROOM", values.rooms, who="refused", participant="decides",
+        meaning="the room, as a bare JID; or several, comma-separated, at most "
+        f"{values.MAX_ROOMS}: the first is the default room", example="room@conference.example.org",
         required="the bare JID of a room (room@conference.example.org)")
     domain = Variable[str | None]("XMPP_DOMAIN", values.domain, who="refused",
         participant="decides", example="example.org",
@@ -170,7 +178,9 @@ class Configuration:
     general_nickname = Variable("BOT_NICKNAME", values.nickname, default="McpDebug",
         participant="yes", meaning="the same, read when that one is unset")
     room_password = Variable[Secret | None]("MUC_PASSWORD", values.password, secret=True,
-        participant="yes", meaning="the room's password", example="open sesame")
+        participant="yes", example="open sesame",
+        meaning="the room's password; with several rooms it is sent to the default room only, "
+        "since any owner of another one could set a password to be told this one")
     tls_ca_file = Variable[Path | None]("XMPP_TLS_CA_FILE", values.path, who="refused",
         participant="yes", example="ca.pem",
         meaning="certificates to trust beside those of the system, PEM")

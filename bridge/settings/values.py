@@ -1,12 +1,12 @@
 """What one setting may hold, and what it means: each value on its own.
 
 A parser takes the text, a secret with the blanks around it and all others without, and returns the
-value or raises `FlawError`.
+value or raises `FlawError`; that of a list, `FlawsError` if there may be several.
 """
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
@@ -14,13 +14,30 @@ from typing import Literal, NamedTuple, NoReturn
 MAX_JID_PART_BYTES = 1023
 """Longest local part, domain or nickname, in bytes of UTF-8 (RFC 7622 §3)."""
 
+MAX_ROOMS = 50
+"""Most rooms that one bridge is in: they share one history, of which the smallest, 100 events,
+still leaves two events to each."""
+
 
 class FlawError(Exception):
     """A value does not do.
 
     The text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be
-    right`.
+    right`. `item` is the item of a list that it is about, with its number from 1; None if it is
+    about the whole value.
     """
+
+    def __init__(self, text: str, item: tuple[int, str] | None = None) -> None:
+        super().__init__(text)
+        self.item = item
+
+
+class FlawsError(Exception):
+    """A list does not do, for one reason or several."""
+
+    def __init__(self, flaws: Sequence[FlawError]) -> None:
+        super().__init__("; ".join(map(str, flaws)))
+        self.flaws = flaws
 
 
 class Secret:
@@ -172,6 +189,49 @@ def room(value: str) -> str:
             "MCP_BOT_NICKNAME,"
         )
     return jid
+
+
+def rooms(value: str) -> tuple[str, ...]:
+    """The bare JIDs of rooms between commas, each room once; blank items are left out.
+
+    Raises `FlawError` for the only item, `FlawsError` for some of several.
+    """
+    items = [item for one in value.split(",") if (item := one.strip())]
+    if len(items) == 1:
+        return (room(items[0]),)
+    flaws: list[FlawError] = []
+    numbers: dict[str, int] = {}
+    jids: list[str] = []
+    for number, item in enumerate(items[:MAX_ROOMS], 1):
+        try:
+            jid = room(item)
+        except FlawError as flaw:
+            flaws.append(FlawError(str(flaw), (number, item)))
+            continue
+        first = numbers.setdefault(_prepared(jid), number)
+        if first != number:
+            flaws.append(FlawError(f"which is room {first} again; each room once", (number, item)))
+        jids.append(jid)
+    if len(items) > MAX_ROOMS:
+        flaws.append(FlawError(f"which names {len(items):,} rooms; at most {MAX_ROOMS} of them"))
+    if flaws:
+        raise FlawsError(flaws)
+    return tuple(jids)
+
+
+def _prepared(jid: str) -> str:
+    """`jid` as comparison has it: Nodeprep and Nameprep (RFC 6122), the domain in ASCII."""
+    local, _, host = jid.partition("@")
+    if not jid.isascii():
+        # Imported here because most rooms are ASCII and need no tables of stringprep.
+        from encodings.idna import nameprep
+
+        # Nodeprep maps as Nameprep does; what it forbids beyond that is for the server to refuse.
+        with suppress(UnicodeError):
+            local = nameprep(local)
+        with suppress(UnicodeError):
+            host = host.encode("idna").decode()
+    return f"{local}@{host}".lower()
 
 
 def _local_part(value: str) -> str:

@@ -16,7 +16,7 @@ def settings_for(server: ScriptedServer) -> Settings:
         username=USERNAME,
         domain=DOMAIN,
         password=Secret(PASSWORD),
-        room=ROOM,
+        rooms=(ROOM,),
         nickname=NICKNAME,
         service=Service("xmpp", "127.0.0.1", server.port),
         allow_plaintext=True,

@@ -226,7 +226,7 @@ async def scene(
             username=server.bot.username,
             domain=server.domain,
             password=Secret(server.bot.password),
-            room=server.room(),
+            rooms=(server.room(),),
             nickname=NICKNAME,
             service=Service(scheme, "127.0.0.1", relay.port),
             tls_ca_file=server.ca_file,

@@ -48,7 +48,7 @@ async def standing(
         username=account.username,
         domain=account.domain,
         password=Secret(account.password),
-        room=room,
+        rooms=(room,),
         nickname="Reader",
         service=Service("xmpp", server.host, server.starttls_port),
         tls_ca_file=server.ca_file,

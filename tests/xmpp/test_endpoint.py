@@ -17,7 +17,7 @@ SETTINGS = Settings(
     username="bot",
     domain=DOMAIN,
     password=Secret("bot-passes-4711"),
-    room="room@conference.chat.example",
+    rooms=("room@conference.chat.example",),
 )
 
 
@@ -48,7 +48,7 @@ async def test_without_records_it_is_the_domain_at_the_usual_port(
         username="bot",
         domain="localhost",
         password=Secret("bot-passes-4711"),
-        room="room@conference.localhost",
+        rooms=("room@conference.localhost",),
     )
     async with name_server(monkeypatch, {}) as server:
         findings: list[str] = []

@@ -19,7 +19,7 @@ Answer = tuple[str, bytes | str | None]
 
 def _settings(username: str = "bot", password: str = PASSWORD) -> Settings:
     return Settings(
-        username=username, domain="example", password=Secret(password), room="r@muc.example"
+        username=username, domain="example", password=Secret(password), rooms=("r@muc.example",)
     )
 
 

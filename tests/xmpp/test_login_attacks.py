@@ -21,7 +21,7 @@ SUCCESS = f"<success xmlns='{SASL}'/>"
 
 def settings(username: str = "bot", password: str = PASSWORD) -> Settings:
     return Settings(
-        username=username, domain="example", password=Secret(password), room="r@muc.example"
+        username=username, domain="example", password=Secret(password), rooms=("r@muc.example",)
     )
 
 

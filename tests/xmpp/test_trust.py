@@ -21,7 +21,7 @@ def _settings(anchors: Path | None = None, *, verify: bool = True) -> Settings:
         username="bot",
         domain="localhost",
         password=Secret("secret"),
-        room="room@conference.localhost",
+        rooms=("room@conference.localhost",),
         tls_ca_file=anchors,
         tls_verify=verify,
     )

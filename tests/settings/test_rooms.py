@@ -1,0 +1,185 @@
+"""Several rooms in one setting."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from slixmpp.jid import JID, InvalidJID
+
+from bridge.settings.load import MAX_SHOWN
+from bridge.settings.table import HISTORIES
+from bridge.settings.values import MAX_ROOMS, FlawError, FlawsError, room, rooms
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, settled, write
+
+A, B, C = "a@muc.example", "b@muc.example", "c@other.example"
+MANY = [f"room{number}@muc.example" for number in range(MAX_ROOMS)]
+
+
+def problems(folders: Folders, value: str, **further: str) -> list[str]:
+    """Return what is wrong with the rooms; with several problems, every one of them in order."""
+    configuration = folders.load({**ACCOUNT, **further, "MUC_ROOM": value})
+    assert (configuration.settings is None) == bool(configuration.problems)
+    assert {problem.variable for problem in configuration.problems} <= {"MUC_ROOM"}
+    assert ("MUC_ROOM" in configuration.in_effect) == (not configuration.problems)
+    return [problem.message for problem in configuration.problems]
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        (A, (A,)),
+        (f"{A},{B}", (A, B)),
+        (f"  {A} ,\t{B}\n, {C}  ", (A, B, C)),
+        (f"{A},", (A,)),
+        (f",, {A} , ,{B},", (A, B)),
+        ("a@MUC.example.,B@Other.Example", (A, "B@other.example")),
+        ("room@muc.example,room@other.example", ("room@muc.example", "room@other.example")),
+        ("a@[::1],b@[::1]", ("a@[::1]", "b@[::1]")),
+        (",".join(MANY), tuple(MANY)),
+    ],
+)
+def test_rooms_stand_between_commas(folders: Folders, value: str, meant: tuple[str, ...]) -> None:
+    loaded = settled(folders.load({**ACCOUNT, "MUC_ROOM": value}))
+    assert loaded.rooms == meant
+    assert loaded.room == meant[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (f"{A},room,{B}", [("'room' (room 2)", "names no room at a service")]),
+        (f"{A},{B}/Nick", [(f"'{B}/Nick' (room 2)", f"the bare JID {B}")]),
+        (f"{A} {B}", [(f"'{A} {B}'", "letters, digits and dots")]),
+        (f"{A};{B}", [(f"'{A};{B}'", "letters, digits and dots")]),
+        (
+            f"ro om@muc.example,{A},b@conf erence, ,{B}",
+            [("'ro om@muc.example' (room 1)", "' '"), ("'b@conf erence' (room 3)", "domain")],
+        ),
+        (f"xmpp:{A},xmpp:{B}", [("(room 1)", "a URI"), ("(room 2)", "a URI")]),
+        (f"{A},{B},{A}", [(f"'{A}' (room 3)", "which is room 1 again; each room once")]),
+        (f"{B},{A},A@Muc.example.", [("'A@Muc.example.' (room 3)", "which is room 2 again")]),
+        (f"{A},{A},{A}", [("(room 2)", "room 1 again"), ("(room 3)", "room 1 again")]),
+        ("ÄRA@muc.example,ära@muc.example", [("(room 2)", "room 1 again")]),
+        ("a@münchen.example,a@xn--mnchen-3ya.example", [("(room 2)", "room 1 again")]),
+        (f"{A},a@,{A}", [("'a@' (room 2)", "domain is empty"), ("(room 3)", "room 1 again")]),
+    ],
+)
+def test_every_wrong_room_is_named_and_none_is_joined(
+    folders: Folders, value: str, named: list[tuple[str, str]]
+) -> None:
+    found = problems(folders, value)
+    assert len(found) == len(named)
+    for problem, (item, advice) in zip(found, named, strict=True):
+        assert item in problem
+        assert advice in problem
+        assert problem.startswith("holds ")
+        assert problem.endswith(" would be right")
+
+
+def test_a_single_wrong_room_is_named_as_the_whole_value(folders: Folders) -> None:
+    (alone,) = problems(folders, "room")
+    assert alone.startswith("holds 'room', which names no room at a service; ")
+    (with_comma,) = problems(folders, "room, ")
+    assert with_comma == alone.replace("'room'", "'room,'")
+
+
+def test_fifty_rooms_are_the_most(folders: Folders) -> None:
+    assert len(MANY) == MAX_ROOMS == 50
+    assert HISTORIES[0] // MAX_ROOMS == 2
+    assert problems(folders, ",".join(MANY)) == []
+    (problem,) = problems(folders, ",".join([*MANY, "one-more@muc.example"]))
+    assert "which names 51 rooms; at most 50 of them would be right" in problem
+
+
+def test_what_is_wrong_among_too_many_rooms_is_named_too_but_not_without_end(
+    folders: Folders,
+) -> None:
+    first, *others, last = problems(folders, ",".join(["no room " * 100] * 100_000))
+    assert "…' (room 1), which names no room" in first
+    assert len(others) == MAX_ROOMS - 1
+    assert "which names 100,000 rooms; at most 50" in last
+    assert all(len(problem) < MAX_SHOWN + 150 for problem in (first, *others, last))
+
+
+@pytest.mark.parametrize("blank", [",", " , ,\t,", ",,,"])
+def test_commas_alone_set_no_room(folders: Folders, blank: str) -> None:
+    configuration = folders.load({**ACCOUNT, "MUC_ROOM": blank})
+    (problem,) = configuration.problems
+    assert str(problem).startswith("MUC_ROOM is not set; ")
+    write(folders.package, {"MUC_ROOM": A})
+    assert settled(folders.load({**ACCOUNT, "MUC_ROOM": blank})).rooms == (A,)
+    # A file that names nothing but commas names nothing that decides.
+    write(folders.here, {"MUC_ROOM": blank})
+    assert folders.reasons(ACCOUNT)[0] == "sets none of our variables"
+
+
+@pytest.mark.parametrize(
+    ("value", "password", "hidden"),
+    [
+        # A comma in a secret makes two items of it.
+        ("half-a-,word-one", "half-a-,word-one", ["half-a-", "word-one"]),
+        (f"{A},half-a- ,word-one", "half-a- ,word-one", ["half-a-", "word-one"]),
+        ("xmpp:a@h?join;password=half,sec ret", PASSWORD, ["half", "sec ret"]),
+        ("xmpp:a@h?join;password=half,b@h/word", PASSWORD, ["half", "b@h", "word"]),
+        ("user:half,sec ret@h", PASSWORD, ["half", "sec ret"]),
+        ("user:half,x,sec ret@h", PASSWORD, ["half", "'x'", "sec ret"]),
+        ("xmpp:half,sec ret@h", PASSWORD, ["half", "sec ret"]),
+        (f"user:half@h,{A},sec ret", PASSWORD, ["half", "sec ret"]),
+        (f"{A},b#half,sec ret@h", PASSWORD, ["half", "sec ret"]),
+    ],
+)
+def test_a_secret_with_a_comma_in_it_is_not_shown_in_pieces(
+    folders: Folders, value: str, password: str, hidden: list[str]
+) -> None:
+    found = " ".join(problems(folders, value, XMPP_PASSWORD=password))
+    assert "not shown here" in found
+    assert not [piece for piece in hidden if piece in found]
+
+
+def test_the_rooms_that_are_in_effect_are_shown_as_they_were_written(folders: Folders) -> None:
+    configuration = folders.load({**ACCOUNT, "MUC_ROOM": f" {A}, {B} "})
+    assert configuration.in_effect["MUC_ROOM"].value == f"{A}, {B}"
+
+
+local_parts = st.one_of(
+    st.sampled_from(["a", "A", "ß", "ss", "ﬁ", "FI", "Σ", "ς", "É", "e\u0301", "\uff41"]),
+    st.text(st.characters(exclude_characters="\"&'/:<>@, "), min_size=1, max_size=8).filter(
+        str.isprintable
+    ),
+)
+domains = st.sampled_from(
+    ["muc.example", "MUC.Example.", "MÜNCHEN.example", "münchen.example", "straße.example", "[::1]"]
+)
+valid = st.builds("{}@{}".format, local_parts, domains)
+blanks = st.text(" \t\n,", max_size=4)
+
+
+@given(st.lists(st.tuples(valid, blanks, blanks), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_distinct_rooms_are_read_back_and_the_same_ones_are_told(
+    written: list[tuple[str, str, str]],
+) -> None:
+    jids = [jid for jid, _, _ in written]
+    try:
+        prepared = [str(JID(jid)) for jid in jids]
+    except InvalidJID:
+        assume(False)
+    value = ",".join(f"{before}{jid}{after}" for jid, before, after in written)
+    # slixmpp says which are the same, which the participant goes by.
+    again = [number for number, jid in enumerate(prepared, 1) if jid in prepared[: number - 1]]
+    if not again:
+        assert rooms(value) == tuple(map(room, jids))
+        return
+    with pytest.raises(FlawsError) as raised:
+        rooms(value)
+    assert [flaw.item and flaw.item[0] for flaw in raised.value.flaws] == again
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_whatever_is_written_has_rooms_or_flaws(value: str) -> None:
+    try:
+        meant = rooms(value)
+    except (FlawError, FlawsError):
+        return
+    assert len(meant) == len(set(meant)) <= MAX_ROOMS
+    assert all(room(jid) == jid for jid in meant)
