@@ -72,13 +72,13 @@ class Place:
     nickname: str
 
     @classmethod
-    def of(cls, settings: "Settings") -> "Place":
-        """Return where these settings lead."""
+    def of(cls, settings: "Settings", room: str | None = None) -> "Place":
+        """Return where these settings lead: into `room`, or else into the default room."""
         return cls(
             service=str(settings.service or f"xmpp://{settings.domain}"),
             domain=settings.domain,
             account=settings.jid,
-            room=settings.room,
+            room=room or settings.room,
             nickname=settings.nickname,
         )
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.settings.table import VARIABLES
+from bridge.settings.table import VARIABLES, Settings
+from bridge.settings.values import Secret
 from bridge.xmpp import faults, refusals
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
@@ -150,6 +151,14 @@ def test_each_exception_has_its_condition_and_hint(
     assert (fault.condition, fault.retry) == (condition, retry)
     assert hinted in fault.hint
     _assert_fit_to_be_read(fault)
+
+
+def test_a_place_has_the_default_room_unless_another_one_is_named() -> None:
+    rooms = ("lobby@muc.example", "logs@other.example")
+    settings = Settings(username="bot", domain="example", password=Secret("s"), rooms=rooms)
+    assert Place.of(settings).room == rooms[0]
+    assert Place.of(settings, rooms[1]) == replace(Place.of(settings), room=rooms[1])
+    assert Place.of(settings, rooms[1]).room_service == "other.example"
 
 
 def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
