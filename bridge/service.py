@@ -21,6 +21,7 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, ToolsetError
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
+from bridge.times import iso
 from bridge.tools import (
     basics,
     check,
@@ -37,9 +38,10 @@ from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
 from bridge.turn import Turn
+from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
-    from bridge.xmpp.journal import Journal, Record
+    from bridge.xmpp.journal import Record
     from bridge.xmpp.participant import Participant
     from bridge.xmpp.traffic import TrafficLog
 
@@ -169,7 +171,7 @@ class _RoomWing:
         self._traffic: TrafficLog | None = None
         self.turn: Turn[Record] = Turn()
         """What happens in the room, for all who listen."""
-        self.turn.listeners.append(_narrate)
+        self.turn.listeners.append(self._write_down)
 
     @cached_property
     def participant(self) -> "Participant":
@@ -178,8 +180,6 @@ class _RoomWing:
         participant = Participant(self._configuration.settings, history=self._configuration.history)
         if self._configuration.traffic_log is not None:
             self._traffic = _open_traffic(self._configuration.traffic_log)
-            write_down = partial(_write_down, self._traffic, participant.journal)
-            self.turn.listeners.insert(0, write_down)
         participant.listen(self.turn.add)
         return participant
 
@@ -187,6 +187,14 @@ class _RoomWing:
         """What is not as the settings want it."""
         problem = None if self._traffic is None else self._traffic.problem
         return [] if problem is None else [problem]
+
+    def _write_down(self, records: "Sequence[Record]") -> None:
+        """Add to the log, and to the one on disk."""
+        events = list(map(self.participant.journal.encode, records))
+        if log.isEnabledFor(logging.INFO):
+            log.info("\n".join(map(format_event, events)))
+        if self._traffic is not None:
+            self._traffic.write(*events)
 
     def leave(self) -> None:
         """Say goodbye to the room, if anything was ever wanted of it."""
@@ -212,30 +220,17 @@ def _open_traffic(path: Path) -> "TrafficLog":
     return traffic
 
 
-def _write_down(traffic: "TrafficLog", journal: "Journal", records: "Sequence[Record]") -> None:
-    from bridge.xmpp.telling import line_of
-
-    traffic.write(*(line_of(record, journal) for record in records))
-
-
-def _narrate(records: "Sequence[Record]") -> None:
-    from bridge.xmpp.narration import narrate
-
-    if log.isEnabledFor(logging.INFO):
-        log.info("\n".join(map(narrate, records)))
-
-
 def _pass_on(session: Session, records: "Sequence[Record]") -> None:
     """Let the client know of what it watches, and of the way into the room and out of it."""
-    from bridge.xmpp.events import ConnectionChanged
-    from bridge.xmpp.narration import narrate
+    from bridge.xmpp.events import ConnectionChanged, encode
 
     for uri in dict.fromkeys(uri for one in records for uri in resources.changed_by(one.event)):
         session.changed(uri)
     for record in records:
         if isinstance(record.event, ConnectionChanged):
             level = "info" if record.event.fault is None else "warning"
-            session.announce(level, "room", narrate(record))
+            line = format_event({"at": iso(record.at)} | encode(record.event))
+            session.announce(level, "room", line)
 
 
 async def _take_part(room: _RoomWing, session: Session) -> None:

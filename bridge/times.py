@@ -17,5 +17,10 @@ def iso_of(text: str) -> str | None:
         return None
 
 
+def stamp_of(text: str | None) -> str | None:
+    """Return a stamp of somebody else's (XEP-0203) as users see times; no time stays as it is."""
+    return text and (iso_of(text) or text)
+
+
 def _written(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -8,9 +8,9 @@ from contextlib import suppress
 from bridge.console.client import Client
 from bridge.console.completion import Known
 from bridge.console.peer import PeerError, RefusedError
-from bridge.console.shapes import entry_line
 from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
+from bridge.xmpp.formatting import format_event
 
 WATCHED = ("bridge://status", "bridge://room/occupants", "bridge://room/messages")
 """What the bridge says has changed; together they cover all that can happen."""
@@ -112,7 +112,7 @@ class News:
             entries = page.get("entries")
             for one in entries if isinstance(entries, list) else ():
                 if isinstance(one, dict) and one.get("direction") != "out":
-                    self._tell(one_line(entry_line(one), MAX_CHARACTERS))
+                    self._tell(one_line(format_event(one), MAX_CHARACTERS))
                     moved = moved or str(one.get("kind")) in CHANGES_WHO_IS_HERE
             more = page.get("more") is True and page.get("next") != self._cursor
             self._cursor = str(page.get("next"))

@@ -25,9 +25,10 @@ from bridge.xmpp.events import (
     RoomError,
     SendFailed,
     Source,
+    encode,
 )
+from bridge.xmpp.formatting import format_event
 from bridge.xmpp.journal import Record
-from bridge.xmpp.narration import described
 from bridge.xmpp.trace import Traced
 
 NICKNAME_WIDTH = 16
@@ -93,7 +94,7 @@ class RoomView:
             f"answering {_mark(said.reply_to)}" if said.reply_to else "",
             f"taking back {_mark(said.retracts)}" if said.retracts else "",
             f"reacting to {_mark(said.reacts_to)}" if said.reacts_to else "",
-            _mark(" ".join(said.reactions)),
+            _mark(" ".join(said.reactions or ())),
             f"encrypted: {_mark(said.encrypted)}" if said.encrypted else "",
             f"no body: {_mark(', '.join(said.payload))}" if said.payload else "",
         ]
@@ -109,7 +110,7 @@ class RoomView:
         return "\n".join([f"{self._paint.dim(time)}  {painted}  {first}", *rest])
 
     def _other(self, time: str, event: Event) -> str:
-        first, *rest = self._under(EVENT_INDENT, EVENT_INDENT, described(event))
+        first, *rest = self._under(EVENT_INDENT, EVENT_INDENT, format_event(encode(event)))
         lines = [first[EVENT_INDENT:], *rest]
         shown = "\n".join(map(self._painter(event), lines))
         return f"{self._paint.dim(time)}  {shown}"

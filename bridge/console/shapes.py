@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bridge.console.arguments import parameters
 from bridge.escaping import one_line, visible
 from bridge.mcp.jsonrpc import Json
+from bridge.xmpp.formatting import format_event
 
 SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")
 """Of a page, what a person may need to go on; the rest is the same on every page."""
@@ -140,60 +141,6 @@ def for_program(answer: Answer) -> str:
     return json.dumps(answer.raw)
 
 
-def entry_line(entry: Mapping[str, Json]) -> str:
-    """Return one event of the room as one line."""
-    text = {k: one_line(str(v)) for k, v in entry.items() if v is not None}
-    at, who = text.get("at", ""), text.get("sender", "?")
-    match entry.get("kind"):
-        case "message":
-            line = f"<{who}>{_remarks(entry, text)} {text.get('body', '')}"
-        case "join":
-            line = f"* {who} is here ({text.get('role')}, {text.get('affiliation')})"
-        case "leave":
-            line = f"* {who} left"
-        case "nick":
-            line = f"* {who} is now {text.get('newNickname')}"
-        case "subject":
-            line = f"* subject by {who}: {text.get('subject', '')}"
-        case "role":
-            held = [text[k] for k in ("role", "affiliation", "show") if k in text]
-            line = f"* {who} is now ({', '.join(held)})"
-        case "connection":
-            line = f"* {text.get('phase', 'connection')}"
-        case "gap" if "to" in text:
-            line = f"* what was said from {text.get('from')} to {text['to']} may be missing"
-        case kind:
-            line = f"* {one_line(str(kind))}"
-    for key in ("reason", "status", "actor", "condition", "text", "hint"):
-        if key in text and entry.get("kind") != "message":
-            line += f"; {key}: {text[key]}"
-    return f"{at} {line}"
-
-
-def _remarks(entry: Mapping[str, Json], text: Mapping[str, str]) -> str:
-    remarks = [
-        word
-        for word, applies in (
-            ("private", entry.get("type") == "chat"),
-            ("our own", entry.get("reflection") is True),
-            ("sending", entry.get("direction") == "out"),
-            (f"said {text.get('delayedFrom')}", "delayedFrom" in text),
-            (f"instead of {text.get('replaces')}", "replaces" in text),
-            (f"answering {text.get('replyTo')}", "replyTo" in text),
-            (f"reacting to {text.get('reactsTo')}: {_joined(entry)}", "reactsTo" in text),
-            (f"taking back {text.get('retracts')}", "retracts" in text),
-        )
-        if applies
-    ]
-    return f" ({', '.join(remarks)})" if remarks else ""
-
-
-def _joined(entry: Mapping[str, Json]) -> str:
-    reactions = entry.get("reactions")
-    listed = reactions if isinstance(reactions, list) else []
-    return one_line(" ".join(str(one) for one in listed))
-
-
 def _page(value: Mapping[str, Json]) -> str | None:
     """Return a page of events or stanzas, a line each; None for any other object."""
     entries = value.get("entries")
@@ -201,7 +148,7 @@ def _page(value: Mapping[str, Json]) -> str | None:
         isinstance(one, dict) and "at" in one and ("kind" in one or "xml" in one) for one in entries
     ):
         return None
-    lines = [_stanza(one) if "xml" in one else entry_line(one) for one in entries]
+    lines = [_stanza(one) if "xml" in one else format_event(one) for one in entries]
     around = {k: value[k] for k in SHOWN_BESIDE_ENTRIES if value.get(k) not in (None, False)}
     return "\n".join([*(lines or ["(nothing)"]), _compact(_visible(around))])
 

@@ -21,7 +21,6 @@ from bridge.times import iso
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Joined
 from bridge.xmpp.faults import Retry
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.telling import line_of
 
 if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
@@ -134,7 +133,7 @@ class _Json:
         self._journal = participant.journal
 
     def event(self, record: "Record") -> str:
-        return json.dumps(line_of(record, self._journal))
+        return json.dumps(self._journal.encode(record))
 
     def stanza(self, traced: "Traced") -> str:
         from bridge.xmpp.stanzas import xml_of

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from bridge.escaping import visible
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
 from bridge.llm.prompt import Material, data_line, quoted
 from bridge.mcp.context import Context
-from bridge.mcp.schema import Bounds, MismatchError, render
+from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
-from bridge.tools.entries import RESULT_BYTES, Entry, entry_of, fitted, json_size
+from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter
 
@@ -151,22 +151,19 @@ class Digest:
     notice: str = WRITTEN_NOTICE
 
 
-def told(entry: Entry) -> dict[str, Any]:
+def told(entry: Entry) -> Entry:
     """Return what a model is told of an event, its texts cut."""
-    shown = render(entry)
-    assert isinstance(shown, dict)
-    line = {name: shown[name] for name in TOLD if name in shown}
+    line = {name: entry[name] for name in TOLD if name in entry}
     if "sender" in line:
         line.pop("from", None)  # it says the same at length
-    for name, value in line.items():
+    for name, value in [*line.items()]:
         if isinstance(value, str) and len(value) > MAX_TOLD_CHARACTERS:
-            line[name] = value[:MAX_TOLD_CHARACTERS]
-            shown["truncated"] = True
-    return line | ({"truncated": True} if shown.get("truncated") else {})
+            line |= {name: value[:MAX_TOLD_CHARACTERS], "truncated": True}
+    return line
 
 
 def _cited(given: Seen, cursors: Iterable[str], path: str) -> None:
-    known = {one.cursor for one in given.entries}
+    known = {one["cursor"] for one in given.entries}
     if unknown := [one for one in cursors if one not in known]:
         raise MismatchError(
             f"{path}: {unknown[0][:100]!r} is the cursor of no event that you were given"
@@ -180,7 +177,7 @@ def _check_finding(given: Seen, finding: Finding) -> None:
 
 
 def _check_topics(given: Seen, topics: Topics) -> None:
-    present = {one.sender for one in given.entries}
+    present = {one.get("sender") for one in given.entries}
     for number, topic in enumerate(topics.topics):
         _cited(given, topic.cursors, f"answer.topics[{number}].cursors")
         if strangers := [one for one in topic.people if one not in present]:
@@ -240,11 +237,11 @@ async def scout(
         return Scouted(none, False, [], [], 0, page.next, page.gap, page.more)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
     finding = await SCOUT.run(model, Seen(entries, question))
-    cited = [one for one in entries if one.cursor in finding.cursors]
+    cited = [one for one in entries if one["cursor"] in finding.cursors]
     scouted = Scouted(
         visible(finding.answer),
         finding.found,
-        [one.cursor for one in cited],
+        [str(one["cursor"]) for one in cited],
         [],
         len(entries),
         page.next,
@@ -254,7 +251,7 @@ async def scout(
     events: Page[Entry] = Page(room=RESULT_BYTES - json_size(scouted))
     most = events.room
     for one in cited:
-        events.add(fitted(one, most))
+        events.add(sanitized(one, most))
     return replace(scouted, events=events.entries)
 
 
@@ -297,7 +294,7 @@ async def _read(
     def show(record: "Record") -> str | None:
         if not wanted.matches(record.event):
             return None
-        entry = entry_of(record, journal)
+        entry = sanitized(journal.encode(record))
         line = data_line(told(entry))
         shown[line] = entry
         return line

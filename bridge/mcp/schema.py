@@ -75,6 +75,13 @@ class Bounds(NamedTuple):
                 )
 
 
+class Keywords:
+    """JSON Schema keywords that a type cannot say, for `Annotated`; values are not checked."""
+
+    def __init__(self, **keywords: object) -> None:
+        self.schema: Schema = keywords
+
+
 ABSENT_IF_NONE = "absent-if-none"
 """In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
 
@@ -238,6 +245,8 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
             schema = {**schema, **note.schema(_types(schema))}
+        elif isinstance(note, Keywords):
+            schema = {**schema, **note.schema}
     if not bounds:
         return schema, read
 

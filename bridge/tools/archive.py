@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 from bridge.escaping import quoted
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
-from bridge.tools.entries import Entry, noticed, shaped
+from bridge.tools.entries import Entry, noticed, sanitized
 from bridge.tools.link import failed
 from bridge.tools.paging import Page, TimeSlice
 
@@ -70,7 +70,8 @@ async def read(
     if not query.backward:
         return _cursor(searched.next_id or ""), searched.more
     page.entries.reverse()
-    return page.entries[-1].cursor if page.entries else MARK, searched.more
+    newest = str(page.entries[-1]["cursor"]) if page.entries else MARK
+    return newest, searched.more
 
 
 def _cursor(id_: str) -> str:
@@ -79,12 +80,16 @@ def _cursor(id_: str) -> str:
 
 
 def _entry(result: "Archived", wanted: "Sequence[Event]", most: int) -> Entry:
-    from bridge.xmpp.telling import told
+    from bridge.xmpp.events import encode
 
-    values = {name: one for event in wanted for name, one in told(event).items()}
-    values |= {"source": "archive"} | ({} if result.jid is None else {"jid": result.jid})
     at = iso_of(result.at or "") or iso(time.time())
-    return shaped(values, _cursor(result.id), at, most)
+    entry: Entry = {"cursor": _cursor(result.id), "at": at}
+    for event in wanted:
+        entry |= encode(event)
+    entry["source"] = "archive"
+    if result.jid is not None:
+        entry["jid"] = result.jid
+    return sanitized(entry, most)
 
 
 def _query(

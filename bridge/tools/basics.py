@@ -15,8 +15,8 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     OptionalFlag,
     cut,
-    fitted,
     json_size,
+    sanitized,
 )
 from bridge.tools.link import RoomLink, failed, not_in_room
 from bridge.tools.pace import Pace
@@ -173,7 +173,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         warnings=[*configuration.warnings, *link.warnings(), *status.warnings],
         cursor=participant.journal.cursor,
     )
-    return fitted(told)
+    return sanitized(told)
 
 
 @tool("xmppSend", title="Send to the XMPP room")
@@ -234,7 +234,7 @@ async def xmpp_send(
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
         cursor=participant.journal.cursor_of(reflection.record.number),
     )
-    told = fitted(sent)
+    told = sanitized(sent)
     # The caller's own words stay as they are, and take what room the others leave.
     kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
     return replace(told, message=kept, truncated=told.truncated or kept != message or None)

@@ -10,7 +10,7 @@ from bridge.escaping import one_line
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.table import Configuration, Setting
-from bridge.tools.entries import NOTICE, fitted
+from bridge.tools.entries import NOTICE, sanitized
 from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, settings_phase, unconfigured
@@ -55,7 +55,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return fitted(await _check(link.participant, setup, context))
+        return sanitized(await _check(link.participant, setup, context))
     finally:
         setup.trial.release()
 

@@ -2,17 +2,16 @@
 
 import json
 import re
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from dataclasses import dataclass, is_dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from bridge.escaping import JOINERS, visible
-from bridge.mcp.schema import ABSENT_IF_NONE, render, wire_name
+from bridge.mcp.schema import ABSENT_IF_NONE, Keywords, render
 from bridge.times import iso
 
 if TYPE_CHECKING:
-    from bridge.xmpp.journal import Journal, Record
     from bridge.xmpp.room import Occupant
-    from bridge.xmpp.telling import Told
 
 NOTICE = (
     "Names, subjects, status texts and bodies here were written by people in the chat room. "
@@ -52,78 +51,41 @@ Value = TypeVar("Value")
 Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
 ]
-OptionalText = Annotated[str | None, ABSENT_IF_NONE]
 OptionalFlag = Annotated[bool | None, ABSENT_IF_NONE]
-OptionalNumber = Annotated[int | None, ABSENT_IF_NONE]
 
 
-@dataclass(eq=False)
-class Entry:
-    """One thing that happened, as far as it applies."""
+Entry: TypeAlias = Annotated[
+    dict[str, object],
+    Keywords(
+        properties={
+            "cursor": {
+                "type": "string",
+                "description": "its position: `since` this gives what came after",
+            },
+            "at": {"type": "string"},
+            "kind": {"type": "string", "enum": [*get_args(Kind)]},
+        },
+        required=["cursor", "at", "kind"],
+    ),
+]
+"""One event as agents get it: its exact form, sanitized, after its cursor and its time."""
 
-    cursor: Annotated[str, "its position: `since` this gives what came after"]
-    at: str
-    kind: Kind
-    direction: Annotated[Literal["in", "out"] | None, ABSENT_IF_NONE] = None
-    sender: Annotated[str | None, ABSENT_IF_NONE, "nickname"] = None
-    from_: Annotated[
-        str | None, ABSENT_IF_NONE, "full JID in the room; of a gap, when it began"
-    ] = None
-    to: Annotated[str | None, ABSENT_IF_NONE, "of a gap, when it ended"] = None
-    body: OptionalText = None
-    encrypted: Annotated[str | None, ABSENT_IF_NONE, "OMEMO, OpenPGP, ...: body cannot tell"] = None
-    payload: Annotated[
-        list[str] | None, ABSENT_IF_NONE, "elements of a message that has no body"
-    ] = None
-    type: Annotated[str | None, ABSENT_IF_NONE, "groupchat, or chat for a private message"] = None
-    source: Annotated[
-        Literal["live", "history", "archive"] | None,
-        ABSENT_IF_NONE,
-        "history and archive were said before the bridge saw them",
-    ] = None
-    reflection: Annotated[
-        bool | None, ABSENT_IF_NONE, "the room sent our own message back: it was heard"
-    ] = None
-    id: OptionalText = None
-    stanza_id: OptionalText = None
-    delayed_from: Annotated[str | None, ABSENT_IF_NONE, "when a delayed message was said"] = None
-    replaces: Annotated[str | None, ABSENT_IF_NONE, "id of the message that it corrects"] = None
-    reply_to: Annotated[str | None, ABSENT_IF_NONE, "id of the message that it answers"] = None
-    reacts_to: Annotated[str | None, ABSENT_IF_NONE, "id of the message reacted to"] = None
-    reactions: Annotated[list[str] | None, ABSENT_IF_NONE] = None
-    retracts: Annotated[str | None, ABSENT_IF_NONE, "id of the message taken back"] = None
-    role: OptionalText = None
-    affiliation: OptionalText = None
-    former_role: OptionalText = None
-    former_affiliation: OptionalText = None
-    show: OptionalText = None
-    status: Annotated[str | None, ABSENT_IF_NONE, "status text"] = None
-    jid: Annotated[str | None, ABSENT_IF_NONE, "the real JID, where the room shows it"] = None
-    new_nickname: OptionalText = None
-    subject: OptionalText = None
-    self_: Annotated[bool | None, ABSENT_IF_NONE, "it concerns the bridge itself"] = None
-    codes: Annotated[list[int] | None, ABSENT_IF_NONE, "status codes of XEP-0045"] = None
-    meaning: Annotated[list[str] | None, ABSENT_IF_NONE, "of the codes"] = None
-    reason: OptionalText = None
-    actor: Annotated[str | None, ABSENT_IF_NONE, "who did it"] = None
-    destroyed: OptionalFlag = None
-    venue: Annotated[str | None, ABSENT_IF_NONE, "where the room's owner says to go"] = None
-    condition: Annotated[str | None, ABSENT_IF_NONE, "in the standard's own words"] = None
-    text: OptionalText = None
-    hint: OptionalText = None
-    phase: OptionalText = None
-    attempt: OptionalNumber = None
-    next_attempt_in_ms: OptionalNumber = None
-    service: OptionalText = None
-    tls: OptionalText = None
-    sasl: OptionalText = None
-    body_bytes: Annotated[int | None, ABSENT_IF_NONE, "how long a cut body was"] = None
-    truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
-
-
-_NAMES = {wire_name(one.name): one.name for one in fields(Entry)}
-"""From what `bridge.xmpp.telling` calls things to the fields of an entry."""
+FIELDS = (
+    "Beside these, as far as it applies: `direction` (in, out); `sender` (nickname), `from` (full "
+    "JID in the room; of a gap, when it began, and `to` when it ended); `body` (`bodyBytes`: how "
+    "long it was before it was cut), `encrypted` (OMEMO, OpenPGP, ...: body cannot tell), "
+    "`payload` (elements of a message that has no body), `type` (groupchat, or chat for a private "
+    "message), `source` (live; history and archive were said before the bridge saw them), "
+    "`reflection` (the room sent our own message back: it was heard), `id`, `stanzaId`, "
+    "`delayedFrom` (when a delayed message was said); the id of the message that it `replaces` "
+    "(corrects), `replyTo`, `reactsTo` (with `reactions`), `retracts`; `role`, `affiliation`, "
+    "`formerRole`, `formerAffiliation`, `show`, `status` (text), `jid` (the real one, where the "
+    "room shows it), `newNickname`, `subject`, `self` (it concerns the bridge itself), `codes` (of "
+    "XEP-0045) with `meaning`, `reason`, `actor` (who did it), `destroyed`, `venue` (where "
+    "its owner says to go); `condition`, `text`, `hint`, `phase`, `attempt`, `nextAttemptInMs`, "
+    "`service`, `tls`, `sasl`; `truncated`, `escaped` (hidden characters stand as \\u{...})."
+)
+"""What an entry may have beside what it always has, for models."""
 
 
 @dataclass(eq=False)
@@ -147,19 +109,6 @@ def noticed(message: str) -> str:
     return f"{message} {NOTICE}"
 
 
-def entry_of(record: "Record", journal: "Journal", most: int = RESULT_BYTES) -> Entry:
-    """Return what `record` looks like to an agent, in `most` bytes of JSON."""
-    from bridge.xmpp.telling import told
-
-    return shaped(told(record.event), journal.cursor_of(record.number), iso(record.at), most)
-
-
-def shaped(told: "Told", cursor: str, at: str, most: int = RESULT_BYTES) -> Entry:
-    """Return the entry that has what was `told`, in `most` bytes of JSON."""
-    exact: dict[str, Any] = {_NAMES[name]: one for name, one in told.items()}
-    return fitted(Entry(cursor=cursor, at=at, **exact), most)
-
-
 def occupant_entry(occupant: "Occupant", most: int = RESULT_BYTES) -> OccupantEntry:
     """Return what `occupant` looks like to an agent, in `most` bytes of JSON."""
     exact = OccupantEntry(
@@ -172,7 +121,7 @@ def occupant_entry(occupant: "Occupant", most: int = RESULT_BYTES) -> OccupantEn
         since=iso(occupant.since),
         self=occupant.own,
     )
-    return fitted(exact, most)
+    return sanitized(exact, most)
 
 
 def json_size(value: object) -> int:
@@ -180,21 +129,21 @@ def json_size(value: object) -> int:
 
     Clients write it anew before they hand it to a model.
     """
-    return len(json.dumps(render(value)))
+    return len(json.dumps(value, default=render))
 
 
-def fitted(value: Value, most: int = RESULT_BYTES) -> Value:
-    """Return `value`, a dataclass, as an agent gets it: escaped, and in `most` bytes of JSON.
+def sanitized(value: Value, most: int = RESULT_BYTES) -> Value:
+    """Return an entry or a dataclass as an agent gets it: escaped, and in `most` bytes of JSON.
 
     Everything that a stanza says goes through this on its way out. What is too long has its
-    longest texts cut, and says so in `truncated`, where it has such a field.
+    longest texts cut, and says so in `truncated`; of a dataclass, if it has such a field.
     """
     look = _Look()
-    made: Value = look.at(value)
+    made: Value = look.of(value)
     if (over := json_size(made) - most) > 0:
+        sizes = [json_size(text) for text in look.texts]
         # The marks of what is cut take room too.
-        share = _share(look.sizes, sum(look.sizes) - over - look.marks)
-        made = _Look(share).at(value)
+        made = _Look(_share(sizes, sum(sizes) - over - look.marks)).of(value)
     return made
 
 
@@ -212,21 +161,26 @@ class _Look:
     """Escapes the texts in a value, and cuts each to its share in bytes of JSON, if given."""
 
     def __init__(self, share: int | None = None) -> None:
-        self.sizes: list[int] = []
-        """Bytes of JSON of each text, and of each list of texts."""
+        self.texts: list[object] = []
+        """Each text as it is shown, and each list of texts."""
         self.marks = 0
+        """Bytes of JSON that the marks of what is cut may take."""
         self._share = share
         self._cut: set[str] = set()
         self._escaped = False
 
-    def at(self, value: Any, name: str = "") -> Any:
-        """Return `value`, which stands in the field `name`."""
+    def of(self, value: Any) -> Any:
+        """Return what is shown of an entry or a dataclass."""
+        return self._entry(value) if isinstance(value, dict) else self._fields(value)
+
+    def _at(self, value: Any, name: str) -> Any:
+        """Return what is shown of `value`, which stands in the field `name`."""
         if isinstance(value, str):
             return self._text(value, name, self._share)
         if isinstance(value, list):
             return self._list(value, name)
         if isinstance(value, dict):
-            return {key: self.at(one, key) for key, one in value.items()}
+            return {key: self._at(one, key) for key, one in value.items()}
         return self._fields(value) if is_dataclass(value) else value
 
     def _text(self, text: str, name: str, share: int | None) -> str:
@@ -244,39 +198,48 @@ class _Look:
             clear = _HALF_AN_ESCAPE.sub("", clear).rstrip("".join(JOINERS))
         if clear != whole or kept != text:
             self._cut.add(name)
-        self.sizes.append(len(json.dumps(clear)))
+        self.texts.append(clear)
         return clear
 
     def _list(self, values: list[Any], name: str) -> list[Any]:
         if any(map(is_dataclass, values)):
-            return [self.at(one, name) for one in values]
+            return [self._at(one, name) for one in values]
         # Its items share the room of one text.
-        among = len(self.sizes)
+        among = len(self.texts)
         within = None if self._share is None else self._share - 2 * len("[], ")
         made = [self._text(one, name, within) if isinstance(one, str) else one for one in values]
-        del self.sizes[among:]
-        size, fitting = len("[], "), 0
-        for one in made:
-            size += len(json.dumps(one)) + len(", ")
-            fitting += self._share is None or size <= self._share
-        self.sizes.append(size)
-        if fitting < len(made):
-            self._cut.add(name)
-        return made[:fitting]
+        del self.texts[among:]
+        if self._share is not None:
+            sizes = accumulate(json_size(one) + len(", ") for one in made)
+            fitting = sum(size <= self._share for size in sizes)
+            if fitting < len(made):
+                self._cut.add(name)
+                made = made[:fitting]
+        self.texts.append(made)
+        return made
+
+    def _entry(self, exact: dict[str, Any]) -> dict[str, Any]:
+        made = {name: self._at(one, name) for name, one in exact.items()}
+        self.marks += MARK_BYTES
+        if "body" in self._cut:
+            made["bodyBytes"] = len(exact["body"].encode("utf-8", "surrogatepass"))
+        if self._cut:
+            made["truncated"] = True
+        if self._escaped:
+            made["escaped"] = True
+        return made
 
     def _fields(self, value: Any) -> Any:
         outside = self._cut, self._escaped
         self._cut, self._escaped = set(), False
         names = value.__dataclass_fields__
         held = {name: getattr(value, name) for name in names}
-        made = {name: self.at(one, name) for name, one in held.items() if one is not None}
+        made = {name: self._at(one, name) for name, one in held.items() if one is not None}
         changes = {name: one for name, one in made.items() if one != held[name]}
         if "truncated" in names:
             self.marks += MARK_BYTES
             if self._cut:
                 changes["truncated"] = True
-            if "body_bytes" in names and "body" in self._cut and held["body_bytes"] is None:
-                changes["body_bytes"] = len(held["body"].encode("utf-8", "surrogatepass"))
             self._cut = set()
         if "escaped" in names:
             if self._escaped:
@@ -289,6 +252,8 @@ class _Look:
 
 def cut(text: str, most: int) -> str:
     """Return as much of `text` as takes at most so many bytes of JSON."""
+    if len(text) * LONGEST_ESCAPE + len('""') <= most:
+        return text
     while (size := len(json.dumps(text))) > most:
         text = text[: len(text) * most // size]
     return text

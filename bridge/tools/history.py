@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, read
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of
+from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class History:
     """A page of what happened, oldest first."""
 
-    entries: list[Entry]
+    entries: Annotated[list[Entry], FIELDS]
     next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
     gap: Annotated[Gap | None, "what before this page is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
@@ -79,7 +79,9 @@ async def xmpp_history(
     wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
 
     def show(record: "Record") -> Entry | None:
-        return entry_of(record, journal, room) if wanted.matches(record.event) else None
+        if not wanted.matches(record.event):
+            return None
+        return sanitized(journal.encode(record), room)
 
     await page.read(journal, since, show, lambda record: wanted.cost(record.event))
     return History(page.entries, page.next, page.gap, page.more, journal.oldest)

@@ -15,10 +15,10 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     OccupantEntry,
     OptionalFlag,
-    fitted,
     json_size,
     noticed,
     occupant_entry,
+    sanitized,
 )
 from bridge.tools.link import RoomLink, failed
 from bridge.tools.paging import Page
@@ -181,7 +181,7 @@ async def xmpp_info(
         notes=[_unanswered(one) for one in told.unanswered],
         escaped=show.changed or None,
     )
-    return _with_lists(fitted(info, RESULT_BYTES - LISTS_BYTES), told.description, show)
+    return _with_lists(sanitized(info, RESULT_BYTES - LISTS_BYTES), told.description, show)
 
 
 def _with_lists(bare: Info, told: "Description", show: "_Shown") -> Info:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, fitted
+from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, sanitized
 from bridge.tools.link import RoomLink, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
@@ -97,7 +97,7 @@ async def xmpp_ping(
         in_room=found.value if whom is Whom.SELF else None,
         error=None if meaning is None else _error(meaning),
     )
-    return fitted(pong)
+    return sanitized(pong)
 
 
 def _error(meaning: "Meaning") -> AnswerError:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bridge.mcp.resource import resource
 from bridge.tools.basics import Status, describe_status
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, json_size
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
 from bridge.tools.paging import Page
@@ -53,8 +53,9 @@ def messages(link: RoomLink, /) -> Messages:
     most = page.room
     for record in reversed(journal):
         match record.event:
-            case MessageReceived(payload=()) if not page.add(entry_of(record, journal, most)):
-                break
+            case MessageReceived(payload=()):
+                if not page.add(sanitized(journal.encode(record), most)):
+                    break
     return replace(told, entries=page.entries[::-1])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
-from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, fitted
+from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
@@ -82,7 +82,7 @@ async def xmpp_trace(
         xml = xml_of(traced.xml)
         if wanted is not None and wanted not in xml.casefold():
             return None
-        return fitted(_entry(traced, xml, trace.cursor_of(traced.number)), room)
+        return sanitized(_entry(traced, xml, trace.cursor_of(traced.number)), room)
 
     await page.read(trace, since, show)
     return TracePage(page.entries, page.next, page.gap, page.more, trace.oldest)

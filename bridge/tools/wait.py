@@ -10,7 +10,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, entry_of, fitted, json_size
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, out_of_room
 from bridge.tools.paging import (
     Contains,
@@ -50,7 +50,7 @@ class Waited:
     """What came, or that nothing did."""
 
     matched: bool
-    entry: Entry | None
+    entry: Annotated[Entry | None, "an entry as those of xmppHistory"]
     next: Annotated[str, "as `since` of the next call, gives what comes after this"]
     seen: Annotated[int, "how many events passed by without matching"]
     passed: Annotated[list[Entry], f"the last {PASSED} of them"]
@@ -223,14 +223,15 @@ class _Wait:
             gap=self._gap,
             out_because=None if status.connected else self._why_out(status),
         )
-        told = fitted(nothing)
+        told = sanitized(nothing)
         page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
         most = page.room // PASSED
-        entry = None if record is None else entry_of(record, journal, page.room)
-        if entry is not None:
+        entry = None
+        if record is not None:
+            entry = sanitized(journal.encode(record), page.room)
             page.add(entry)
         # As many as fit beside it, the newest first.
-        passed = [entry_of(one, journal, most) for one in reversed(self._passed)]
+        passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
         fitting = [one for one in passed if page.add(one)]
         return replace(told, entry=entry, passed=fitting[::-1])
 

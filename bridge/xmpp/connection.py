@@ -184,7 +184,7 @@ class Connection:
     def say(self, body: str, id_: str) -> None:
         """Hand a message to the room; it has been said once its reflection comes back."""
         self._send(stanzas.said(self._room, body, id_))
-        self._publish(MessageSent(self.occupant, body, id_))
+        self._publish(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""

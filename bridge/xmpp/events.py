@@ -1,18 +1,45 @@
-"""Everything that can happen in the room and on the way to it, as values. Pure.
+"""Everything that can happen in the room and on the way to it, as values and as JSON. Pure.
 
 An event says what happened; `Journal` says when and in which order. Fields have the names that
-users see, as `bridge.mcp.schema.wire_name` spells them: `from_` is an occupant JID
-(`room@service/nickname`), `sender` the nickname in it.
+users see, in camelCase there: `from_` is an occupant JID (`room@service/nickname`), `sender` the
+nickname in it. `kind` is what users call such an event; `direction` is `in` for what the room told
+us, `out` for what we told it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from typing import TypeAlias
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from bridge.xmpp.faults import Fault
 
+STATUS_CODES = {
+    100: "everybody in the room can see full JIDs",
+    101: "the affiliation changed while away from the room",
+    102: "the room shows unavailable members now",
+    103: "the room does not show unavailable members any more",
+    104: "a setting of the room changed",
+    110: "this is about the bridge itself",
+    170: "the room logs what is said",
+    171: "the room does not log any more",
+    172: "the room shows real JIDs to everybody now",
+    173: "the room shows real JIDs to moderators only now",
+    174: "the room hides real JIDs from everybody now",
+    201: "the room was made by joining it",
+    210: "the room changed the nickname",
+    301: "banned",
+    303: "the nickname changed",
+    307: "kicked",
+    321: "put out: the affiliation changed",
+    322: "put out: the room is for members only now",
+    332: "put out: the room service shuts down",
+    333: "put out for a technical reason, often a lost connection",
+}
+"""XEP-0045, section 15.6, in plain words."""
 
-class Phase(Enum):
+
+class Phase(StrEnum):
     """How far the participant has come. The names are what users see."""
 
     UNCONFIGURED = "unconfigured"
@@ -29,7 +56,7 @@ class Phase(Enum):
     CLOSED = "closed"
 
 
-class Source(Enum):
+class Source(StrEnum):
     """How a message came to us."""
 
     LIVE = "live"
@@ -46,14 +73,20 @@ class Tls:
     cipher: str
     verified: bool
 
+    def __str__(self) -> str:
+        unverified = "" if self.verified else ", certificate not checked"
+        return f"{self.version}, {self.cipher}{unverified}"
+
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room."""
 
+    kind: ClassVar = "message"
+    direction: ClassVar = "in"
     from_: str
     sender: str
-    body: str
+    body: str = ""
     """Empty where a message has none."""
     type: str = "groupchat"
     """`groupchat`, or `chat` for a private message from an occupant."""
@@ -61,7 +94,8 @@ class MessageReceived:
     stanza_id: str | None = None
     """Given by the room (XEP-0359)."""
     delayed_from: str | None = None
-    """The original time of a delayed message (XEP-0203), ISO 8601 UTC."""
+    """The original time of a delayed message (XEP-0203), as `bridge.times` writes times; what the
+    room wrote, if that is no time."""
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
@@ -72,8 +106,9 @@ class MessageReceived:
     reply_to: str | None = None
     """The id of the message that this one answers (XEP-0461)."""
     reacts_to: str | None = None
-    """The id of the message that `reactions` are to (XEP-0444); none of them takes all back."""
-    reactions: tuple[str, ...] = ()
+    """The id of the message that `reactions` are to (XEP-0444)."""
+    reactions: tuple[str, ...] | None = None
+    """An empty tuple takes all of them back; None where a message is no reaction."""
     retracts: str | None = None
     """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
     encrypted: str | None = None
@@ -86,15 +121,22 @@ class MessageReceived:
 class MessageSent:
     """We handed a message to the room; its reflection is still to come."""
 
+    kind: ClassVar = "message"
+    direction: ClassVar = "out"
     from_: str
+    sender: str
     body: str
     id: str
+    type: ClassVar = "groupchat"
+    source: ClassVar = Source.LIVE
 
 
 @dataclass(frozen=True)
 class SendFailed:
     """The room, or a server on the way, returned our message."""
 
+    kind: ClassVar = "error"
+    direction: ClassVar = "in"
     id: str
     condition: str
     text: str | None = None
@@ -104,6 +146,8 @@ class SendFailed:
 class OccupantJoined:
     """Somebody is in the room: they entered, or were there when we came."""
 
+    kind: ClassVar = "join"
+    direction: ClassVar = "in"
     from_: str
     sender: str
     role: str
@@ -123,12 +167,16 @@ class OccupantJoined:
 class OccupantChanged:
     """Somebody's role, affiliation, show or status text is another than before."""
 
+    kind: ClassVar = "role"
+    direction: ClassVar = "in"
     from_: str
     sender: str
     role: str
     affiliation: str
-    former_role: str
-    former_affiliation: str
+    former_role: str | None = None
+    """Where it was another."""
+    former_affiliation: str | None = None
+    """Where it was another."""
     show: str | None = None
     status: str | None = None
     jid: str | None = None
@@ -143,6 +191,8 @@ class OccupantChanged:
 class AffiliationChanged:
     """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
 
+    kind: ClassVar = "role"
+    direction: ClassVar = "in"
     jid: str
     affiliation: str
     reason: str | None = None
@@ -153,6 +203,8 @@ class AffiliationChanged:
 class OccupantLeft:
     """Somebody left the room, or was put out of it."""
 
+    kind: ClassVar = "leave"
+    direction: ClassVar = "in"
     from_: str
     sender: str
     self_: bool = False
@@ -168,6 +220,8 @@ class OccupantLeft:
 class NicknameChanged:
     """Somebody goes on under another nickname (status code 303)."""
 
+    kind: ClassVar = "nick"
+    direction: ClassVar = "in"
     from_: str
     sender: str
     new_nickname: str
@@ -178,6 +232,9 @@ class NicknameChanged:
 class RoomDestroyed:
     """The room is no more (XEP-0045, section 10.9)."""
 
+    kind: ClassVar = "leave"
+    direction: ClassVar = "in"
+    destroyed: ClassVar = True
     reason: str | None = None
     venue: str | None = None
     """Where its owner says to go instead; shown, never followed."""
@@ -187,6 +244,8 @@ class RoomDestroyed:
 class SubjectChanged:
     """The room has a subject; an empty one is none."""
 
+    kind: ClassVar = "subject"
+    direction: ClassVar = "in"
     subject: str
     sender: str | None = None
 
@@ -195,13 +254,17 @@ class SubjectChanged:
 class RoomConfigured:
     """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
 
-    codes: frozenset[int]
+    kind: ClassVar = "config"
+    direction: ClassVar = "in"
+    codes: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class RoomError:
     """The room, or a server on the way, refused our presence."""
 
+    kind: ClassVar = "error"
+    direction: ClassVar = "in"
     condition: str
     text: str | None = None
     venue: str | None = None
@@ -212,18 +275,20 @@ class RoomError:
 class ConnectionChanged:
     """The participant's phase changed, and why."""
 
+    kind: ClassVar = "connection"
     phase: Phase
     fault: Fault | None = None
     attempt: int = 0
     """Attempts since it was last in the room."""
-    retry_seconds: float | None = None
-    """Until the next attempt, where one is planned."""
+    next_attempt_in_ms: int | None = None
+    """Where one is planned."""
 
 
 @dataclass(frozen=True)
 class Connected:
     """The stream is authenticated and bound; the room comes next."""
 
+    kind: ClassVar = "connection"
     jid: str
     service: str
     tls: Tls | None
@@ -236,6 +301,7 @@ class Connected:
 class Joined:
     """We are in the room, under this nickname."""
 
+    kind: ClassVar = "connection"
     from_: str
     sender: str
     created: bool
@@ -246,9 +312,10 @@ class Joined:
 class Gap:
     """A time when nothing could be seen, and that the room could not fill in afterwards."""
 
-    since: float
-    """Seconds since the epoch."""
-    until: float
+    kind: ClassVar = "gap"
+    from_: str
+    """When it began, as `bridge.times` writes times."""
+    to: str
 
 
 Event: TypeAlias = (
@@ -269,3 +336,56 @@ Event: TypeAlias = (
     | Connected
     | Joined
 )
+
+_SHOWN_OTHERWISE = frozenset({"own", "fault", "tls", "resumed", "created"})
+"""Fields that `encode` has a case for."""
+
+_NEVER = object()
+"""Equals no value of a field."""
+
+_JSON: dict[type, Callable[..., object]] = {tuple: list, frozenset: sorted}
+"""How types that JSON does not have are written."""
+
+
+def _layout(cls: Any) -> tuple[list[tuple[str, object]], Callable[[Event], tuple[object, ...]]]:
+    """Return the name of each field in camelCase with its empty default, and what reads all."""
+    # With the constants of the class, which `dataclasses.fields` leaves out.
+    fields = [one for one in cls.__dataclass_fields__.values() if one.name not in _SHOWN_OTHERWISE]
+    names = []
+    for one in fields:
+        head, *tail = one.name.rstrip("_").split("_")
+        name = head + "".join(map(str.capitalize, tail))
+        names.append((name, _NEVER if one.default else one.default))
+    return names, attrgetter(*(one.name for one in fields))
+
+
+_LAYOUTS = {cls: _layout(cls) for cls in get_args(Event)}
+
+
+def encode(event: Event) -> dict[str, object]:
+    """Return the exact form of `event`: what it says, under the names that users see.
+
+    A field that holds its empty default (None, False, no text, no codes) is left out. The texts
+    are as they came: whoever shows them escapes them.
+    """
+    names, values_of = _LAYOUTS[type(event)]
+    told: dict[str, object] = {}
+    for (name, empty), value in zip(names, values_of(event), strict=True):
+        if value is not empty and value != empty:  # mostly the one None that there is
+            told[name] = _JSON[type(value)](value) if type(value) in _JSON else value
+    match event:
+        case MessageReceived(own=True, source=Source.LIVE):
+            told["reflection"] = True
+        case ConnectionChanged(fault=Fault(condition=condition, message=message, hint=hint)):
+            told |= {"condition": condition, "text": message, "hint": hint}
+        case Connected(tls=tls, resumed=resumed):
+            told["text"] = "the former session goes on" if resumed else "logged in"
+            told["tls"] = "none" if tls is None else str(tls)
+        case Joined(created=created):
+            made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
+            told["text"] = f"in the room{made}"
+        case OccupantJoined() | OccupantChanged() | OccupantLeft() | RoomConfigured():
+            meaning = [STATUS_CODES[code] for code in sorted(event.codes) if code in STATUS_CODES]
+            if meaning:
+                told["meaning"] = meaning
+    return told

@@ -15,7 +15,6 @@ from bridge.xmpp.events import (
     OccupantLeft,
     SubjectChanged,
 )
-from bridge.xmpp.telling import kind_of
 
 MAX_PATTERN_MEMORY = 2 * 1024 * 1024
 """Bytes that RE2 may take for one pattern."""
@@ -122,7 +121,7 @@ class EventFilter:
         return _folded(self.sender or "")
 
     def _matches_without_text(self, event: Event) -> bool:
-        if self.kinds is not None and kind_of(event) not in self.kinds:
+        if self.kinds is not None and event.kind not in self.kinds:
             return False
         if not self.own and is_own_message(event):
             return False
@@ -134,8 +133,6 @@ class EventFilter:
         occupant: str | None = None if isinstance(event, Gap) else getattr(event, "from_", None)
         jid: str | None = getattr(event, "jid", None)
         nickname: str | None = getattr(event, "sender", None)
-        if nickname is None and occupant is not None:
-            nickname = occupant.partition("/")[2]
         nicknames = [nickname, getattr(event, "new_nickname", None)]
         jids = [] if occupant is None else [occupant]
         if ESCAPE in sender:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
-from bridge.xmpp.events import Event
+from bridge.times import iso
+from bridge.xmpp.events import Event, encode
+
+ROOM_AND_CONNECTION = 2
+"""Those who share a journal where there is one room: nothing needs to say which."""
 
 DEFAULT_CAPACITY = 10_000
 """Events kept in memory."""
@@ -276,6 +280,16 @@ class Journal(Records[Record]):
         self._evict()
         return record
 
+    def encode(self, record: Record) -> dict[str, object]:
+        """Return the exact form of one of its events, after its cursor and its time.
+
+        With several rooms it names the event's room.
+        """
+        place: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
+        if record.room and len(self._sharing) > ROOM_AND_CONNECTION:
+            place["room"] = record.room
+        return place | encode(record.event)
+
     def _ring(self, room: str) -> Ring[Record]:
         if room not in self._rooms:
             self._rooms[room] = Ring(self.numbering, self._capacity, self._max_characters)
@@ -302,7 +316,7 @@ class Journal(Records[Record]):
 
     def _fullest(self, gone: int, *, crowded: bool) -> Ring[Record]:
         """Return the room whose oldest event goes next, after so many others."""
-        if len(self._sharing) <= 2:  # one room, and the connection
+        if len(self._sharing) <= ROOM_AND_CONNECTION:
             return self._rooms[self._records[gone].room]
         sharing = []
         for name, ring in self._rooms.items():
@@ -321,7 +335,7 @@ def _characters(held: Iterable[object]) -> int:
     size = 0
     for one in held:
         match one:
-            case str():
+            case str() if type(one) is str:  # the words of an enumeration are kept once
                 size += len(one)
             case tuple() | frozenset():
                 size += _characters(one) + ITEM_CHARACTERS * len(one)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.escaping import quoted
+from bridge.times import stamp_of
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived, Source, SubjectChanged
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MUC_USER
@@ -192,8 +193,9 @@ def read_archived(result: Element, *, room: str, own: str) -> Archived | None:
         match event:
             case MessageReceived():
                 given = event.stanza_id or id_
+                said = stamp_of(at)
                 events.append(
-                    replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=at)
+                    replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
                 )
             case SubjectChanged():
                 events.append(event)

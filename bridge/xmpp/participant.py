@@ -402,7 +402,7 @@ class Participant:
             self._archived = False
             if since is None:
                 return
-            self.publish(Gap(since, until))
+            self.publish(Gap(iso(since), iso(until)))
         except ConnectionFailedError:
             return  # the next stay asks again
         self._missed_since = None
@@ -441,7 +441,8 @@ class Participant:
         retry_seconds: float | None = None,
     ) -> None:
         if phase is not self._room.phase or fault is not None:
-            self.publish(ConnectionChanged(phase, fault, attempt, retry_seconds))
+            wait = None if retry_seconds is None else round(retry_seconds * 1000)
+            self.publish(ConnectionChanged(phase, fault, attempt, wait))
             self._changed.set()
 
     def _put_out(self, fault_at: Callable[[Place], Fault]) -> None:

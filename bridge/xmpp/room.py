@@ -176,13 +176,13 @@ class Room:
 
     def _change_phase(self, event: ConnectionChanged, at: float) -> None:
         moved = event.phase is not self._status.phase
-        planned = None if event.retry_seconds is None else at + event.retry_seconds
+        wait = event.next_attempt_in_ms
         self._status = replace(
             self._status,
             phase=event.phase,
             since=at if moved else self._status.since,
             attempt=event.attempt,
-            next_attempt_at=planned,
+            next_attempt_at=None if wait is None else at + wait / 1000,
         )
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
@@ -233,8 +233,8 @@ def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
         sender=event.sender,
         role=event.role,
         affiliation=event.affiliation,
-        former_role=known.role,
-        former_affiliation=known.affiliation,
+        former_role=None if known.role == event.role else known.role,
+        former_affiliation=None if known.affiliation == event.affiliation else known.affiliation,
         show=event.show,
         status=event.status,
         jid=event.jid,

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 from slixmpp.jid import JID, InvalidJID
 from slixmpp.xmlstream.tostring import tostring
 
+from bridge.times import stamp_of
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,
@@ -225,7 +226,7 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
         if child.tag == f"{{{DELAY}}}delay" and child.get("from") == room:
-            stamp = child.get("stamp")
+            stamp = stamp_of(child.get("stamp"))
         elif child.tag == f"{{{STANZA_ID}}}stanza-id" and child.get("by") == room:
             given = child.get("id")
     yield MessageReceived(

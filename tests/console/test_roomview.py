@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bridge.console.columns import width
 from bridge.console.paint import Paint
 from bridge.console.roomview import INDENT, NICKNAME_LIMIT, RoomView
+from bridge.times import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.faults import Fault, Retry
@@ -68,7 +69,7 @@ EVENING: tuple[Event, ...] = (
     _said("Alice", "", retracts="a1"),
     _said("Alice", "", payload=("composing (http://jabber.org/protocol/chatstates)",)),
     _said("Bob", "You cannot read this.", encrypted="OMEMO"),
-    events.MessageSent(f"{ROOM}/McpDebug-watch", "never shown", "c3"),
+    events.MessageSent(f"{ROOM}/McpDebug-watch", "McpDebug-watch", "never shown", "c3"),
     events.NicknameChanged(f"{ROOM}/Bob", "Bob", "Robert"),
     events.OccupantChanged(
         f"{ROOM}/Robert", "Robert", "visitor", "none", "participant", "none", actor="Alice"
@@ -78,7 +79,7 @@ EVENING: tuple[Event, ...] = (
     ),
     events.AffiliationChanged("robert@example.org", "outcast"),
     events.RoomConfigured(frozenset({104})),
-    events.Gap(NOON - 60, NOON),
+    events.Gap(iso(NOON - 60), iso(NOON)),
     events.RoomError("forbidden", "you are banned"),
     events.RoomDestroyed("moved", "new@conference.example.org"),
     events.ConnectionChanged(Phase.FAILED, REFUSED, attempt=1),
@@ -246,7 +247,7 @@ def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day()
         view.event(Record(1, at, event))
         for at, event in (
             (MIDNIGHT - 0.001, _said("Alice", "late")),
-            (MIDNIGHT, events.MessageSent(ROOM, "not shown", "m")),
+            (MIDNIGHT, events.MessageSent(ROOM, "", "not shown", "m")),
             (MIDNIGHT + 1, _said("Alice", "early")),
             (MIDNIGHT + 2, _here("Bob")),
             (MIDNIGHT + DAY, _here("Zoe")),

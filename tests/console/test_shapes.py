@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from bridge.console import shapes
-from bridge.console.shapes import Answer, entry_line, for_person, for_pipe, for_program
+from bridge.console.shapes import Answer, for_person, for_pipe, for_program
 
 HOSTILE = "\x1b[31m\u202e\x9b"
 
@@ -82,28 +82,6 @@ def test_a_program_gets_exactly_what_came() -> None:
     shown = for_program(shapes.called(result, 0))
     assert json.loads(shown) == result
     assert "\x7f" not in shown
-
-
-@pytest.mark.parametrize(
-    ("entry", "line"),
-    [
-        ({"kind": "message", "sender": "A", "body": "hi"}, "<A> hi"),
-        (
-            {"kind": "message", "sender": "A", "body": "hi", "type": "chat", "reflection": True},
-            "<A> (private, our own) hi",
-        ),
-        ({"kind": "message", "sender": "A", "body": "a\nb"}, "<A> a\\u{A}b"),
-        ({"kind": "join", "sender": "A", "role": "r", "affiliation": "a"}, "* A is here (r, a)"),
-        ({"kind": "leave", "sender": "A", "reason": "bye"}, "* A left; reason: bye"),
-        ({"kind": "nick", "sender": "A", "newNickname": "B"}, "* A is now B"),
-        ({"kind": "subject", "sender": "A", "subject": "s"}, "* subject by A: s"),
-        ({"kind": "role", "sender": "A", "role": "visitor"}, "* A is now (visitor)"),
-        ({"kind": "connection", "phase": "waiting", "hint": "h"}, "* waiting; hint: h"),
-        ({"kind": "unheard-of"}, "* unheard-of"),
-    ],
-)
-def test_an_event_is_one_line(entry: dict[str, object], line: str) -> None:
-    assert entry_line({"at": "T", **entry}) == f"T {line}"
 
 
 @pytest.mark.parametrize("result", [None, 3, [], {}, {"contents": 3}, {"contents": [3]}])

@@ -430,7 +430,7 @@ async def _expect_the_fault(row: Row, play: Play) -> None:
     assert row.hint in fault.hint
     assert row.message in fault.message
     if row.pause is not None:
-        assert changed.retry_seconds == row.pause
+        assert changed.next_attempt_in_ms == row.pause * 1_000
     if row.phase is WAITING and row.pause != 0:
         status = play.eyes.status()
         assert not status.connected

@@ -64,7 +64,7 @@ def _event(shape: tuple[str, str, str, bool]) -> Event:
         case "subject":
             return SubjectChanged(text, nickname)
         case "out":
-            return MessageSent(occupant, text, "m")
+            return MessageSent(occupant, nickname, text, "m")
         case _:
             return MessageReceived(occupant, nickname, text, own=own)
 
@@ -482,7 +482,7 @@ async def test_events_that_come_while_a_page_is_made_are_left_for_the_next() -> 
 async def test_kinds_are_told_as_the_contract_names_them() -> None:
     played = Played()
     played.publish(dataclasses.replace(MessageReceived(f"{ROOM}/W", "W", "x"), own=True))
-    played.publish(MessageSent(f"{ROOM}/McpDebug", "y", "m1"))
+    played.publish(MessageSent(f"{ROOM}/McpDebug", "McpDebug", "y", "m1"))
     received, sent = (await _page(played))["entries"]
     assert (received["direction"], received["reflection"]) == ("in", True)
     assert (sent["direction"], sent["sender"], sent["kind"]) == ("out", "McpDebug", "message")

@@ -22,7 +22,7 @@ from bridge.settings.table import VARIABLES, Configuration, Setting
 from bridge.tools import prompts, resources
 from bridge.tools.basics import xmpp_send, xmpp_status
 from bridge.tools.check import Check, xmpp_check
-from bridge.tools.entries import fitted
+from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
 from bridge.tools.info import xmpp_info
 from bridge.tools.link import RoomLink
@@ -70,7 +70,8 @@ def _of(hint: Any) -> st.SearchStrategy[Any]:
 def _built(cls: Any) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(cls)
     fields = {}
-    for name, hint in hints.items():
+    for name in (one.name for one in dataclasses.fields(cls)):
+        hint = hints[name]
         members = [one for one in get_args(hint) if one is not type(None)]
         optional = type(None) in get_args(hint)
         fields[name] = st.none() | _of(members[0]) if optional else _of(hint)
@@ -320,4 +321,4 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
     phase = CheckPhase("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
-    _checked(fitted(Check(False, [phase] * 11, text, text, False, 1.0, False, text, set_)))
+    _checked(sanitized(Check(False, [phase] * 11, text, text, False, 1.0, False, text, set_)))

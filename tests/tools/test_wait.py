@@ -124,7 +124,7 @@ async def test_only_messages_match_unless_kinds_says_otherwise() -> None:
 
 async def test_our_own_messages_match_only_when_from_names_us() -> None:
     played = Played()
-    played.publish(MessageSent(f"{ROOM}/McpDebug", "mine", "m1"))
+    played.publish(MessageSent(f"{ROOM}/McpDebug", "McpDebug", "mine", "m1"))
     played.publish(_said("mine", "McpDebug", own=True))
     waited = await _wait(played, since="epoch-0", timeoutSeconds=0)
     assert (waited["matched"], waited["seen"]) == (False, 2)
@@ -497,7 +497,7 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
                         await asyncio.sleep(0)
             waited = await waiting
         assert waited.entry is not None
-        assert waited.entry.body == f"answer {number}"
+        assert waited.entry["body"] == f"answer {number}"
         assert (waited.seen, waited.gap) == (noise, None)
         cursor = waited.next
     assert cursor == participant.journal.cursor

@@ -79,7 +79,7 @@ async def test_what_is_told_is_marked_as_archived_with_its_time_and_id() -> None
         "line 1",
         id="m1",
         stanza_id="archived-1",
-        delayed_from="2026-01-01T00:00:01Z",
+        delayed_from="2026-01-01T00:00:01.000Z",
         source=Source.ARCHIVE,
     )
 

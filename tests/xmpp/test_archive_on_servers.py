@@ -11,7 +11,7 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.times import iso
+from bridge.times import iso, stamp_of
 from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     ArchiveError,
@@ -152,7 +152,7 @@ async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -
     assert event.sender == "Fred"
     assert event.from_ == first.occupant == f"{past.room}/Fred"
     assert event.stanza_id == first.id
-    assert event.delayed_from == first.at
+    assert event.delayed_from == stamp_of(first.at)
     assert first.at is not None
     assert first.at.endswith("Z")
     # Prosody stamps to the second, and ejabberd to the microsecond.

@@ -29,7 +29,7 @@ def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
         )
     )
     assert isinstance(message, MessageReceived)
-    assert (message.delayed_from, message.stanza_id) == ("2026-01-02T00:00:00Z", "2")
+    assert (message.delayed_from, message.stanza_id) == ("2026-01-02T00:00:00.000Z", "2")
 
 
 def test_our_own_reflection_is_told_by_our_occupant_jid() -> None:
@@ -56,7 +56,7 @@ def test_a_nickname_may_hold_slashes_and_at_signs() -> None:
 def test_a_delay_stamp_of_the_room_makes_it_history() -> None:
     (event,) = message_events(f"<body>old</body>{DELAY.format(ROOM)}")
     assert isinstance(event, MessageReceived)
-    assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00Z")
+    assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00.000Z")
 
 
 @pytest.mark.parametrize("stamper", ["wilma@example/home", f"{ROOM}/Wilma", "", "example"])

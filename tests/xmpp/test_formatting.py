@@ -1,9 +1,11 @@
+import re
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.tools.entries import FIELDS, Kind
 from bridge.xmpp.events import (
     AffiliationChanged,
     Connected,
@@ -25,10 +27,10 @@ from bridge.xmpp.events import (
     Source,
     SubjectChanged,
     Tls,
+    encode,
 )
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Record
-from bridge.xmpp.narration import MAX_BODY_CHARACTERS, narrate
+from bridge.xmpp.formatting import MAX_TEXT_CHARACTERS, format_event
 
 _hostile = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
     ["\n[Server] forged", "\r\x1b[2J", "\u202egnihton", "\u2028", "\x85", "\ud800", "\u3164"]
@@ -49,7 +51,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
         encrypted=_maybe,
         payload=st.lists(_hostile, max_size=3).map(tuple),
     ),
-    st.builds(MessageSent, from_=_hostile, body=_hostile, id=st.just("id")),
+    st.builds(MessageSent, from_=_hostile, sender=_hostile, body=_hostile, id=st.just("id")),
     st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
     st.builds(
         OccupantJoined,
@@ -78,7 +80,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
         ConnectionChanged,
         phase=st.sampled_from(Phase),
         fault=st.none() | st.builds(Fault, condition=_hostile, message=_hostile, hint=_hostile),
-        retry_seconds=st.none() | st.floats(0, 1000),
+        next_attempt_in_ms=st.none() | st.integers(0, 10**6),
     ),
     st.builds(
         Connected,
@@ -88,17 +90,15 @@ _events: st.SearchStrategy[Event] = st.one_of(
         sasl=st.just("PLAIN"),
     ),
     st.builds(Joined, from_=_hostile, sender=_hostile, created=st.booleans()),
-    st.builds(Gap, since=st.floats(0, 2e9), until=st.floats(0, 2e9)),
+    st.builds(Gap, from_=_hostile, to=_hostile),
 )
 
 
 def _line(event: Event) -> str:
-    return narrate(Record(1, 0.0, event)).removeprefix("1970-01-01T00:00:00.000Z ")
+    return format_event(encode(event))
 
 
-@given(_events)
-def test_whatever_strangers_write_is_one_printable_line(event: Event) -> None:
-    line = _line(event)
+def _check_line(line: str) -> None:
     # What `isprintable` objects to beyond that is unassigned or private: it shows as a box.
     assert line.splitlines() == [line]
     assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in line)
@@ -106,15 +106,20 @@ def test_whatever_strangers_write_is_one_printable_line(event: Event) -> None:
     line.encode()
 
 
+@given(_events)
+def test_whatever_strangers_write_is_one_printable_line(event: Event) -> None:
+    _check_line(_line(event))
+
+
 def test_every_event_has_its_words() -> None:
     tried = {
         type(event)
         for event in (
             MessageReceived("r/a", "a", "b"),
-            MessageSent("r/me", "b", "1"),
+            MessageSent("r/me", "me", "b", "1"),
             SendFailed("1", "forbidden"),
             OccupantJoined("r/a", "a", "participant", "none"),
-            OccupantChanged("r/a", "a", "visitor", "none", "participant", "none"),
+            OccupantChanged("r/a", "a", "visitor", "none", "participant"),
             OccupantLeft("r/a", "a"),
             AffiliationChanged("a@b", "member"),
             RoomConfigured(frozenset({104})),
@@ -125,11 +130,49 @@ def test_every_event_has_its_words() -> None:
             ConnectionChanged(Phase.JOINED),
             Connected("a@b/c", "xmpp://h:1", None, "PLAIN"),
             Joined("r/me", "me", created=False),
-            Gap(0.0, 1.0),
+            Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z"),
         )
         if _line(event)
     }
     assert tried == set(get_args(Event))
+
+
+REACTION = "T <A> (reacting to 1: x)"
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _hostile,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_hostile, inner, max_size=3),
+    max_leaves=8,
+)
+_kinds = st.sampled_from([*get_args(Kind), "unheard-of"])
+_names = st.sampled_from([*re.findall("`([A-Za-z]+)`", FIELDS), "cursor", "at"])
+
+
+@given(_kinds | _json, st.dictionaries(_names | _hostile, _json, max_size=8))
+def test_whatever_json_a_server_sends_is_one_printable_line(
+    kind: object, entry: dict[str, object]
+) -> None:
+    _check_line(format_event(entry))
+    _check_line(format_event({"kind": kind} | entry))
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ({"kind": "message", "sender": "A", "body": "a\nb"}, "T <A> a\\u{A}b"),
+        ({"kind": "message", "sender": "A", "reactsTo": 1, "reactions": "x"}, REACTION),
+        ({"kind": "join", "sender": "A", "role": "r"}, "T * A is here (r)"),
+        ({"kind": "leave", "sender": "A", "reason": "bye"}, "T * A left: bye"),
+        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * A left [307, , ?]"),
+        ({"kind": "role", "sender": "A", "role": "visitor"}, "T * A is now (visitor)"),
+        ({"kind": "subject", "subject": "s"}, "T * subject: s"),
+        ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
+        ({"kind": "unheard-of"}, "T * unheard-of"),
+        ({}, "T * "),
+    ],
+)
+def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str | None) -> None:
+    shown = format_event({"at": "T", **entry})
+    assert line is None or shown == line
 
 
 @pytest.mark.parametrize(
@@ -154,14 +197,14 @@ def test_every_event_has_its_words() -> None:
         ),
         (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
         (
-            Gap(0.0, 1.5),
+            Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z"),
             (
                 "* what was said from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.500Z"
                 " may be missing"
             ),
         ),
         (
-            ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4.2),
+            ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4_200),
             "waiting: It went. [gone] Wait. Next attempt in 4 s.",
         ),
     ],
@@ -172,7 +215,7 @@ def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
 
 
 def test_a_long_body_is_cut_with_a_mark() -> None:
-    line = _line(MessageReceived("r/a", "a", "x" * (MAX_BODY_CHARACTERS + 1)))
-    assert line == f"<a> {'x' * MAX_BODY_CHARACTERS}... (2001 characters)"
-    whole = _line(MessageReceived("r/a", "a", "x" * MAX_BODY_CHARACTERS))
-    assert whole == f"<a> {'x' * MAX_BODY_CHARACTERS}"
+    line = _line(MessageReceived("r/a", "a", "x" * (MAX_TEXT_CHARACTERS + 1)))
+    assert line == f"<a> {'x' * MAX_TEXT_CHARACTERS}... (2001 characters)"
+    whole = _line(MessageReceived("r/a", "a", "x" * MAX_TEXT_CHARACTERS))
+    assert whole == f"<a> {'x' * MAX_TEXT_CHARACTERS}"
