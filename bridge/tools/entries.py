@@ -222,7 +222,8 @@ class _Look:
         made = {name: self._at(one, name) for name, one in exact.items()}
         self.marks += MARK_BYTES
         if "body" in self._cut:
-            made["bodyBytes"] = len(exact["body"].encode("utf-8", "surrogatepass"))
+            # What was cut before says how long it was.
+            made.setdefault("bodyBytes", len(exact["body"].encode("utf-8", "surrogatepass")))
         if self._cut:
             made["truncated"] = True
         if self._escaped:

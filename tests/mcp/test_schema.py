@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, MismatchError, SchemaError, describe, render
+from bridge.mcp.schema import (
+    ABSENT_IF_NONE,
+    Bounds,
+    Keywords,
+    MismatchError,
+    SchemaError,
+    describe,
+    render,
+)
 from tests.mcp.shapes import Colour, Level, Line, Point, values
 
 HINTS: tuple[Any, ...] = (
@@ -133,6 +141,10 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
             {"type": ["integer", "string", "boolean"], "minimum": 2, "maxLength": 3},
         ),
         (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (
+            Annotated[dict[str, object], Keywords(required=["x"])] | None,
+            {"type": ["object", "null"], "additionalProperties": {}, "required": ["x"]},
+        ),
         (
             Point,
             {

@@ -142,6 +142,15 @@ async def test_whatever_happened_is_told_whole_page_by_page(events: list[Event])
         _checked(await xmpp_history(link, **newest), size, xmpp_history)
 
 
+def test_a_body_that_is_cut_twice_says_how_long_it_was() -> None:
+    exact: dict[str, object] = {"cursor": "epoch-1", "body": "x" * 20_000}
+    once = sanitized(exact, 8_000)
+    twice = sanitized(once, 1_000)
+    assert once["bodyBytes"] == twice["bodyBytes"] == 20_000
+    assert len(json.dumps(twice)) <= 1_000 < len(json.dumps(once)) <= 8_000
+    assert twice["truncated"] is True
+
+
 @settings(max_examples=40)
 @given(events=EVENTS)
 async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
