@@ -49,13 +49,12 @@ SM = "urn:xmpp:sm:3"
 REACTIONS = "urn:xmpp:reactions:0"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
+ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
 STANZAS = frozenset(f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
 """What stream management counts (XEP-0198, section 4)."""
-
-ENCRYPTION = "{urn:xmpp:eme:0}encryption"
 
 ENCRYPTIONS = {
     "eu.siacs.conversations.axolotl": "OMEMO",
