@@ -24,6 +24,10 @@ _CONCERNS = {
 
 def format_event(entry: Mapping[str, object]) -> str:
     """Return what happened in one line, after its time if `entry` has one. Never raises."""
+    # Some servers write null for what does not apply, and false for what is not so.
+    entry = {
+        name: value for name, value in entry.items() if value is not None and value is not False
+    }
     match entry.get("kind"):
         case "message":
             line = _message(entry)
@@ -132,6 +136,4 @@ def _text(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
 
 
 def _scalar(value: object) -> str:
-    if value is None:
-        return ""
     return str(value) if isinstance(value, str | int | float) else "?"

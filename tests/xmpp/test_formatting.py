@@ -162,11 +162,16 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
         ({"kind": "message", "sender": "A", "reactsTo": 1, "reactions": "x"}, REACTION),
         ({"kind": "join", "sender": "A", "role": "r"}, "T * A is here (r)"),
         ({"kind": "leave", "sender": "A", "reason": "bye"}, "T * A left: bye"),
-        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * A left [307, , ?]"),
+        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * A left [307, ?, ?]"),
         ({"kind": "role", "sender": "A", "role": "visitor"}, "T * A is now (visitor)"),
         ({"kind": "subject", "subject": "s"}, "T * subject: s"),
         ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
         ({"kind": "unheard-of"}, "T * unheard-of"),
+        (
+            {"kind": "message", "sender": "A", "body": "x", "reflection": False, "replaces": None},
+            "T <A> x",
+        ),
+        ({"kind": "leave", "sender": "A", "destroyed": False}, "T * A left"),
         ({}, "T * "),
     ],
 )
