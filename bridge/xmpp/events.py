@@ -343,20 +343,17 @@ _SHOWN_OTHERWISE = frozenset({"own", "fault", "tls", "resumed", "created"})
 _NEVER = object()
 """Equals no value of a field."""
 
-_JSON: dict[type, Callable[..., object]] = {tuple: list, frozenset: sorted}
-"""How types that JSON does not have are written."""
 
-
-def _layout(cls: Any) -> tuple[list[tuple[str, object]], Callable[[Event], tuple[object, ...]]]:
-    """Return the name of each field in camelCase with its empty default, and what reads all."""
+def _layout(cls: Any) -> tuple[list[str], list[object], Callable[[Event], tuple[object, ...]]]:
+    """Return the name of each field in camelCase, the empty default of each, and what reads all."""
     # With the constants of the class, which `dataclasses.fields` leaves out.
     fields = [one for one in cls.__dataclass_fields__.values() if one.name not in _SHOWN_OTHERWISE]
     names = []
     for one in fields:
         head, *tail = one.name.rstrip("_").split("_")
-        name = head + "".join(map(str.capitalize, tail))
-        names.append((name, _NEVER if one.default else one.default))
-    return names, attrgetter(*(one.name for one in fields))
+        names.append(head + "".join(map(str.capitalize, tail)))
+    empty = [_NEVER if one.default else one.default for one in fields]
+    return names, empty, attrgetter(*(one.name for one in fields))
 
 
 _LAYOUTS = {cls: _layout(cls) for cls in get_args(Event)}
@@ -368,14 +365,20 @@ def encode(event: Event) -> dict[str, object]:
     A field that holds its empty default (None, False, no text, no codes) is left out. The texts
     are as they came: whoever shows them escapes them.
     """
-    names, values_of = _LAYOUTS[type(event)]
-    told: dict[str, object] = {}
-    for (name, empty), value in zip(names, values_of(event), strict=True):
-        if value is not empty and value != empty:  # mostly the one None that there is
-            told[name] = _JSON[type(value)](value) if type(value) in _JSON else value
+    names, defaults, values_of = _LAYOUTS[type(event)]
+    told = {
+        name: value
+        for name, empty, value in zip(names, defaults, values_of(event), strict=True)
+        if value is not empty and value != empty  # mostly it is the one None that there is
+    }
     match event:
-        case MessageReceived(own=True, source=Source.LIVE):
-            told["reflection"] = True
+        case MessageReceived(own=own, source=source, payload=payload, reactions=reactions):
+            if own and source is Source.LIVE:
+                told["reflection"] = True
+            if payload:
+                told["payload"] = list(payload)
+            if reactions is not None:
+                told["reactions"] = list(reactions)
         case ConnectionChanged(fault=Fault(condition=condition, message=message, hint=hint)):
             told |= {"condition": condition, "text": message, "hint": hint}
         case Connected(tls=tls, resumed=resumed):
@@ -385,7 +388,8 @@ def encode(event: Event) -> dict[str, object]:
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             told["text"] = f"in the room{made}"
         case OccupantJoined() | OccupantChanged() | OccupantLeft() | RoomConfigured():
-            meaning = [STATUS_CODES[code] for code in sorted(event.codes) if code in STATUS_CODES]
-            if meaning:
+            if codes := sorted(event.codes):
+                told["codes"] = codes
+            if meaning := [STATUS_CODES[code] for code in codes if code in STATUS_CODES]:
                 told["meaning"] = meaning
     return told

@@ -24,10 +24,8 @@ _CONCERNS = {
 
 def format_event(entry: Mapping[str, object]) -> str:
     """Return what happened in one line, after its time if `entry` has one. Never raises."""
-    # Some servers write null for what does not apply, and false for what is not so.
-    entry = {
-        name: value for name, value in entry.items() if value is not None and value is not False
-    }
+    if None in entry.values():  # some servers write null for what does not apply
+        entry = {name: value for name, value in entry.items() if value is not None}
     match entry.get("kind"):
         case "message":
             line = _message(entry)
@@ -48,7 +46,7 @@ def _message(entry: Mapping[str, object]) -> str:
         line += f" (said {_text(entry, 'delayedFrom')})"
     if entry.get("type") == "chat":
         line += " (private)"
-    if "reflection" in entry:
+    if entry.get("reflection") is True:
         line += " (our own)"
     for name, words in _CONCERNS.items():
         if name in entry:
@@ -92,7 +90,7 @@ def _change(entry: Mapping[str, object]) -> str:
     match entry.get("kind"):
         case "join":
             return f"* {who} is here ({_all(entry, 'role', 'affiliation')})"
-        case "leave" if "destroyed" in entry:
+        case "leave" if entry.get("destroyed") is True:
             venue = _part("; its owner names ", entry, "venue")
             return f"* the room was destroyed{reason}{venue}"
         case "leave":
