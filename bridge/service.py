@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib
 import logging
 import os
 import signal
@@ -243,6 +244,12 @@ async def _take_part(room: _RoomWing, session: Session) -> None:
     # What starting made stays: nobody need look for garbage in it (`cli` has put that off).
     gc.freeze()
     gc.enable()
+    # In a thread: whoever asks meanwhile is not kept waiting by what slixmpp takes to load.
+    try:
+        await asyncio.to_thread(importlib.import_module, "bridge.xmpp.participant")
+    except ImportError as error:  # each tool says so, too
+        log.error("the bridge is not whole and joins no room: %s", one_line(str(error), 200))
+        return
     await room.participant.run()
 
 

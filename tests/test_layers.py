@@ -19,9 +19,13 @@ SPEAKS_XMPP = frozenset(
         "disco",
         "endpoint",
         "inquiries",
+        "intake",
+        "keepalive",
         "login",
         "mam",
+        "membership",
         "negotiation",
+        "participant",
         "probe",
         "roomservice",
         "session",
@@ -32,9 +36,7 @@ SPEAKS_XMPP = frozenset(
 )
 """The modules that import slixmpp, or what imports it; loaded with the first attempt to connect."""
 
-LOADS_THEM = frozenset(
-    {"bridge.console", "bridge.tools", "bridge.xmpp.participant", "bridge.xmpp.watch"}
-)
+LOADS_THEM = frozenset({"bridge.console", "bridge.service", "bridge.tools"})
 """Who may import one of those, and only inside a function, or for its types."""
 
 TALKS = ("bridge.console.client", "bridge.console.peer")
@@ -75,7 +77,6 @@ PURE = frozenset(
                 "filter",
                 "formatting",
                 "journal",
-                "recall",
                 "redaction",
                 "report",
                 "room",
@@ -192,7 +193,7 @@ def _breaches(*found: Import) -> list[str]:
 def test_the_imports_were_read() -> None:
     told = {(one.importer, one.imported, one.on_loading) for one in IMPORTS}
     assert ("bridge.service", "bridge.mcp.stdio.Stdio", True) in told
-    assert ("bridge.xmpp.participant", "bridge.xmpp.connection.Connection", False) in told
+    assert ("bridge.service", "bridge.xmpp.participant.Participant", False) in told
     assert set(TREES) >= PURE | SPEAKS_XMPP | LOADS_THEM
 
 

@@ -9,7 +9,7 @@ from bridge.escaping import quoted
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.times import iso, iso_of
 from bridge.tools.entries import Entry, noticed, sanitized
-from bridge.tools.link import failed
+from bridge.tools.link import connection_in, failed
 from bridge.tools.paging import Page, TimeSlice
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ async def read(
     `ArgumentError` for what no archive can be asked.
     """
     # Deferred, as all that speaks XMPP is, until the first answer has gone out.
-    from bridge.xmpp.archive import ArchiveError, search
+    from bridge.xmpp.archive import ArchiveError
     from bridge.xmpp.faults import ConnectionFailedError
 
-    connection = link.connection()
-    room = link.participant.room_jid
+    membership = link.room()
+    connection_in(membership)
+    room = membership.name
     query = _query(room, since, after, before, sender)
     time_slice, most = TimeSlice(), page.room
     matches, cost = event_filter.matches, event_filter.cost
@@ -60,7 +61,7 @@ async def read(
         return page.add(_entry(result, wanted, most)) if wanted else None
 
     try:
-        searched = await search(connection, room, query, keep, limit=limit, seconds=BUDGET_SECONDS)
+        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
     except ArchiveError as error:
         raise _failure(room, error) from error
     except ConnectionFailedError as ended:

@@ -193,13 +193,13 @@ async def xmpp_send(
     still joining for the first time it waits for that; otherwise it must be in the room. So many
     messages a minute are let through; the error for one more says when to try again.
     """
-    participant = link.participant
+    room = link.room()
     try:
         check_body(message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.
         if wait := pace.take(time.monotonic()):
             raise _over(pace, wait)
-        reflection = await participant.say(message, timeout_seconds)
+        reflection = await room.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
             f"xmppSend: {error}",
@@ -208,7 +208,7 @@ async def xmpp_send(
         ) from error
     except NotInRoomError as error:
         pace.give_back()
-        raise not_in_room(participant.room_jid, error.status) from error
+        raise not_in_room(room.name, error.status) from error
     except NotSentError as error:
         pace.give_back()
         raise failed(
@@ -226,13 +226,13 @@ async def xmpp_send(
         ) from error
     sent = Sent(
         sent=True,
-        to=participant.room_jid,
+        to=room.name,
         message="",
         id=reflection.message.id or "",
         stanza_id=reflection.message.stanza_id,
         reflected_at=iso(reflection.record.at),
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
-        cursor=participant.journal.cursor_of(reflection.record.number),
+        cursor=link.participant.journal.cursor_of(reflection.record.number),
     )
     told = sanitized(sent)
     # The caller's own words stay as they are, and take what room the others leave.

@@ -6,12 +6,11 @@ import time
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
-from bridge.escaping import one_line
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.table import Configuration, Setting
 from bridge.tools.entries import NOTICE, sanitized
-from bridge.tools.link import InRoom, RoomLink
+from bridge.tools.link import Participating, RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, settings_phase, unconfigured
 
@@ -60,9 +59,9 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
         setup.trial.release()
 
 
-async def _check(participant: InRoom, setup: Setup, context: Context) -> Check:
+async def _check(participant: Participating, setup: Setup, context: Context) -> Check:
     # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
-    await _load()
+    await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
     from bridge.xmpp.probe import Probe
 
     names = [SETTINGS, *(name for name in PHASES if name != "send")]
@@ -92,19 +91,8 @@ async def _check(participant: InRoom, setup: Setup, context: Context) -> Check:
     )
 
 
-async def _load() -> None:
-    try:
-        await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
-    except ImportError as error:
-        raise ToolError(
-            f"The bridge is not whole: {one_line(str(error), 200)}",
-            condition="internal-server-error",
-            hint="Install xmpp-debug-bridge and what it depends on again.",
-        ) from error
-
-
 def _settle(
-    participant: InRoom, configuration: Configuration, report: Report, changed: bool
+    participant: Participating, configuration: Configuration, report: Report, changed: bool
 ) -> str:
     """Let the standing connection start anew where there is a reason; return what happens to it."""
     settings = configuration.settings
@@ -114,7 +102,7 @@ def _settle(
     return f"It starts anew now, since {why}; xmppStatus tells when it is in the room."
 
 
-def _left_alone(participant: InRoom) -> str:
+def _left_alone(participant: Participating) -> str:
     phase = participant.status().phase.value
     if phase == "joined":
         return "It is in the room and was left alone."

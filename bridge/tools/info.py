@@ -20,7 +20,7 @@ from bridge.tools.entries import (
     occupant_entry,
     sanitized,
 )
-from bridge.tools.link import RoomLink, failed
+from bridge.tools.link import RoomLink, connection_in, failed
 from bridge.tools.paging import Page
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
@@ -153,7 +153,7 @@ async def xmpp_info(
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.inquiries import StanzaRefusedError
 
-    connection = link.connection()
+    connection = connection_in(link.room())
     whom, address = find(link, target)
     try:
         told = await inform(connection, address, is_server=whom is Whom.SERVER)

@@ -1,34 +1,68 @@
-"""What the tools see of the room: enough for them, and little enough for a test to play."""
+"""What the tools see of the rooms: enough for them, and little enough for a test to play."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from bridge.escaping import one_line
 from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import noticed
 from bridge.xmpp.saying import NotInRoomError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bridge.settings.table import Settings
+    from bridge.xmpp.archive import RoomArchive
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.faults import Fault
     from bridge.xmpp.journal import Journal, Record
-    from bridge.xmpp.participant import Reflection
+    from bridge.xmpp.membership import Reflection
     from bridge.xmpp.room import RoomStatus
     from bridge.xmpp.trace import Trace
 
 
 class InRoom(Protocol):
-    """A participant, as `bridge.xmpp.participant.Participant` is one."""
+    """Being in one room, as `bridge.xmpp.membership.Membership` is."""
+
+    @property
+    def name(self) -> str:
+        """The room's bare JID as configured."""
+
+    @property
+    def occupant(self) -> str:
+        """Our occupant JID in it."""
+
+    @property
+    def connection(self) -> "Connection":
+        """The connection on which we are in the room; raises `NotInRoomError` without one."""
+
+    @property
+    def archive(self) -> "RoomArchive":
+        """The room's archive; raises `NotInRoomError` when we are not in the room."""
+
+    def status(self) -> "RoomStatus":
+        """Return how things stand."""
+
+    async def say(self, body: str, timeout_seconds: float) -> "Reflection":
+        """Say `body` in the room, and return the room's reflection of it."""
+
+
+class Participating(Protocol):
+    """Who is in the rooms for us, as `bridge.xmpp.participant.Participant` is."""
 
     @property
     def room_jid(self) -> str:
-        """The room's bare JID as configured; empty while unconfigured."""
+        """The default room's bare JID as configured; empty while unconfigured."""
 
     @property
     def settings(self) -> "Settings | None":
         """What is in effect; None while unconfigured."""
+
+    @property
+    def memberships(self) -> "Sequence[InRoom]":
+        """Our being in each room, the default room first; none while unconfigured."""
 
     @property
     def journal(self) -> "Journal":
@@ -38,21 +72,14 @@ class InRoom(Protocol):
     def trace(self) -> "Trace":
         """What went over the wire."""
 
-    @property
-    def connection(self) -> "Connection":
-        """The connection that stands in the room; raises `NotInRoomError` when there is none."""
-
     def status(self) -> "RoomStatus":
-        """Return how things stand."""
+        """Return how things stand in the default room."""
 
     def listen(self, listener: "Callable[[Record], None]") -> Callable[[], None]:
         """Call `listener` with each record as it is written; return what ends that."""
 
-    async def say(self, body: str, timeout_seconds: float) -> "Reflection":
-        """Say `body` in the room, and return the room's reflection of it."""
-
     def begin_anew(self, settings: "Settings") -> bool:
-        """Try at once with these settings, unless in the room with them; return whether."""
+        """Try at once with these settings, unless in the rooms with them; return whether."""
 
 
 class RoomLink:
@@ -63,23 +90,38 @@ class RoomLink:
     """
 
     def __init__(
-        self, find: Callable[[], InRoom], warnings: Callable[[], list[str]] = list
+        self, find: Callable[[], Participating], warnings: Callable[[], list[str]] = list
     ) -> None:
         self._find = find
         self.warnings = warnings
         """What the user ought to know of the bridge now, beyond what the settings said."""
 
     @cached_property
-    def participant(self) -> InRoom:
-        """Who is, or will be, in the room for us."""
-        return self._find()
-
-    def connection(self) -> "Connection":
-        """Return the connection that stands in the room; raises `ToolError` when there is none."""
+    def participant(self) -> Participating:
+        """Who is, or will be, in the rooms for us; raises `ToolError` if it cannot be loaded."""
         try:
-            return self.participant.connection
-        except NotInRoomError as error:
-            raise not_in_room(self.participant.room_jid, error.status) from error
+            return self._find()
+        except ImportError as error:
+            raise ToolError(
+                f"The bridge is not whole: {one_line(str(error), 200)}",
+                condition="internal-server-error",
+                hint="Install xmpp-debug-bridge and what it depends on again.",
+            ) from error
+
+    def room(self) -> InRoom:
+        """Return our being in the default room; raises `ToolError` while unconfigured."""
+        memberships = self.participant.memberships
+        if not memberships:
+            raise not_in_room("", self.participant.status())
+        return memberships[0]
+
+
+def connection_in(room: InRoom) -> "Connection":
+    """Return the connection that stands in the room; raises `ToolError` when there is none."""
+    try:
+        return room.connection
+    except NotInRoomError as error:
+        raise not_in_room(room.name, error.status) from error
 
 
 def not_in_room(room: str, status: "RoomStatus") -> ToolError:

@@ -46,10 +46,10 @@ def xmpp_occupants(
     that is not in this list hears nothing; one without voice (role visitor) in a moderated room
     is not heard. Fails when the bridge is not in the room, with the reason.
     """
-    participant = link.participant
-    status = participant.status()
+    room = link.room()
+    status = room.status()
     if not status.connected:
-        raise not_in_room(participant.room_jid, status)
+        raise not_in_room(room.name, status)
     here = status.occupants
     if nickname is not None:
         here = tuple(one for one in here if nickname in {one.nickname, visible(one.nickname)})

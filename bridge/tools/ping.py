@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, sanitized
-from bridge.tools.link import RoomLink, failed
+from bridge.tools.link import RoomLink, connection_in, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ async def xmpp_ping(
     from bridge.xmpp.answers import Whom
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.inquiries import StanzaRefusedError
-    from bridge.xmpp.watch import Verdict, verdict
+    from bridge.xmpp.keepalive import Verdict, verdict
 
-    connection = link.connection()
+    connection = connection_in(link.room())
     whom, address = find(link, target)
     meaning: Meaning | None = None
     found = Verdict.IN

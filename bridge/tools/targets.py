@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from bridge.escaping import quoted
 from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import noticed
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, connection_in
 
 if TYPE_CHECKING:
     from bridge.xmpp.answers import Whom
@@ -31,8 +31,9 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
     from bridge.xmpp import stanzas
     from bridge.xmpp.answers import Whom
 
-    connection = link.connection()
-    room = connection.occupant.partition("/")[0]
+    membership = link.room()
+    connection, own = connection_in(membership), membership.occupant
+    room = own.partition("/")[0]
     domain = stanzas.prepared(connection.place.domain) or connection.place.domain
     match target:
         case "server":
@@ -40,14 +41,14 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
         case "room":
             return Whom.ROOM, room
         case "self":
-            return Whom.SELF, connection.occupant
+            return Whom.SELF, own
     jid = stanzas.prepared(target)
     named = stanzas.occupant_jid(room, target)
-    present = {one.jid for one in link.participant.status().occupants}
+    present = {one.jid for one in link.room().status().occupants}
     if not (jid and "@" in target):
         if named in present:
             assert named is not None
-            return (Whom.SELF if named == connection.occupant else Whom.OCCUPANT), named
+            return (Whom.SELF if named == own else Whom.OCCUPANT), named
         if not (jid and (jid == domain or "." in target or "/" in target)):
             raise nobody(
                 link,
@@ -57,7 +58,7 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
     assert jid is not None
     bare, _, resource = jid.partition("/")
     if bare == room:
-        if jid == connection.occupant:
+        if jid == own:
             return Whom.SELF, jid
         return (Whom.OCCUPANT if resource else Whom.ROOM), jid
     if jid == domain:
@@ -67,7 +68,7 @@ def find(link: RoomLink, target: str) -> tuple["Whom", str]:
 
 def nobody(link: RoomLink, name: str, hint: str) -> ToolError:
     """Return what the caller is told who asks for somebody that is not there."""
-    names = sorted(one.nickname for one in link.participant.status().occupants)
+    names = sorted(one.nickname for one in link.room().status().occupants)
     listed = ", ".join(quoted(one, MAX_NAME_CHARACTERS) for one in names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ToolError(

@@ -26,7 +26,7 @@ from bridge.tools.paging import (
 )
 
 if TYPE_CHECKING:
-    from bridge.tools.link import InRoom
+    from bridge.tools.link import Participating
     from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
     from bridge.xmpp.room import RoomStatus
@@ -107,7 +107,7 @@ class _Wait:
 
     def __init__(
         self,
-        participant: "InRoom",
+        participant: "Participating",
         wanted: "EventFilter",
         context: Context,
         timeout_seconds: float,

@@ -1,15 +1,15 @@
-"""One attempt at being in the room, stage by stage, each with a deadline and a classified fault.
+"""One connection to the server, stage by stage, each with a deadline and a classified fault.
 
-The negotiation is a straight line of awaits: resolve, connect, TLS, SASL, bind, join. Nothing
-here tries again; that is `participant`'s.
+The negotiation is a straight line of awaits: resolve, connect, TLS, SASL, bind. Then it sends
+stanzas, asks questions (IQs) and hands over what comes, until it ends. It knows nothing of being in
+rooms (that is `membership`), and does not try again (that is `participant`).
 """
 
 import asyncio
 import logging
-import secrets
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -20,18 +20,7 @@ from bridge.xmpp import disco, faults, login, mam, refusals, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
-from bridge.xmpp.events import (
-    Connected,
-    Event,
-    Joined,
-    MessageReceived,
-    MessageSent,
-    OccupantJoined,
-    RoomError,
-    Source,
-    SubjectChanged,
-    Tls,
-)
+from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
 from bridge.xmpp.management import RESUMABLE, ConnectionFeatures, Former, Management
@@ -50,11 +39,8 @@ DEADLINES = {
     Stage.BIND: 10.0,
     Stage.JOIN: 20.0,
 }
-"""Seconds for each stage. SASL has longer: a million iterations take one of them."""
-
-GIVES_IDS = frozenset({stanzas.STANZA_ID, mam.MAM})
-"""The features of a room whose stanza ids are its own: with the first it has to take out those that
-others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
+"""Seconds for each stage. SASL has longer: a million iterations take one of them. `JOIN` is of one
+room, see `membership`."""
 
 REASONS = (
     OSError,  # those of the resolver, sockets and OpenSSL; and TimeoutError
@@ -70,8 +56,24 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True)
+class Opened:
+    """What a connection has come to, once a session stands on it."""
+
+    jid: str
+    """Our full JID."""
+    tls: Tls | None
+    sasl: str
+    """The mechanism that logged us in."""
+    resumed: bool
+    """Whether the former session goes on: we are still in our rooms (XEP-0198)."""
+
+
 class Connection:
-    """One stream, from the first packet to the last."""
+    """One stream, from the first packet to the last.
+
+    `on_stanza` gets every message, every presence and every answer to an IQ, in order.
+    """
 
     def __init__(
         self,
@@ -80,8 +82,8 @@ class Connection:
         *,
         context: Awaitable[ssl.SSLContext],
         resource: str,
-        publish: Callable[[Event], None],
         on_stage: Callable[[Stage], None],
+        on_stanza: Callable[[Element], None],
         trace: Tracing = untraced,
         on_finding: Callable[[Stage, str], None] = lambda stage, finding: None,
         deadlines: Mapping[Stage, float] = DEADLINES,
@@ -93,33 +95,29 @@ class Connection:
         """The address that was reached."""
         self._context = context
         self._resource = resource
-        self._publish = publish
         self._on_stage = on_stage
+        self._on_stanza = on_stanza
         self._on_finding = on_finding
-        self._deadlines = deadlines
-        self._room = stanzas.prepared(settings.room) or settings.room
+        self.deadlines = deadlines
+        """Seconds for each stage."""
         self._stage = Stage.RESOLVE
-        self._negotiation = Negotiation(self._send, self.unless_ended)
-        self._inquiries = Inquiries(settings, self._send, self.unless_ended)
+        self._negotiation = Negotiation(self.send, self.unless_ended)
+        self._inquiries = Inquiries(settings, self.send, self.unless_ended)
         self._acknowledgements: Acknowledgements | None = None
         self._channel_binding: str | None = None
-        self._entered: asyncio.Future[OccupantJoined] | None = None
-        self._tells_history = False
-        self._gives_ids = False
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
-        self.occupant = ""
-        """Our occupant JID while in the room, or on the way in."""
-        self.inside = False
-        """Whether the room has let us in; what puts us out from then on is the end."""
-        self.heard = self.room_heard = asyncio.get_running_loop().time()
-        """When the server, and when the room, last sent anything, on the loop's clock."""
+        self.heard = asyncio.get_running_loop().time()
+        """When the server last sent anything, on the loop's clock."""
+        self.in_doubt = False
+        """Whether somebody got no answer over it: `keepalive` asks the server soon."""
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
-    async def open(self, former: Former | None = None) -> bool:
-        """Go from nothing to a bound stream; raises `ConnectionFailedError`.
+    async def open(self, former: Former | None = None) -> Opened:
+        """Go from nothing to a session; raises `ConnectionFailedError`.
 
-        Return whether the `former` session was resumed, in which case we are still in the room.
+        It goes on with the `former` session where the server still has that. What comes is handed
+        over once `flow` is called.
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
@@ -131,17 +129,15 @@ class Connection:
         self._inquiries.jid = begun.jid
         if begun.management is not None:
             self._acknowledgements = Acknowledgements(begun.management, self._acknowledge)
-        self._publish(Connected(begun.jid, self.place.service, tls, mechanism, begun.resumed))
-        if former is not None and begun.resumed:
-            self.occupant = former.occupant
-            self._gives_ids = former.gives_ids
-            self._stage = Stage.STANDING
-            self.inside = True
+        self._stage = Stage.STANDING
+        return Opened(begun.jid, tls, mechanism, begun.resumed)
+
+    def flow(self) -> None:
+        """Hand over what came while the session began, and from now on what comes."""
         for element in self._negotiation.early:
             self._deal_with(element)  # counted are those that come after `<enabled/>`
         for element in self._negotiation.end():
             self._receive(element)
-        return begun.resumed
 
     async def reach(self) -> tuple[Tls | None, Element]:
         """Go from nothing to a secured stream; raises `ConnectionFailedError`.
@@ -151,7 +147,7 @@ class Connection:
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._found))
         endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, self._deadlines[Stage.CONNECT], self._found)
+            Stage.CONNECT, connect(endpoints, self.deadlines[Stage.CONNECT], self._found)
         )
         self.endpoint = endpoint
         self.place = replace(self.place, service=str(endpoint))
@@ -167,24 +163,12 @@ class Connection:
         )
         return await self._run(Stage.TLS, work)
 
-    async def join(self, nickname: str, since: str | None = None, *, history: bool = True) -> None:
-        """Enter the room under `nickname`; raises `ConnectionFailedError`, the stream standing.
-
-        `since` is the time from which on the room's history is wanted, in UTC; without `history`
-        none is.
-        """
-        self.place = replace(self.place, nickname=nickname)
-        me = await self._run(Stage.JOIN, self._enter(nickname, since, history=history))
-        self._stage = Stage.STANDING
-        created = 201 in me.codes
-        if created:
-            await self._unlock()
-        self._publish(Joined(me.from_, me.sender, created))
-
-    def say(self, body: str, id_: str) -> None:
-        """Hand a message to the room; it has been said once its reflection comes back."""
-        self._send(stanzas.said(self._room, body, id_))
-        self._publish(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+    def send(self, element: Element) -> None:
+        """Send a stanza; raises `ConnectionFailedError` once the stream is no more."""
+        if self.ended.done():
+            raise ConnectionFailedError(self.ended.result())
+        if not self._stream.write(element):
+            raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
@@ -242,19 +226,15 @@ class Connection:
     def former(self) -> Former | None:
         """What a next connection may take up of this one; None if it cannot."""
         management = self._management
-        if management is None or management.id is None or not self.occupant:
+        if management is None or management.id is None:
             return None
-        jid = self._inquiries.jid
-        return Former(management.id, management.handled, jid, self.occupant, self._gives_ids)
+        return Former(management.id, management.handled, self._inquiries.jid)
 
-    def depart(self) -> None:
-        """Ask the room to let us go; its confirmation is our own presence, unavailable."""
-        self._send(stanzas.leaving(self.occupant))
-
-    def leave(self) -> None:
-        """Say goodbye to the room and the server and hang up, without waiting for anybody."""
-        if self.occupant and not self.ended.done():
-            self._stream.write(stanzas.leaving(self.occupant))
+    def leave(self, *goodbyes: Element) -> None:
+        """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody."""
+        if not self.ended.done():
+            for goodbye in goodbyes:
+                self._stream.write(goodbye)
         self._hang_up()
         self.end(faults.of_lost_connection(self._stage, self.place))
 
@@ -280,7 +260,7 @@ class Connection:
         """Await one stage within its deadline and translate what goes wrong."""
         self._stage = stage
         self._on_stage(stage)
-        limit = self._deadlines[stage]
+        limit = self.deadlines[stage]
         try:
             async with asyncio.timeout(limit) as deadline:
                 return await work
@@ -329,40 +309,7 @@ class Connection:
         self._stream.restart()
         return mechanism
 
-    async def _enter(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
-        occupant = stanzas.occupant_jid(self._room, nickname)
-        if occupant is None:
-            fault = refusals.of_join_error("jid-malformed", None, self.place, None)
-            raise ConnectionFailedError(fault)
-        self.occupant = occupant
-        password = self._settings.room_password
-        self._entered = asyncio.get_running_loop().create_future()
-        try:
-            secret = password.reveal() if password else None
-            # Answered first, so that it is known what to believe of the history.
-            self._send(stanzas.query("get", self._room, secrets.token_hex(8), disco.info_query()))
-            self._send(stanzas.entering(occupant, secret, since, history=history))
-            return await self.unless_ended(self._entered)
-        finally:
-            self._entered = None
-
-    async def _unlock(self) -> None:
-        try:
-            async with asyncio.timeout(self._deadlines[Stage.JOIN]):
-                await self.request("set", self._room, stanzas.default_configuration())
-        except StanzaRefusedError as refused:
-            why = f"{refused.error.condition}.{refusals.said(refused.error.text)}"
-            log.warning("the new room keeps its lock or its defaults: %s", why)
-        except TimeoutError:
-            log.warning("the new room keeps its lock or its defaults: no answer came")
-
     # The stream.
-
-    def _send(self, element: Element) -> None:
-        if self.ended.done():
-            raise ConnectionFailedError(self.ended.result())
-        if not self._stream.write(element):
-            raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
 
     def _acknowledge(self, handled: int) -> None:
         self._stream.write(stanzas.acknowledging(handled))
@@ -389,60 +336,15 @@ class Connection:
 
     def _deal_with(self, element: Element) -> None:
         if element.tag == f"{{{stanzas.CLIENT}}}iq":
-            self._receive_iq(element)
-        else:
-            self._receive_from_room(element)
-
-    def _receive_from_room(self, element: Element) -> None:
-        archived = mam.archived(element, self._room)
-        if archived is not None:
-            self._inquiries.archived(*archived)
+            if element.get("type") in {"get", "set"}:
+                self._stream.write(stanzas.answer_to(element))
+                return
+            self._on_stanza(element)
+            self._inquiries.answered(element)
             return
-        # While we are on the way in, somebody else may have the nickname that we asked for.
-        own = self.occupant if self.inside else ""
-        for event in stanzas.read(element, room=self._room, own=own):
-            self.room_heard = self.heard
-            self._meet(event)
-            self._publish(self._believed(event))
-
-    def _receive_iq(self, iq: Element) -> None:
-        if iq.get("type") in {"get", "set"}:
-            self._stream.write(stanzas.answer_to(iq))
-            return
-        features = disco.features_in(iq) if iq.get("type") == "result" else None
-        if features and stanzas.prepared(iq.get("from", "")) == self._room:
-            self._gives_ids = not features.isdisjoint(GIVES_IDS)
-        self._inquiries.answered(iq)
-
-    def _believed(self, event: Event) -> Event:
-        """Return `event` without what an occupant may have claimed in the room's name.
-
-        The room stamps its history, which it tells between our own presence and the subject
-        (XEP-0045, section 7.1); of what comes later none is delayed.
-        """
-        match event:
-            case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
-                self._tells_history = False
-            case MessageReceived(type=type_) if type_ != "groupchat" or not self._tells_history:
-                event = replace(event, source=Source.LIVE, delayed_from=None)
-        if isinstance(event, MessageReceived) and event.stanza_id and not self._gives_ids:
-            event = replace(event, stanza_id=None)
-        return event
-
-    def _meet(self, event: Event) -> None:
-        """Let the join under way know of what decides it."""
-        if self._entered is None or self._entered.done():
-            return
-        match event:
-            case OccupantJoined(self_=True):
-                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
-                # this presence is already reflected under it.
-                self.occupant = event.from_
-                self.inside = self._tells_history = True
-                self._entered.set_result(event)
-            case RoomError(condition=condition, text=text, venue=venue):
-                fault = refusals.of_join_error(condition, text, self.place, venue)
-                self._entered.set_exception(ConnectionFailedError(fault))
+        found = mam.archived(element)
+        if found is None or not self._inquiries.archived(*found):
+            self._on_stanza(element)
 
     def _lost(self, reason: BaseException | None) -> None:
         match reason:

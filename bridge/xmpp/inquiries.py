@@ -37,8 +37,10 @@ class Inquiries:
         self.jid = ""
         """Our full JID, once the stream is bound to one."""
         self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
-        self._collecting: dict[str, tuple[Callable[[Element], bool], asyncio.Future[Element]]] = {}
-        """Who takes what archives send, and the answer to come, by the id of the query."""
+        self._collecting: dict[
+            tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
+        ] = {}
+        """Who takes what archives send, by the archive's address and the id of the query."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
@@ -53,11 +55,11 @@ class Inquiries:
         says whether that was still within bounds; raises `TooMuchError` at once where not.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
-        self._collecting[id_] = (take, answer)
+        self._collecting[to, id_] = (take, answer)
         try:
             return await self._ask("set", to, payload, answer)
         finally:
-            del self._collecting[id_]
+            del self._collecting[to, id_]
 
     def answered(self, iq: Element) -> None:
         """Hand an answer to whoever asked; one that nobody waits for is dropped."""
@@ -70,12 +72,14 @@ class Inquiries:
             case "result":
                 answer.set_result(iq)
 
-    def archived(self, id_: str, result: Element) -> None:
-        """Hand what an archive sends for the query `id_` to whoever collects it."""
-        if id_ in self._collecting:
-            take, answer = self._collecting[id_]
-            if not answer.done() and not take(result):
-                answer.set_exception(TooMuchError())
+    def archived(self, archive: str, id_: str, result: Element) -> bool:
+        """Hand a result of the query `id_` to whoever collects it; return whether somebody does."""
+        if (archive, id_) not in self._collecting:
+            return False
+        take, answer = self._collecting[archive, id_]
+        if not answer.done() and not take(result):
+            answer.set_exception(TooMuchError())
+        return True
 
     def may_answer(self, sender: str | None, asked: str | None) -> bool:
         """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""

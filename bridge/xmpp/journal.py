@@ -240,11 +240,10 @@ class Record:
 class Journal(Records[Record]):
     """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
 
-    Where there are several rooms, these bounds are shared: what goes is the oldest event of the
-    room that holds most, so none goes of a room with no more than its share, which is the bound
-    divided by the number of rooms and one: the events of the connection count as those of one more
-    room. A room that is left out of the settings has no share: its events go first. With one room
-    the oldest event of all goes.
+    Where there are several rooms, these bounds are shared: none goes of a room that holds no more
+    than its share, the bound divided by the number of rooms. What goes is the oldest event of the
+    connection or of a room beyond its share, whichever holds most. A room that is left out of the
+    settings has no share: its events go first. With one room the oldest event of all goes.
     """
 
     def __init__(
@@ -316,15 +315,18 @@ class Journal(Records[Record]):
 
     def _fullest(self, gone: int, *, crowded: bool) -> Ring[Record]:
         """Return the room whose oldest event goes next, after so many others."""
-        if len(self._sharing) <= ROOM_AND_CONNECTION:
+        rooms = len(self._sharing) - 1
+        if rooms <= 1:
             return self._rooms[self._records[gone].room]
-        sharing = []
+        size: Callable[[Ring[Record]], int] = len if crowded else _weight
+        share = (self._capacity if crowded else self._max_characters) // rooms
+        beyond = []
         for name, ring in self._rooms.items():
-            if name in self._sharing:
-                sharing.append(ring)
-            elif len(ring):
+            if name not in self._sharing and len(ring):
                 return ring
-        return max(sharing, key=len if crowded else _weight)
+            if len(ring) and (not name or size(ring) > share):
+                beyond.append(ring)
+        return max(beyond, key=size)
 
 
 def _weight(ring: Ring[Record]) -> int:

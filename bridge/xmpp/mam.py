@@ -164,12 +164,13 @@ def fields_in(iq: Element) -> frozenset[str]:
     return frozenset(one.get("var", "") for one in iq.iterfind(path))
 
 
-def archived(stanza: Element, room: str) -> tuple[str, Element] | None:
-    """Return the query's id and the result that a message from the room's archive carries."""
+def archived(stanza: Element) -> tuple[str, str, Element] | None:
+    """Return the archive, the query's id and the result that a message from an archive carries."""
     result = stanza.find(f"{{{MAM}}}result") if stanza.tag == f"{{{CLIENT}}}message" else None
-    if result is None or stanzas.prepared(stanza.get("from", "")) != room:
+    archive = None if result is None else stanzas.prepared(stanza.get("from", ""))
+    if result is None or archive is None:
         return None
-    return result.get("queryid", ""), result
+    return archive, result.get("queryid", ""), result
 
 
 def read_archived(result: Element, *, room: str, own: str) -> Archived | None:

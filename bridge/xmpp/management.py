@@ -36,9 +36,6 @@ class Former:
     id: str
     handled: int
     jid: str
-    occupant: str
-    gives_ids: bool = False
-    """Whether the room said that it gives messages ids of its own."""
 
 
 @dataclass

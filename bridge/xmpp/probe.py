@@ -10,26 +10,19 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from xml.etree.ElementTree import Element
 
 from bridge.escaping import one_line, quoted
 from bridge.settings.table import Settings
-from bridge.xmpp import faults, refusals, trust
+from bridge.xmpp import faults, stanzas, trust
 from bridge.xmpp.connection import DEADLINES, Connection
-from bridge.xmpp.events import (
-    Event,
-    Joined,
-    MessageReceived,
-    NicknameChanged,
-    OccupantJoined,
-    OccupantLeft,
-    RoomDestroyed,
-    SendFailed,
-)
+from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.journal import Record
+from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import CREATED, CheckPhase, Report, report_of
-from bridge.xmpp.room import MAX_OCCUPANTS
 from bridge.xmpp.roomservice import RoomService
+from bridge.xmpp.saying import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.trace import Tracing, untraced
 
 CHECK_SECONDS = 50.0
@@ -68,8 +61,6 @@ _OWN_NICKNAME = (
     "take the one in MCP_BOT_NICKNAME."
 )
 
-Answer = TypeVar("Answer")
-
 
 class Probe:
     """Checks the way that `settings` lead, as often as it is asked to."""
@@ -107,8 +98,7 @@ class Probe:
             fault = faults.of_long_check(walk.recorder.phase, self._seconds, walk.connection.place)
             walk.fail(fault)
         finally:
-            walk.connection.leave()
-            walk.connection.close()
+            walk.hang_up()
         self.may_repeat = fault is None or fault.retry is not Retry.NEVER
         return report_of(
             walk.connection.place,
@@ -116,7 +106,7 @@ class Probe:
             time.perf_counter() - started,
             fault,
             created=walk.created,
-            others=len(walk.others),
+            others=walk.others,
         )
 
 
@@ -176,30 +166,35 @@ class _Walk:
             place,
             context=trust.context_in_the_making(settings, place),
             resource=f"xmpp-debug-bridge.check.{mark}",
-            publish=self._see,
             on_stage=lambda stage: self._begin(stage.value),
+            on_stanza=self._route,
             on_finding=lambda stage, finding: self.recorder.find(finding),
             trace=trace,
             deadlines=deadlines,
         )
-        self._room_service = RoomService(settings, self.connection, self.recorder.find)
-        self.created = False
-        self.others: dict[str, str] = {}
-        """Nicknames of the other occupants, by their occupant JIDs."""
-        loop = asyncio.get_running_loop()
-        self._message_id = secrets.token_hex(12)
-        self._reflected: asyncio.Future[SendFailed | None] = loop.create_future()
-        self._left: asyncio.Future[None] | None = None
+        place = replace(place, nickname=self._nickname)
+        self._membership = Membership(place, settings.room_password, record_of)
+        self._room_service = RoomService(place, self.connection, self.recorder.find)
+        self.others = 0
+        """Other occupants of the room."""
+
+    @property
+    def created(self) -> bool:
+        """Whether joining made the room."""
+        return self._membership.status().room_created
 
     async def run(self, send: bool) -> Fault | None:
         """Go through all phases; return the fault that ended it early, if one did."""
-        connection = self.connection
+        connection, membership = self.connection, self._membership
         try:
             await connection.open()
+            membership.begin(connection, resumed=False)
+            connection.flow()
             self._begin("disco")
             await self._room_service.look()
-            await connection.join(self._nickname, history=False)
-            self.recorder.find(f"entered as {quoted(connection.occupant.partition('/')[2])}")
+            self._begin("join")
+            await membership.join(self._nickname, history=False)
+            self.recorder.find(f"entered as {quoted(membership.occupant.partition('/')[2])}")
             if self.created:
                 self.recorder.find("the room did not exist before: joining made it")
             self._begin("occupants")
@@ -228,7 +223,8 @@ class _Walk:
     # The phases that the connection has not.
 
     def _names_of_others(self) -> str:
-        names = list(self.others.values())
+        names = [one.nickname for one in self._membership.status().occupants if not one.own]
+        self.others = len(names)
         shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
         more = len(names) - MAX_NAMED_OCCUPANTS
         if not names:
@@ -236,38 +232,26 @@ class _Walk:
         return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
 
     async def _send(self) -> None:
-        place = self.connection.place
-        self.connection.say(MESSAGE, self._message_id)
         try:
-            failure = await self._await(self._reflected, REFLECTION_SECONDS)
-        except TimeoutError as error:
-            fault = refusals.no_reflection(REFLECTION_SECONDS, place)
-            hint = "The server may be slow, or hold the message back."
-            raise ConnectionFailedError(replace(fault, hint=hint)) from error
-        if failure is not None:
-            raise ConnectionFailedError(refusals.bounced(failure.condition, failure.text, place))
+            await self._membership.say(MESSAGE, REFLECTION_SECONDS)
+        except (NotSentError, BouncedError) as error:
+            raise ConnectionFailedError(error.fault) from error
+        except NotReflectedError as error:
+            fault = error.fault
+            if fault.condition == "remote-server-timeout":
+                fault = replace(fault, hint="The server may be slow, or hold the message back.")
+            raise ConnectionFailedError(fault) from error
         self.recorder.find("the room sent the message back")
 
     async def _leave(self) -> None:
-        self._left = asyncio.get_running_loop().create_future()
-        self.connection.depart()
-        try:
-            await self._await(self._left, LEAVE_SECONDS)
-        except TimeoutError as error:
-            fault = refusals.no_goodbye(LEAVE_SECONDS, self.connection.place)
-            raise ConnectionFailedError(fault) from error
-        self.connection.occupant = ""
+        created = self.created
+        await self._membership.leave(LEAVE_SECONDS)
         self.recorder.find("the room confirmed it")
-        if self.created:
+        if created:
             gone = await self._room_service.has_lost_the_room()
             self.recorder.find(
                 f"the room that joining made is {'gone again' if gone else 'still there'}"
             )
-
-    async def _await(self, awaited: "asyncio.Future[Answer]", seconds: float) -> Answer:
-        """Wait for what an event decides; raises `TimeoutError` or `ConnectionFailedError`."""
-        async with asyncio.timeout(seconds):
-            return await self.connection.unless_ended(awaited)
 
     async def _look_again(self) -> None:
         """Find out what the certificate says that was refused.
@@ -285,8 +269,8 @@ class _Walk:
             place,
             context=trust.context_in_the_making(settings, place),
             resource="",
-            publish=lambda event: None,
             on_stage=lambda stage: None,
+            on_stanza=lambda stanza: None,
             on_finding=lambda stage, finding: seen.append((stage, finding)),
             deadlines=self._deadlines,
         )
@@ -314,41 +298,16 @@ class _Walk:
             return replace(fault, message=message, hint=hint, quotes=True)
         return replace(fault, hint=hint)
 
-    # What happens meanwhile.
+    def hang_up(self) -> None:
+        """Leave whatever we are in, without waiting for anybody."""
+        goodbye = self._membership.goodbye()
+        self.connection.leave(*([] if goodbye is None else [goodbye]))
+        self.connection.close()
 
-    def _see(self, event: Event) -> None:
-        place = self.connection.place
-        match event:
-            case Joined(created=created):
-                self.created = created
-            case OccupantJoined(self_=False, from_=occupant, sender=nickname):
-                if len(self.others) < MAX_OCCUPANTS:
-                    self.others[occupant] = nickname
-            case OccupantLeft(self_=False, from_=occupant):
-                self.others.pop(occupant, None)
-            case OccupantLeft(codes=codes, reason=reason, actor=actor):
-                if self._left is not None and not self._left.done():
-                    self._left.set_result(None)
-                elif self.connection.inside:
-                    self.connection.end(refusals.put_out(codes, reason, actor, place))
-            case NicknameChanged(from_=occupant, sender=old, new_nickname=new, self_=own):
-                jid = occupant.removesuffix(old) + new
-                if own:
-                    self.connection.occupant = jid
-                elif self.others.pop(occupant, None) is not None:
-                    self.others[jid] = new
-            case RoomDestroyed(reason=reason, venue=venue):
-                self.connection.end(refusals.destroyed(reason, venue, place))
-            case MessageReceived(own=True, id=id_) if id_ == self._message_id:
-                self._note_fate(None)
-            case SendFailed(id=id_) if id_ == self._message_id:
-                self._note_fate(event)
-            case _:
-                pass
-
-    def _note_fate(self, failure: SendFailed | None) -> None:
-        if not self._reflected.done():
-            self._reflected.set_result(failure)
+    def _route(self, stanza: Element) -> None:
+        sender = stanzas.sender_of(stanza)
+        if sender is not None and sender.bare == self._membership.jid:
+            self._membership.receive(stanza)
 
     # The report.
 
@@ -364,3 +323,10 @@ class _Walk:
         elif self.recorder.phase == "join" and self.created:
             hint = CREATED
         self.recorder.end(ok=True, hint=hint)
+
+
+def record_of(event: Event, membership: Membership) -> Record:
+    """Fold an event into the room's state; a check keeps no journal."""
+    record = Record(0, time.time(), event, membership.name)
+    membership.apply(record)
+    return record

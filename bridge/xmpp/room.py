@@ -20,6 +20,20 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Record
 
+NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
+"""The phases of the connection in which no session stands on it."""
+
+UNDER_WAY = frozenset(
+    {
+        Phase.RESOLVING,
+        Phase.CONNECTING,
+        Phase.SECURING,
+        Phase.AUTHENTICATING,
+        Phase.JOINING,
+    }
+)
+"""The phases of an attempt that has not been decided."""
+
 MAX_OCCUPANTS = 10_000
 """Kept of those who are in the room: a server may name any number, and rooms have fewer."""
 
@@ -156,7 +170,7 @@ class Room:
         event: Event = record.event
         match event:
             case ConnectionChanged():
-                self._change_phase(event, record.at)
+                self._change_phase(event, record.at, of_connection=not record.room)
             case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
             case Joined(sender=nickname, created=created):
@@ -174,7 +188,7 @@ class Room:
             case _:
                 pass
 
-    def _change_phase(self, event: ConnectionChanged, at: float) -> None:
+    def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
         moved = event.phase is not self._status.phase
         wait = event.next_attempt_in_ms
         self._status = replace(
@@ -189,7 +203,7 @@ class Room:
         if event.phase is Phase.JOINING:
             self._occupants.clear()
             self._status = replace(self._status, subject=None, crowded=False)
-        elif event.phase in {Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING}:
+        elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
     def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.escaping import quoted
-from bridge.settings.table import Settings
 from bridge.xmpp import mam, refusals, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.faults import ConnectionFailedError
+from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.inquiries import StanzaRefusedError
 
 DISCO_SECONDS = 5.0
@@ -29,10 +28,8 @@ _UNREACHABLE = frozenset({"remote-server-not-found"})
 class RoomService:
     """Asks the room service and the room over a connection; `find` gets each finding."""
 
-    def __init__(
-        self, settings: Settings, connection: Connection, find: Callable[[str], None]
-    ) -> None:
-        self._settings = settings
+    def __init__(self, place: Place, connection: Connection, find: Callable[[str], None]) -> None:
+        self._place = place
         self._connection = connection
         self._find = find
         self.others: list[str] = []
@@ -43,7 +40,7 @@ class RoomService:
 
         Raises `ConnectionFailedError` where joining can only fail.
         """
-        place = self._connection.place
+        place = self._place
         service = stanzas.prepared(place.room_service) or place.room_service
         features, refusal = await self._ask(service, DISCO_SECONDS)
         if refusal is not None:
@@ -68,7 +65,7 @@ class RoomService:
 
     async def has_lost_the_room(self) -> bool:
         """Return whether the room went with its last occupant."""
-        room = stanzas.prepared(self._settings.room) or self._settings.room
+        room = stanzas.prepared(self._place.room) or self._place.room
         for _ in range(2):  # ejabberd loses what it is asked in the moment when a room ends
             _, refusal = await self._ask(room, GONE_SECONDS)
             if refusal is None or refusal.condition != _SILENCE:
@@ -89,7 +86,7 @@ class RoomService:
 
     async def _find_others(self, doubted: str) -> None:
         """Ask the server for the room services that it has."""
-        domain = stanzas.prepared(self._settings.domain) or self._settings.domain
+        domain = stanzas.prepared(self._place.domain) or self._place.domain
         try:
             async with asyncio.timeout(DISCO_SECONDS):
                 answer = await self._connection.request("get", domain, stanzas.items_query())

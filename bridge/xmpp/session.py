@@ -32,7 +32,7 @@ class Session:
     management: Management | None
     """None where the server does not manage streams."""
     resumed: bool
-    """Whether it is the former session, in which case we are still in the room."""
+    """Whether it is the former session, in which case we are still in our rooms."""
 
 
 async def begin(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp.jid import JID, InvalidJID
@@ -158,10 +158,10 @@ def xml_of(element: Element | str) -> str:
 
 def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
     """Yield what `stanza` tells of `room`, in which we are the occupant `own`; both prepared."""
-    sender = prepared(stanza.get("from", ""))
-    if sender is None:
+    address = sender_of(stanza)
+    if address is None:
         return
-    sender, bare, nickname = _parted(sender)
+    sender, bare, nickname = address
     if stanza.tag == f"{{{CLIENT}}}message":
         if stanza.get("type") == "error":
             # Everybody in the room has seen the id; only the room itself returns what it got.
@@ -174,11 +174,27 @@ def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
         yield from _read_presence(stanza, sender, nickname, own)
 
 
+class Address(NamedTuple):
+    """A prepared JID and its parts."""
+
+    jid: str
+    bare: str
+    resource: str
+
+
+def sender_of(stanza: Element) -> Address | None:
+    """Return the address in `from`; None without a valid one."""
+    jid = stanza.get("from", "")
+    return None if len(jid) > MAX_JID_CHARACTERS else _address(jid)
+
+
 @lru_cache(SPEAKERS)
-def _parted(jid: str) -> tuple[str, str, str]:
-    """Return a prepared JID, its bare part and its resource: the same ones as the last time."""
-    bare, _, resource = jid.partition("/")
-    return jid, bare, resource
+def _address(jid: str) -> Address | None:
+    valid = prepared(jid)
+    if valid is None:
+        return None
+    bare, _, resource = valid.partition("/")
+    return Address(valid, bare, resource)
 
 
 def error_of(stanza: Element) -> StanzaError:
@@ -221,7 +237,7 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         payload = () if encrypted else _payload(stanza)
         if not (encrypted or payload):
             return
-    _, room, _ = _parted(sender)
+    room = sender.partition("/")[0]
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
         if child.tag == f"{{{DELAY}}}delay" and child.get("from") == room:

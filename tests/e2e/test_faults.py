@@ -315,8 +315,12 @@ async def test_a_broken_installation_is_told_and_mcp_goes_on(
 ) -> None:
     broken = noise.at_start(tmp_path / "site", noise.BROKEN_SLIXMPP)
     async with BridgeProcess(tmp_path / "home", sandbox.environment() | broken) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
-        assert status["lastError"]["condition"] == "internal-server-error"
-        assert "ImportError" in status["lastError"]["message"]
+        with pytest.raises(RpcFailedError) as refusal:
+            await bridge.bare("xmppStatus")
+        assert refusal.value.data["condition"] == "internal-server-error"
+        assert "half an installation" in refusal.value.message
         await bridge.stderr_says("half an installation")
+        assert await bridge.bare("echo", message="still here") == {
+            "content": [{"type": "text", "text": "Echo: still here"}]
+        }
     assert "Traceback" not in bridge.stderr

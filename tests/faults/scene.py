@@ -5,11 +5,12 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
+from bridge.xmpp.connection import DEADLINES as DEFAULT_DEADLINES
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -21,9 +22,9 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import Fault, Stage
 from bridge.xmpp.journal import Record
+from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import RoomStatus
-from bridge.xmpp.watch import Patience
 from tests.faults.relay import Relay, Secured
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
@@ -155,7 +156,7 @@ class Scene:
     """How the participant reaches the server: through the relay."""
 
     patience: Patience = CALM
-    deadlines: Mapping[Stage, float] | None = None
+    deadlines: Mapping[Stage, float] = field(default_factory=lambda: DEFAULT_DEADLINES)
     clock: Callable[[], float] = time.time
 
     @property

@@ -12,8 +12,8 @@ from bridge.settings.values import Secret
 from bridge.times import iso
 from bridge.xmpp import backoff
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
+from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
-from bridge.xmpp.watch import Patience
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
@@ -66,14 +66,14 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         assert fault.condition in {"connection-reset", "system-shutdown", "recipient-unavailable"}
         assert "by itself" in fault.hint
         with pytest.raises(NotInRoomError):
-            await eyes.participant.say("from outside", 5)
+            await eyes.participant.default.say("from outside", 5)
         fault, changed, _ = await eyes.fault()
         assert (fault.condition, changed.phase) == ("connection-refused", Phase.WAITING)
         assert "XMPP_SERVICE" in fault.hint
         await asyncio.to_thread(stage.process.start)
         await eyes.joined()
         async with stage.witness() as wilma:
-            await eyes.participant.say("after", 5)
+            await eyes.participant.default.say("after", 5)
             await wilma.heard("after")
     assert "from outside" not in eyes.sent()
 
@@ -83,7 +83,7 @@ async def test_a_session_that_was_cut_is_taken_up_again_and_nothing_is_missed(
 ) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.say("before", 5)
+        await eyes.participant.default.say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         for number in range(30):
@@ -106,7 +106,7 @@ async def test_a_session_that_the_server_no_longer_knows_is_begun_anew_and_nothi
     stage = open_stage
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.say("before", 5)
+        await eyes.participant.default.say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         wilma.say("meanwhile")
@@ -129,7 +129,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
     _without_stream_management(stage)
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
-        await eyes.participant.say("before", 5)
+        await eyes.participant.default.say("before", 5)
         stage.relay.refuse()
         await eyes.fault()
         for number in range(30):  # more than the room's own history holds
@@ -138,7 +138,7 @@ async def test_what_was_missed_is_filled_in_once_in_order_and_with_its_time(
         await stage.relay.heal()
         _without_stream_management(stage)
         await eyes.joined()
-        await eyes.participant.say("after", 5)
+        await eyes.participant.default.say("after", 5)
         await eyes.until(lambda _: len(eyes.messages()) >= 32 or eyes.gaps())
         assert _resumed(eyes) == [False, False]
         assert not eyes.gaps()
@@ -157,7 +157,7 @@ async def test_the_ids_that_a_room_gives_are_known_from_its_history_on_and_forge
         await wilma.heard("old")
         async with stage.participant() as eyes:
             await eyes.joined()
-            sent = await eyes.participant.say("new", 5)
+            sent = await eyes.participant.default.say("new", 5)
             assert sent.message.stanza_id
             old = await eyes.hears("old")
             assert old.stanza_id
@@ -237,7 +237,7 @@ async def test_a_slow_network_is_no_fault(stage: Scene) -> None:
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.delay(0.2)
-        assert (await eyes.participant.say("slowly", 5)).round_trip_seconds >= 0.4
+        assert (await eyes.participant.default.say("slowly", 5)).round_trip_seconds >= 0.4
         stage.relay.treat(Treatment.STALL, Way.TO_CLIENT)
         for number in range(3):
             wilma.say(str(number))
@@ -257,7 +257,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.treat(Treatment.SWALLOW, way)
-        sending = asyncio.create_task(eyes.participant.say("in flight", 10))
+        sending = asyncio.create_task(eyes.participant.default.say("in flight", 10))
         await eyes.see(lambda event: isinstance(event, MessageSent))
         if heard:
             await wilma.heard("in flight")
@@ -267,7 +267,7 @@ async def test_a_send_in_flight_when_the_connection_is_cut_is_not_known_and_not_
         assert unknown.value.fault.condition == "connection-reset"
         await stage.relay.heal()
         await eyes.joined()
-        await eyes.participant.say("after", 5)
+        await eyes.participant.default.say("after", 5)
         await wilma.heard("after")
         with pytest.raises(TimeoutError):
             await wilma.heard("in flight", 0)
@@ -280,9 +280,9 @@ async def test_what_is_said_on_a_stream_that_has_just_ended_is_known_not_to_be_s
 ) -> None:
     async with stage.participant() as eyes:
         await eyes.joined()
-        eyes.participant.connection.close()  # and nobody has been told yet
+        eyes.participant.default.connection.close()  # and nobody has been told yet
         with pytest.raises(NotSentError) as refusal:
-            await eyes.participant.say("too late", 5)
+            await eyes.participant.default.say("too late", 5)
         assert refusal.value.fault.condition == "connection-reset"
         await eyes.joined()
         assert eyes.sent() == []
@@ -294,14 +294,15 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
         await configure(wilma, moderatedroom="1")
         await wilma.muc.set_role(stage.room, NICKNAME, "visitor")
         results = await asyncio.gather(
-            *(eyes.participant.say(body, 5) for body in ("one", "two")), return_exceptions=True
+            *(eyes.participant.default.say(body, 5) for body in ("one", "two")),
+            return_exceptions=True,
         )
         returned = [one.failure for one in results if isinstance(one, BouncedError)]
         assert [one.condition for one in returned] == ["forbidden", "forbidden"]
         sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
         assert [one.id for one in returned] == [one.id for one in sent]
         await wilma.muc.set_role(stage.room, NICKNAME, "participant")
-        await eyes.participant.say("three", 5)
+        await eyes.participant.default.say("three", 5)
         await wilma.heard("three")
         assert eyes.status().connected
 
@@ -314,7 +315,7 @@ async def test_a_room_that_forgot_us_returns_what_we_say(open_stage: Scene) -> N
         await wilma.kick(NICKNAME)
         await wilma.left(NICKNAME)
         with pytest.raises(BouncedError, match="not-acceptable"):
-            await eyes.participant.say("is anybody here?", 5)
+            await eyes.participant.default.say("is anybody here?", 5)
 
 
 async def test_a_kick_that_comes_while_the_connection_is_cut_is_no_stay(
@@ -350,7 +351,7 @@ async def test_after_a_kick_it_comes_back_by_itself(
         wilma.say("meanwhile")
         await eyes.joined()
         await eyes.hears("meanwhile")
-        await eyes.participant.say("after", 5)
+        await eyes.participant.default.say("after", 5)
         await wilma.heard("after")
 
 
@@ -374,7 +375,7 @@ async def test_a_taken_nickname_is_met_with_another_one_and_the_true_one_shown(
         await eyes.joined()
         assert eyes.status().nickname == f"{NICKNAME}-2"
         await twin.joined(f"{NICKNAME}-2")
-        await eyes.participant.say("hello", 5)
+        await eyes.participant.default.say("hello", 5)
         assert (await twin.heard("hello")).nick == f"{NICKNAME}-2"
 
 
@@ -390,7 +391,7 @@ async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
             await eyes.joined()
             pair.append(eyes)
         for number, (speaker, listener) in enumerate((pair, pair[::-1])):
-            await speaker.participant.say(f"word {number}", 5)
+            await speaker.participant.default.say(f"word {number}", 5)
             heard = await listener.hears(f"word {number}")
             assert not heard.own
             await wilma.heard(f"word {number}")
@@ -418,7 +419,7 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         await eyes.joined()
         await wilma.joined(NICKNAME)
         assert not eyes.participant.begin_anew(stage.settings)
-        await eyes.participant.say("still here", 5)
+        await eyes.participant.default.say("still here", 5)
         assert len(eyes.messages()) == 1
         wilma.say("an old story")
         await eyes.hears("an old story")
@@ -427,6 +428,6 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         assert eyes.participant.settings == elsewhere
         await wilma.left(NICKNAME)
         await eyes.until(lambda status: status.connected and status.nickname == "Newcomer")
-        await eyes.participant.say("a new room", 5)
+        await eyes.participant.default.say("a new room", 5)
         assert not eyes.gaps()
         assert _resumed(eyes) == [False, False]

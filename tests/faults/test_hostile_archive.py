@@ -9,11 +9,14 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp import archive
-from bridge.xmpp.archive import MAX_PAGES, ArchiveFlawedError, ArchiveSilentError, page
+from bridge.xmpp.archive import MAX_PAGES, ArchiveFlawedError, ArchiveSilentError
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived
 from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.journal import Record
 from bridge.xmpp.mam import MAX_RESULTS, ArchivePage, ArchiveQuery
+from bridge.xmpp.membership import Membership
+from bridge.xmpp.probe import record_of
 from bridge.xmpp.trust import context_in_the_making
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
@@ -25,7 +28,7 @@ from tests.faults.scripted_server import (
     Wire,
     local,
 )
-from tests.xmpp.played_archive import Found, find, said
+from tests.xmpp.played_archive import Found, archive_of, find, said
 
 MAM = "urn:xmpp:mam:2"
 SECONDS = 20.0
@@ -83,12 +86,20 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
             place,
             context=context_in_the_making(settings, place),
             resource="reader",
-            publish=published.append,
             on_stage=lambda _: None,
+            on_stanza=lambda stanza: membership.receive(stanza),
         )
+
+        def publish(event: Event, of: Membership) -> Record:
+            published.append(event)
+            return record_of(event, of)
+
+        membership = Membership(place, None, publish)
         try:
             await connection.open()
-            await connection.join(NICKNAME)
+            membership.begin(connection, resumed=False)
+            connection.flow()
+            await membership.join(NICKNAME)
             published.clear()
             yield connection, published
         finally:
@@ -119,7 +130,7 @@ async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
         wire.send(fin(iq, complete=True))
 
     async with asking(answer) as (connection, published):
-        found = await page(connection, ROOM, ArchiveQuery())
+        found = await archive_of(connection, ROOM).page(ArchiveQuery())
         assert bodies(found) == ["the truth"]
         assert [one.id for one in found.results] == ["1", "2"]
         await connection.ping(None)
@@ -142,7 +153,7 @@ async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> N
 
     async with asking(answer) as (connection, published):
         with pytest.raises(ArchiveFlawedError):
-            await asyncio.wait_for(page(connection, ROOM, ArchiveQuery()), SECONDS)
+            await asyncio.wait_for(archive_of(connection, ROOM).page(ArchiveQuery()), SECONDS)
         assert came == 1
         assert await connection.ping(None) is None
         assert not connection.ended.done()
@@ -156,7 +167,7 @@ async def test_a_server_that_gives_more_than_was_asked_is_borne_up_to_the_bound(
         wire.send(fin(iq, complete=True))
 
     async with asking(answer) as (connection, _):
-        found = await page(connection, ROOM, ArchiveQuery(most=10))
+        found = await archive_of(connection, ROOM).page(ArchiveQuery(most=10))
         assert len(found.results) == MAX_RESULTS
 
 
@@ -171,7 +182,9 @@ async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
 
     async with asking(answer) as (connection, _):
         with pytest.raises(ArchiveFlawedError):
-            await asyncio.wait_for(page(connection, ROOM, ArchiveQuery(most=9)), 2 * SECONDS)
+            await asyncio.wait_for(
+                archive_of(connection, ROOM).page(ArchiveQuery(most=9)), 2 * SECONDS
+            )
         assert asked == ["9", "4", "2"]
         assert await connection.ping(None) is None
 
@@ -187,7 +200,7 @@ async def test_a_result_may_carry_whatever_it_likes(padded: str) -> None:
         wire.send(fin(iq, complete=True))
 
     async with asking(answer) as (connection, _):
-        assert bodies(await page(connection, ROOM, ArchiveQuery())) == ["b"]
+        assert bodies(await archive_of(connection, ROOM).page(ArchiveQuery())) == ["b"]
 
 
 async def test_a_page_that_repeats_itself_for_ever_is_told_once() -> None:

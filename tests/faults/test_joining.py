@@ -23,11 +23,15 @@ STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
 
 
 def refusing(condition: str) -> Script:
+    """Refuse the first join for this reason, and let in the second on the same connection."""
+
     async def step(wire: Wire) -> None:
         presence = await wire.element("presence")
         error = f"<error type='cancel'><{condition} xmlns='{STANZA_ERRORS}'/></error>"
         wire.send(f"<presence type='error' from='{presence.get('to')}'>{error}</presence>")
-        await wire.gone()
+        while (await wire.element("presence")).get("type") == "unavailable":
+            pass
+        wire.send(present(NICKNAME, 110) + scripted.subject(""))
 
     return replace(HONEST, join=step)
 
@@ -45,7 +49,7 @@ async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
     condition: str, told: str, hint: str, tmp_path: Path
 ) -> None:
     async with (
-        ScriptedServer(refusing(condition), HONEST) as server,
+        ScriptedServer(refusing(condition)) as server,
         BridgeProcess(tmp_path, server.environment()) as bridge,
     ):
         error = (await bridge.until(lambda it: it["lastError"]))["lastError"]
@@ -53,6 +57,7 @@ async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
         assert told in error["message"]
         assert hint in error["hint"]
         await bridge.joined()
+        assert len(server.wires) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 from bridge.settings.values import Secret
 from bridge.xmpp.backoff import MINUTE_SECONDS
 from bridge.xmpp.events import ConnectionChanged, Phase
+from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.saying import NotInRoomError
 from tests.faults.relay import Treatment, Way
-from tests.faults.scene import DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
+from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 from tests.servers.server import Account
@@ -31,6 +32,10 @@ class Play:
 
 
 Deed = Callable[[Play], Awaitable[None]]
+
+
+DOUBTFUL = Patience(ping_interval=60.0, silence=60.0, tick=0.1, ping_deadline=0.5)
+"""The server is asked only where a room did not answer."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,8 @@ class Row:
     """Seconds until the next attempt, where that is promised."""
 
     way: Literal["starttls", "direct", "open"] = "starttls"
-    hasty: bool = False
-    """Whether the participant looks after its connection in short steps."""
+    patience: Patience = CALM
+    """How the participant looks after its connection."""
 
 
 # What is done. First the network.
@@ -176,7 +181,7 @@ async def _drop(play: Play) -> None:
         b"<error type='cancel'>"
         b"<recipient-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>",
     )
-    saying = asyncio.create_task(play.eyes.participant.say("bounce", 5))
+    saying = asyncio.create_task(play.eyes.participant.default.say("bounce", 5))
     await play.wilma.left(NICKNAME)
     play.scene.relay.forge(Way.TO_SERVER, b'type="error"', b'type="groupchat"')
     await asyncio.wait((saying,))
@@ -240,7 +245,7 @@ ROWS = {
     "the connection is reset": Row(WAITING, "connection-reset", "by itself", do=_reset),
     "the port is closed": Row(WAITING, "connection-reset", "by itself", do=_refuse, mend=_heal),
     "a black hole while joined": Row(
-        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, hasty=True
+        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, patience=HASTY
     ),
     "a black hole towards the server": Row(
         WAITING,
@@ -248,7 +253,7 @@ ROWS = {
         "network",
         do=_swallow(Way.TO_SERVER),
         mend=_heal,
-        hasty=True,
+        patience=HASTY,
     ),
     "a black hole towards us": Row(
         WAITING,
@@ -256,7 +261,7 @@ ROWS = {
         "network",
         do=_swallow(Way.TO_CLIENT),
         mend=_heal,
-        hasty=True,
+        patience=HASTY,
     ),
     "bytes are garbled while joined": Row(
         WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal
@@ -276,6 +281,7 @@ ROWS = {
         before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
         mend=_heal,
         way="open",
+        patience=DOUBTFUL,
     ),
     "kicked by a moderator": Row(
         WAITING,
@@ -333,7 +339,7 @@ ROWS = {
         do=_forget,
         mend=_heal,
         way="open",
-        hasty=True,
+        patience=HASTY,
         pause=0.0,
     ),
     "another session takes over": Row(WAITING, "conflict", "same account", do=_replace),
@@ -391,7 +397,7 @@ async def stage(
 ) -> AsyncIterator[Scene]:
     """A scene as the row wants it."""
     async with scene(server_process, authority, way=row.way) as stage:
-        stage.patience = HASTY if row.hasty else stage.patience
+        stage.patience = row.patience
         yield stage
 
 
@@ -403,7 +409,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Sce
             play = Play(stage, wilma, eyes)
             if row.do is not None:
                 await eyes.joined()
-                await eyes.participant.say("before", 5)
+                await eyes.participant.default.say("before", 5)
                 await wilma.heard("before")
                 await row.do(play)
             await _expect_the_fault(row, play)
@@ -413,7 +419,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Sce
                 attempts = stage.relay.accepted
                 assert eyes.status().phase is row.phase
                 with pytest.raises(NotInRoomError):
-                    await eyes.participant.say("from outside", 5)
+                    await eyes.participant.default.say("from outside", 5)
                 assert stage.relay.accepted == attempts
                 # Each wrong password counts with the server: one login is one.
                 assert stage.relay.passed[Way.TO_SERVER].count(b"<auth") <= attempts == 1
@@ -446,11 +452,11 @@ async def _expect_it_back(row: Row, play: Play) -> None:
         wilma.say("meanwhile")
     if row.pause != 0:
         with pytest.raises(NotInRoomError):
-            await eyes.participant.say("from outside", 5)
+            await eyes.participant.default.say("from outside", 5)
     if row.mend is not None:
         await row.mend(play)
     await eyes.joined()
-    await eyes.participant.say("after", 5)
+    await eyes.participant.default.say("after", 5)
     await wilma.heard("after")
     with pytest.raises(TimeoutError):
         await wilma.heard("after", 0)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
+from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.saying import NotReflectedError
-from bridge.xmpp.watch import Patience
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at, settings_for
+from tests.faults.scene import Eyes
 from tests.faults.scripted_server import (
     DOMAIN,
     HONEST,
@@ -304,17 +305,16 @@ async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
 
     async with ScriptedServer(replace(HONEST, stand=lie), HONEST) as server:
         participant = Participant(settings_for(server), patience=patience)
+        eyes = Eyes(participant)
         running = asyncio.create_task(participant.run())
         try:
-            await server.connections(2)
+            fault, _, _ = await eyes.fault()
         finally:
             running.cancel()
             await asyncio.wait((running,))
-        error = participant.status().last_error
-        assert error is not None
         server_is_asked = patience is TO_SERVER
         silence = "connection-timeout" if server_is_asked else "remote-server-timeout"
-        assert error.fault.condition == silence
+        assert fault.condition == silence
 
 
 async def test_our_message_is_returned_by_the_room_alone() -> None:
@@ -337,7 +337,7 @@ async def test_our_message_is_returned_by_the_room_alone() -> None:
         participant = Participant(settings_for(server))
         running = asyncio.create_task(participant.run())
         try:
-            reflection = await participant.say("really", 10)
+            reflection = await participant.default.say("really", 10)
             assert reflection.message.body == "really"
             assert not [one for one in participant.journal if isinstance(one.event, SendFailed)]
         finally:
@@ -359,7 +359,7 @@ async def test_a_reflection_under_a_wrong_id_or_name_confirms_nothing() -> None:
         running = asyncio.create_task(participant.run())
         try:
             with pytest.raises(NotReflectedError) as failure:
-                await participant.say("hello", 0.5)
+                await participant.default.say("hello", 0.5)
             assert failure.value.fault.condition == "remote-server-timeout"
             heard = [one.event for one in participant.journal]
             said_live = [one for one in heard if isinstance(one, MessageReceived)]

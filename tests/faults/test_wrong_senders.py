@@ -9,7 +9,6 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp import stanzas
-from bridge.xmpp.archive import page
 from bridge.xmpp.events import MessageReceived, Phase
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.mam import ArchiveQuery
@@ -28,6 +27,7 @@ from tests.faults.scripted_server import (
     said,
 )
 from tests.faults.test_hostile_archive import MAM, asking, bodies, fin, result
+from tests.xmpp.played_archive import archive_of
 
 SECONDS = 15.0
 OURS = f"{USERNAME}@{DOMAIN}"
@@ -181,7 +181,7 @@ async def test_what_is_no_result_of_our_query_is_left_out(lie: str) -> None:
         wire.send(fin(iq, "1", "1", complete=True))
 
     async with asking(answer) as (connection, published):
-        found = await page(connection, ROOM, ArchiveQuery())
+        found = await archive_of(connection, ROOM).page(ArchiveQuery())
         assert ([one.id for one in found.results], bodies(found)) == (["1"], ["the truth"])
         # From an occupant it is a message without a body: what it wraps is not read.
         told = [
@@ -240,10 +240,10 @@ async def test_a_result_in_which_nobody_of_the_room_says_anything_tells_nothing(
         wire.send(fin(iq, "1", "1", complete=True))
 
     async with asking(answer) as (connection, published):
-        found = await page(connection, ROOM, ArchiveQuery())
+        found = await archive_of(connection, ROOM).page(ArchiveQuery())
         assert [(one.id, one.events) for one in found.results] == [("1", ())]
         assert published == []
-        assert connection.inside
+        assert not connection.ended.done()
 
 
 async def test_results_before_and_after_their_page_are_nobodys() -> None:
@@ -259,7 +259,7 @@ async def test_results_before_and_after_their_page_are_nobodys() -> None:
 
     async with asking(answer) as (connection, published):
         for _ in range(2):
-            assert bodies(await page(connection, ROOM, ArchiveQuery())) == ["the truth"]
+            assert bodies(await archive_of(connection, ROOM).page(ArchiveQuery())) == ["the truth"]
         await connection.ping(None)
         assert asked[0] != asked[1]
         assert published == []
@@ -345,7 +345,7 @@ async def test_an_answer_counts_from_whoever_was_asked_alone(asked: str, lie: st
     async with in_the_room(stand) as participant:
         for _ in right:
             async with asyncio.timeout(SECONDS):
-                answer = await participant.connection.request("get", target, stanzas.ping())
+                answer = await participant.default.connection.request("get", target, stanzas.ping())
             assert [one.tag for one in answer] == ["{x}right"]
 
 
@@ -368,9 +368,9 @@ async def test_an_answer_that_comes_late_is_to_no_later_question() -> None:
     async with in_the_room(stand) as participant:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await participant.connection.request("get", EVE, stanzas.ping())
+                await participant.default.connection.request("get", EVE, stanzas.ping())
         async with asyncio.timeout(SECONDS):
-            answer = await participant.connection.request("get", EVE, stanzas.ping())
+            answer = await participant.default.connection.request("get", EVE, stanzas.ping())
         assert [one.tag for one in answer] == ["{x}right"]
     assert len(set(ids)) == 2
 
@@ -388,7 +388,7 @@ async def test_an_id_cannot_be_guessed_from_those_before() -> None:
     async with in_the_room(stand) as participant:
         for _ in range(100):
             with pytest.raises(StanzaRefusedError):
-                await participant.connection.request("get", None, stanzas.ping())
+                await participant.default.connection.request("get", None, stanzas.ping())
     assert len(set(ids)) == 100
     assert all(len(id_) == 16 for id_ in ids)
     # Every place takes many values: nothing counts up, nothing is a time.
@@ -478,7 +478,7 @@ async def test_each_question_is_answered_once_to_whoever_asked_and_nothing_else_
 
     async with in_the_room(stand) as participant:
         async with asyncio.timeout(SECONDS):
-            await participant.say("in between", SECONDS)
+            await participant.default.say("in between", SECONDS)
             await heard(participant, f"round {ROUNDS - 1}")
             await done.wait()
     assert [local(one) for one in others] == ["message"]

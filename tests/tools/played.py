@@ -1,4 +1,4 @@
-"""A participant made of plain values, for the tools to work with."""
+"""A participant in one room made of plain values, for the tools to work with."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,13 @@ from bridge.mcp.schema import render
 from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.toolset import Tool
 from bridge.settings.table import Settings
-from bridge.tools.link import RoomLink
+from bridge.tools.link import InRoom, RoomLink
+from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.participant import Reflection
+from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import Occupant, RoomStatus
 from bridge.xmpp.saying import NotInRoomError, check_body
 from bridge.xmpp.trace import Trace
@@ -46,6 +47,7 @@ class Played:
 
     picture: RoomStatus = STATUS
     room_jid: str = ROOM
+    occupant: str = f"{ROOM}/McpDebug"
     refusal: Exception | None = None
     journal: Journal = field(default_factory=lambda: Journal("epoch"))
     said: list[tuple[str, float]] = field(default_factory=list)
@@ -55,6 +57,18 @@ class Played:
     @cached_property
     def trace(self) -> Trace:
         return Trace(self.journal.numbering)
+
+    @property
+    def name(self) -> str:
+        return self.room_jid
+
+    @property
+    def memberships(self) -> tuple[InRoom, ...]:
+        return (self,) if self.room_jid else ()
+
+    @property
+    def archive(self) -> RoomArchive:
+        return RoomArchive(self.connection, self.room_jid, self.occupant)
 
     @property
     def link(self) -> RoomLink:

@@ -22,11 +22,11 @@ START = "1970-01-01T00:00:00Z"
 class Archived(Played):
     """A participant in a room with such an archive."""
 
-    archive = Lazy(Endless())
+    kept = Lazy(Endless())
 
     @property
     def connection(self) -> Any:
-        return self.archive
+        return self.kept
 
 
 async def _page(link: RoomLink, **given: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.participant import Reflection
+from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from tests.tools.played import FAULT, ROOM, STATUS, Played

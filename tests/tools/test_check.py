@@ -17,12 +17,10 @@ from bridge.settings.load import load
 from bridge.settings.table import Configuration, Settings
 from bridge.tools import check
 from bridge.tools.check import xmpp_check
-from bridge.tools.link import RoomLink
+from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
-from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Phase
 from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.participant import Reflection
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.trace import Trace
 from tests.servers.ports import free_ports
@@ -49,14 +47,11 @@ class Standing:
         raise AssertionError(listener)
 
     @property
-    def connection(self) -> Connection:
+    def memberships(self) -> tuple[InRoom, ...]:
         raise AssertionError
 
     def status(self) -> RoomStatus:
         return Room(nickname="", service="", phase=self.phase, since=0.0).status()
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        raise AssertionError(body, timeout_seconds)
 
     def begin_anew(self, settings: Settings) -> bool:
         self.begun.append(settings)

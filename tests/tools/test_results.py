@@ -35,7 +35,8 @@ from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.events import ConnectionChanged, Event, Phase
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.mam import MAX_ID_BYTES
-from bridge.xmpp.participant import Participant, Reflection
+from bridge.xmpp.membership import Reflection
+from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckPhase
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.tools.played import Played, arguments

@@ -16,7 +16,7 @@ from bridge.mcp.toolset import ArgumentError
 from bridge.tools import paging, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
-from bridge.tools.link import InRoom, RoomLink
+from bridge.tools.link import Participating, RoomLink
 from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
     Event,
@@ -43,7 +43,9 @@ def _silent() -> Context:
     return Context(lambda *_: None, lambda *_: None)
 
 
-async def _wait(room: InRoom, context: Context | None = None, /, **given: Any) -> dict[str, Any]:
+async def _wait(
+    room: Participating, context: Context | None = None, /, **given: Any
+) -> dict[str, Any]:
     link = RoomLink(lambda: room)
     async with asyncio.timeout(ANSWER_SECONDS):
         result = await TOOL(link, context or _silent(), **arguments(TOOL, given))

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.xmpp.archive import search
+from bridge.xmpp import stanzas
+from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
@@ -39,7 +40,6 @@ class PlayedArchive:
     heed: Heed = "heeds"
     forgets: bool = False
     """Turns pages among what it found: does not know the ids of anything else."""
-    occupant: str = OWN
     queries: list[Element] = field(default_factory=list)
     """What was asked for, page by page."""
 
@@ -142,6 +142,11 @@ class Lazy(PlayedArchive):
         return range(len(self.lines))
 
 
+def archive_of(connection: Connection, room: str = ROOM) -> RoomArchive:
+    """The archive of a room in which we are Me."""
+    return RoomArchive(connection, stanzas.prepared(room) or room, f"{room}/Me")
+
+
 def result_of(query: str, id_: str, line: Line) -> Element:
     """A result that holds this line."""
     result = Element(f"{{{MAM}}}result", {"queryid": query, "id": id_})
@@ -219,7 +224,8 @@ async def find(
         kept.append(result)
         return True
 
-    searched = await search(connection, room, query, keep, limit=limit, seconds=seconds)
+    asked = archive_of(connection, room)
+    searched = await asked.search(query, keep, limit=limit, seconds=seconds)
     return Found(tuple(kept[::-1] if query.backward else kept), *searched)
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from bridge.xmpp import answers
 from bridge.xmpp.answers import Whom
-from bridge.xmpp.watch import Verdict, verdict
+from bridge.xmpp.keepalive import Verdict, verdict
 from tests.xmpp.conditions import STANZA_CONDITIONS
 
 CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]

@@ -2,10 +2,11 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp import archive, mam, stanzas
+from bridge.xmpp import mam, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Source
 from tests.xmpp.elements import parsed
+from tests.xmpp.played_archive import archive_of
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
@@ -36,7 +37,6 @@ class Pages:
     """A room's archive, a page an answer."""
 
     def __init__(self, *pages: tuple[list[Element], Element]) -> None:
-        self.occupant = OWN
         self.asked: list[Element] = []
         self._pages = pages
 
@@ -51,7 +51,7 @@ class Pages:
         return end
 
     async def told(self) -> list[MessageReceived]:
-        events = [event async for event in archive.since(cast(Connection, self), ROOM, START)]
+        events = [event async for event in archive_of(cast(Connection, self)).since(START)]
         return [event for event in events if isinstance(event, MessageReceived)]
 
 
@@ -100,7 +100,7 @@ async def test_an_empty_page_is_the_end_whether_it_says_so_or_not() -> None:
     assert await pages.told() == []
     assert len(pages.asked) == 1
     again = cast(Connection, Pages(([], _fin(None, complete=False))))
-    assert (await archive.page(again, ROOM, mam.ArchiveQuery())).complete
+    assert (await archive_of(again).page(mam.ArchiveQuery())).complete
 
 
 async def test_an_archive_that_does_not_go_on_is_left() -> None:
@@ -121,7 +121,7 @@ async def test_catching_up_leaves_former_subjects_alone() -> None:
     message.remove(message[0])
     message.append(parsed("<subject>Ships</subject>"))
     pages = Pages(([result, _result(2)], _fin(None, complete=True)))
-    told = [one async for one in archive.since(cast(Connection, pages), ROOM, START)]
+    told = [one async for one in archive_of(cast(Connection, pages)).since(START)]
     assert [type(one) for one in told] == [MessageReceived]
 
 

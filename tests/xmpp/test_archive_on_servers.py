@@ -12,26 +12,26 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.times import iso, stamp_of
-from bridge.xmpp import archive
+from bridge.xmpp import stanzas
 from bridge.xmpp.archive import (
     ArchiveError,
     ArchiveForbiddenError,
     NoArchiveError,
     UnknownPositionError,
-    page,
-    pages,
 )
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Source
 from bridge.xmpp.faults import Place
 from bridge.xmpp.mam import ArchivePage, ArchiveQuery
+from bridge.xmpp.membership import Membership
+from bridge.xmpp.probe import record_of
 from bridge.xmpp.trust import context_in_the_making
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
 from tests.servers.server import Account, XmppServer
 from tests.servers.witness import Witness
-from tests.xmpp.played_archive import Found, find, said
+from tests.xmpp.played_archive import Found, archive_of, find, said
 
 MESSAGES = 250
 SECONDS = 30.0
@@ -59,12 +59,15 @@ async def standing(
         place,
         context=context_in_the_making(settings, place),
         resource="reader",
-        publish=lambda _: None,
         on_stage=lambda _: None,
+        on_stanza=lambda stanza: membership.receive(stanza),
     )
+    membership = Membership(place, None, record_of)
     try:
         await connection.open()
-        await connection.join("Reader")
+        membership.begin(connection, resumed=False)
+        connection.flow()
+        await membership.join("Reader")
         yield connection
     finally:
         connection.leave()
@@ -108,7 +111,7 @@ async def told(server: XmppServer) -> Told:
 
 
 async def every(connection: Connection, room: str, query: ArchiveQuery) -> list[ArchivePage]:
-    return [one async for one in pages(connection, room, query)]
+    return [one async for one in archive_of(connection, room).pages(query)]
 
 
 async def search(
@@ -145,7 +148,7 @@ async def test_and_backward_each_page_oldest_first(real_server: XmppServer, most
 async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -> None:
     past = await told(real_server)
     async with standing(real_server, past.room) as connection:
-        (first,) = (await page(connection, past.room, ArchiveQuery(most=1))).results
+        (first,) = (await archive_of(connection, past.room).page(ArchiveQuery(most=1))).results
     (event,) = first.events
     assert isinstance(event, MessageReceived)
     assert event.source is Source.ARCHIVE
@@ -224,10 +227,10 @@ async def test_one_occupants_messages_are_found_whatever_the_server_makes_of_wit
     past = await told(real_server)
     query = ArchiveQuery(sender=f"{past.room}/Fred", before="")
     async with standing(real_server, past.room) as connection:
-        assert await archive.offers_senders(connection, past.room)
+        assert await archive_of(connection, past.room).offers_senders()
         found = await search(connection, past.room, query, 30)
         assert said(found.results) == past.by("Fred")[-30:]
-        asked = await page(connection, past.room, query, filtered=True)
+        asked = await archive_of(connection, past.room).page(query, filtered=True)
     if real_server.name == "prosody":  # pays no heed to it
         assert {one.occupant.rpartition("/")[2] for one in asked.results} == {"Fred", "Wilma"}
     else:  # claims that there is nothing
@@ -244,11 +247,11 @@ async def test_a_real_jid_finds_what_the_room_shows_of_it(
         async with standing(real_server, room) as connection:
             wilma.say("of Wilma's")
             await wilma.heard("of Wilma's")
-            connection.say("of mine", "1")
+            connection.send(stanzas.said(room, "of mine", "1"))
             await wilma.heard("of mine")
             hers = await search(connection, room, ArchiveQuery(sender=real_server.witness.jid))
             mine = await search(connection, room, ArchiveQuery(sender=real_server.bot.jid))
-            (first, *_) = (await page(connection, room, ArchiveQuery())).results
+            (first, *_) = (await archive_of(connection, room).page(ArchiveQuery())).results
     assert said(hers.results) == (["of Wilma's"] if open_room else [])
     # ejabberd shows everybody their own.
     assert said(mine.results) == (
@@ -281,15 +284,17 @@ async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
         form.set_values({prosodys if real_server.name == "prosody" else ejabberds: False})
         await wilma.muc.set_room_config(room, form)
         async with standing(real_server, room) as connection:
-            assert not await archive.exists(connection, room)
+            assert not await archive_of(connection, room).exists()
             for asked in (
-                archive.offers_senders(connection, room),
+                archive_of(connection, room).offers_senders(),
                 search(connection, room, ArchiveQuery()),
             ):
                 with pytest.raises(NoArchiveError):
                     await asked
             # Why it must not be asked directly: both answer.
-            assert said((await page(connection, room, ArchiveQuery())).results) == ["kept"]
+            assert said((await archive_of(connection, room).page(ArchiveQuery())).results) == [
+                "kept"
+            ]
 
 
 @pytest.mark.usefixtures("prosody")  # for its verdict where Prosody is missing
@@ -303,11 +308,11 @@ async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
         process.restart()
         room = process.server.room()
         async with standing(process.server, room) as connection:
-            assert not await archive.exists(connection, room)
+            assert not await archive_of(connection, room).exists()
             for asked in (
-                archive.offers_senders(connection, room),
+                archive_of(connection, room).offers_senders(),
                 search(connection, room, ArchiveQuery()),
-                page(connection, room, ArchiveQuery()),
+                archive_of(connection, room).page(ArchiveQuery()),
             ):
                 with pytest.raises(NoArchiveError):
                     await asked
@@ -330,12 +335,12 @@ async def test_who_is_banned_may_not_read(real_server: XmppServer) -> None:
         await wilma.heard("not for you")
         await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
         with pytest.raises(ArchiveForbiddenError):
-            await page(connection, room, ArchiveQuery())
+            await archive_of(connection, room).page(ArchiveQuery())
 
 
 async def test_a_room_may_be_written_as_people_write_it(real_server: XmppServer) -> None:
     past = await told(real_server)
     written = past.room.replace("room", "Room")
     async with asyncio.timeout(SECONDS), standing(real_server, written) as connection:
-        assert await archive.exists(connection, written)
+        assert await archive_of(connection, written).exists()
         assert len((await search(connection, written, ArchiveQuery(), 3)).results) == 3

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     MAX_PAGES,
     REQUEST_SECONDS,
@@ -30,6 +29,7 @@ from tests.xmpp.played_archive import (
     Lazy,
     Line,
     PlayedArchive,
+    archive_of,
     asked_for,
     find,
     paging,
@@ -283,7 +283,7 @@ async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> N
         return True
 
     query = ArchiveQuery(before="" if backward else None)
-    found = await archive.search(played.connection, ROOM, query, keep, limit=9, seconds=PATIENT)
+    found = await archive_of(played.connection).search(query, keep, limit=9, seconds=PATIENT)
     assert kept == [f"id-{8 - number if backward else number}" for number in range(5)]
     assert found == (kept[-1], True)
 

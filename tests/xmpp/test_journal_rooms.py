@@ -70,12 +70,13 @@ def test_with_one_room_the_oldest_goes_whether_of_the_room_or_of_the_connection(
 
 
 def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one() -> None:
-    journal = _journal(9, LOBBY, LOGS)
-    _happen(journal, LOBBY, 3)  # its share: two rooms and the connection
+    journal = _journal(8, LOBBY, LOGS)
+    _happen(journal, LOBBY, 4)  # its share
     _happen(journal, CONNECTION, 3)
     _happen(journal, LOGS, 100)
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [3, 3, 3]
-    assert _numbers(journal.of(LOBBY)) == [1, 2, 3]
+    # The connection has none: its oldest go while it holds most of what is beyond a share.
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [4, 0, 4]
+    assert _numbers(journal.of(LOBBY)) == [1, 2, 3, 4]
 
 
 def test_what_a_room_holds_beyond_its_share_goes_when_another_holds_less() -> None:
@@ -85,7 +86,6 @@ def test_what_a_room_holds_beyond_its_share_goes_when_another_holds_less() -> No
     _happen(journal, LOGS, 4)
     assert _held(journal, LOBBY, LOGS) == [6, 4]
     _happen(journal, LOGS, 100)
-    # The connection has had none: what it leaves is shared too.
     assert _held(journal, LOBBY, LOGS) == [5, 5]
 
 
@@ -94,9 +94,9 @@ def test_characters_are_shared_as_events_are() -> None:
     _happen(journal, LOBBY, 30, characters=1)
     _happen(journal, CONNECTION, 6, characters=5)
     _happen(journal, LOGS, 20, characters=10)
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 6, 3]
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 4]
     _happen(journal, LOGS, 1, characters=91)  # longer than all may be: it goes, after its room
-    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 6, 0]
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 0]
     assert journal.forgotten == journal.of(LOGS).forgotten == journal.numbering.last
 
 
@@ -287,8 +287,8 @@ class Rooms(RuleBasedStateMachine):
             if not crowded and sum(one.characters for one in self.kept) <= self.characters:
                 break
             self.kept.remove(self._next_to_go(crowded=crowded))
-        shares = len(self.sharing) + 1
-        for room in {*self.sharing, CONNECTION} if len(self.sharing) > 1 else ():
+        shares = len(self.sharing)
+        for room in self.sharing if len(self.sharing) > 1 else ():
             held = [one for one in before if one.room == room]
             few = len(held) <= self.capacity // shares
             if few and sum(one.characters for one in held) <= self.characters // shares:
@@ -304,14 +304,15 @@ class Rooms(RuleBasedStateMachine):
         for room in met:
             if room in held and room not in {*self.sharing, CONNECTION}:
                 return held[room][0]
-        return held[
-            max(
-                (room for room in met if room in held),
-                key=lambda room: (
-                    len(held[room]) if crowded else sum(one.characters for one in held[room])
-                ),
-            )
-        ][0]
+        size = {
+            room: len(all_) if crowded else sum(one.characters for one in all_)
+            for room, all_ in held.items()
+        }
+        share = (self.capacity if crowded else self.characters) // len(self.sharing)
+        beyond = [
+            room for room in met if room in held and (room == CONNECTION or size[room] > share)
+        ]
+        return held[max(beyond, key=lambda room: size[room])][0]
 
 
 TestRooms = Rooms.TestCase

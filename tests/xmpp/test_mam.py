@@ -77,16 +77,17 @@ def test_ids_that_cannot_be_paged_from_are_none() -> None:
     assert _read("<body>x</body>", id_="") is None
 
 
-def test_results_come_from_the_rooms_archive_only() -> None:
+def test_a_result_names_its_archive_and_its_query() -> None:
     message = parsed(f"<message from='{ROOM}'/>")
     message.append(result_of("q", "1", Line("Wilma", "yes")))
-    found = mam.archived(message, ROOM)
-    assert found is not None
-    assert found[0] == "q"
-    for sender in (f"{ROOM}/Wilma", "wilma@example", ""):
+    for sender in (ROOM, f"{ROOM}/Wilma", "wilma@example"):
         message.set("from", sender)
-        assert mam.archived(message, ROOM) is None
-    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>"), ROOM) is None
+        found = mam.archived(message)
+        assert found is not None
+        assert found[:2] == (sender, "q")
+    message.set("from", "@")
+    assert mam.archived(message) is None
+    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>")) is None
 
 
 # What may be asked.

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.xmpp.events import MessageReceived, Source
-from bridge.xmpp.recall import Recall
+from bridge.xmpp.intake import Intake
 
 LATER = (Source.HISTORY, Source.ARCHIVE)
 
@@ -30,82 +30,84 @@ def _said(
 
 @pytest.mark.parametrize("source", LATER)
 def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
-    recall = Recall()
+    intake = Intake("r@muc")
     live = _said(stanza_id="a")
-    assert recall.meet(live) == live
-    assert recall.meet(replace(live, source=source)) is None
+    assert intake.deduplicated(live) == live
+    assert intake.deduplicated(replace(live, source=source)) is None
 
 
 def test_what_the_history_told_the_archive_does_not_repeat() -> None:
-    recall = Recall()
+    intake = Intake("r@muc")
     told = _said(stanza_id="a", source=Source.HISTORY)
-    assert recall.meet(told) == told
-    assert recall.meet(replace(told, source=Source.ARCHIVE)) is None
+    assert intake.deduplicated(told) == told
+    assert intake.deduplicated(replace(told, source=Source.ARCHIVE)) is None
 
 
 def test_the_rooms_id_counts_before_everything_else() -> None:
-    recall = Recall()
-    assert recall.meet(_said(stanza_id="a", source=Source.ARCHIVE))
-    assert recall.meet(_said(stanza_id="b", source=Source.ARCHIVE))
-    assert recall.meet(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
+    intake = Intake("r@muc")
+    assert intake.deduplicated(_said(stanza_id="a", source=Source.ARCHIVE))
+    assert intake.deduplicated(_said(stanza_id="b", source=Source.ARCHIVE))
+    assert (
+        intake.deduplicated(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
+    )
 
 
 def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
-    recall = Recall()
+    intake = Intake("r@muc")
     first = _said(source=Source.HISTORY)
-    assert recall.meet(first)
-    assert recall.meet(first) is None
+    assert intake.deduplicated(first)
+    assert intake.deduplicated(first) is None
     for other in (
         replace(first, body="other"),
         replace(first, id="2"),
         replace(first, from_="r@muc/Fred"),
     ):
-        assert recall.meet(other) == other
+        assert intake.deduplicated(other) == other
 
 
 def test_live_messages_are_never_held_back() -> None:
-    recall = Recall()
+    intake = Intake("r@muc")
     same = _said("yes", id_=None)
-    assert recall.meet(same) == same
-    assert recall.meet(same) == same
+    assert intake.deduplicated(same) == same
+    assert intake.deduplicated(same) == same
 
 
 def test_the_oldest_is_forgotten_at_the_capacity() -> None:
-    recall = Recall(2)
+    intake = Intake("r@muc", 2)
     said = [_said(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
     for one in said:
-        assert recall.meet(one)
-    assert recall.meet(said[1]) is None
-    assert recall.meet(said[2]) is None
-    assert recall.meet(said[0]) == said[0]
+        assert intake.deduplicated(one)
+    assert intake.deduplicated(said[1]) is None
+    assert intake.deduplicated(said[2]) is None
+    assert intake.deduplicated(said[0]) == said[0]
 
 
 @pytest.mark.parametrize("source", list(Source))
 def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
     source: Source,
 ) -> None:
-    recall = Recall()
-    recall.sent("mine")
-    reflected = recall.meet(_said("one", id_="mine", own=True, source=source))
+    intake = Intake("r@muc")
+    intake.sent("mine")
+    reflected = intake.deduplicated(_said("one", id_="mine", own=True, source=source))
     assert reflected is not None
     assert reflected.own
     for id_ in ("theirs", None):
-        other = recall.meet(_said("two", id_=id_, own=True, source=source))
+        other = intake.deduplicated(_said("two", id_=id_, own=True, source=source))
         assert other is not None
         assert not other.own
 
 
 def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
-    recall = Recall(2)
+    intake = Intake("r@muc", 2)
     for id_ in "abc":
-        recall.sent(id_)
-    met = [recall.meet(_said(id_=id_, own=True)) for id_ in "abc"]
+        intake.sent(id_)
+    met = [intake.deduplicated(_said(id_=id_, own=True)) for id_ in "abc"]
     assert [one is not None and one.own for one in met] == [False, True, True]
 
 
 @pytest.mark.parametrize("source", LATER)
 def test_messages_without_words_differ_in_what_they_concern(source: Source) -> None:
-    recall = Recall()
+    intake = Intake("r@muc")
     silent = replace(_said("", id_=None, source=source), reacts_to="1", reactions=("x",))
     others = [
         replace(silent, reactions=()),
@@ -116,5 +118,5 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source) -> N
         replace(silent, reacts_to=None, reactions=(), encrypted="OMEMO"),
     ]
     for one in (silent, *others):
-        assert recall.meet(one) == one
-        assert recall.meet(one) is None
+        assert intake.deduplicated(one) == one
+        assert intake.deduplicated(one) is None

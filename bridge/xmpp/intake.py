@@ -1,0 +1,110 @@
+"""What a room sends, as events: believable, each once, and our own words known as ours."""
+
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Generic, TypeAlias, TypeVar
+from xml.etree.ElementTree import Element
+
+from bridge.xmpp import disco, mam, stanzas
+from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
+
+REMEMBERED = 5_000
+"""Messages: more than a room says in the overlap of two stays."""
+
+GIVES_IDS = frozenset({stanzas.STANZA_ID, mam.MAM})
+"""The features of a room whose stanza ids are its own: with the first it has to take out those that
+others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
+
+Key: TypeAlias = int
+"""A hash, since what is remembered is to be small whatever was said. Python's is seeded anew in
+each process, so nobody can make two messages alike."""
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class Intake:
+    """Reads what one room sends.
+
+    It remembers the last `capacity` messages that came, and as many that we sent.
+    """
+
+    def __init__(self, room: str, capacity: int = REMEMBERED) -> None:
+        self._room = room
+        self._met: _Newest[Key] = _Newest(capacity)
+        self._sent: _Newest[str] = _Newest(capacity)
+        self._gives_ids = False
+        self.tells_history = False
+        """Whether the room may be telling its history: from our own presence to the subject."""
+
+    def sent(self, id_: str) -> None:
+        """Note a message of ours."""
+        self._sent.add(id_)
+
+    def read(self, stanza: Element, *, own: str) -> Iterator[Event]:
+        """Yield what `stanza` tells of the room, in which we are the occupant `own`.
+
+        An answer to disco#info tells what to believe of the ids in the room's messages.
+        """
+        if stanza.tag != f"{{{stanzas.CLIENT}}}iq":
+            for event in stanzas.read(stanza, room=self._room, own=own):
+                yield self._believed(event)
+        elif stanza.get("type") == "result" and (features := disco.features_in(stanza)):
+            self._gives_ids = not features.isdisjoint(GIVES_IDS)
+
+    def deduplicated(self, message: MessageReceived) -> MessageReceived | None:
+        """Return `message`; None if it has come before.
+
+        One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
+        room), and somebody else may have had ours before: what came under it is our own only if
+        we sent it.
+        """
+        if message.own and message.id not in self._sent:
+            message = replace(message, own=False)
+        key = _key(message)
+        if key in self._met:
+            # Live messages are never held back: two may well be alike.
+            return message if message.source is Source.LIVE else None
+        self._met.add(key)
+        return message
+
+    def _believed(self, event: Event) -> Event:
+        """Return `event` without what an occupant may have claimed in the room's name.
+
+        The room stamps its history, which it tells between our own presence and the subject
+        (XEP-0045, section 7.1); of what comes later none is delayed.
+        """
+        match event:
+            case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
+                self.tells_history = False
+            case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
+                event = replace(event, source=Source.LIVE, delayed_from=None)
+        if isinstance(event, MessageReceived) and event.stanza_id and not self._gives_ids:
+            event = replace(event, stanza_id=None)
+        return event
+
+
+class _Newest(Generic[Item]):
+    """The last `capacity` things that were added."""
+
+    def __init__(self, capacity: int) -> None:
+        self._items: set[Item] = set()
+        self._order: deque[Item] = deque()
+        self._capacity = capacity
+
+    def add(self, item: Item) -> None:
+        self._items.add(item)
+        self._order.append(item)
+        if len(self._order) > self._capacity:
+            self._items.discard(self._order.popleft())
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._items
+
+
+def _key(message: MessageReceived) -> Key:
+    if message.stanza_id is not None:
+        return hash(message.stanza_id)
+    concerns = (message.reacts_to, message.reactions, message.retracts)
+    silent = (message.encrypted, message.payload)
+    return hash((message.from_, message.id, message.body, concerns, silent))

@@ -1,0 +1,104 @@
+"""Pings: does the server still answer, and does the room still know us.
+
+A half-open connection and a ghost in a room say nothing by themselves, so both are asked: the
+server now and then (XEP-0199), a room after a silence, by a ping to ourselves through it
+(XEP-0410).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.xmpp import faults
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.faults import Fault, Stage
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long silences may last, all in seconds."""
+
+    ping_interval: float = 30.0
+    """Between two pings to the server."""
+    ping_deadline: float = 15.0
+    """For an answer to any ping."""
+    silence: float = 60.0
+    """Of a room, before it is asked whether we are in it."""
+    known: float = 120.0
+    """Of a room, after which we are out unless it has said otherwise."""
+    tick: float = 5.0
+    """Between two looks at the clocks, and between two questions to a room that did not answer."""
+    jump: float = 10.0
+    """The wall clock ahead of ours by so much: the machine was asleep; who knows what stands."""
+
+
+PATIENCE = Patience()
+"""What users are promised."""
+
+
+class Verdict(Enum):
+    """What a self-ping says."""
+
+    IN = "in"
+    OUT = "out"
+    UNDECIDED = "undecided"
+
+
+def verdict(condition: str | None) -> Verdict:
+    """Read the answer to a self-ping: its error condition, or None for a result (XEP-0410, 3.1).
+
+    An answer that another of our sessions under the same nickname gave means that we are in; a
+    room that cannot be reached decides nothing.
+    """
+    match condition:
+        case None | "service-unavailable" | "feature-not-implemented":
+            return Verdict.IN
+        case "remote-server-not-found" | "remote-server-timeout":
+            return Verdict.UNDECIDED
+        case _:
+            return Verdict.OUT
+
+
+async def keep_alive(
+    connection: Connection,
+    patience: Patience,
+    on_wake: Callable[[], None] = lambda: None,
+    wall: Callable[[], float] = time.time,
+) -> Fault:
+    """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason.
+
+    `on_wake` is called when the machine was asleep.
+    """
+    loop = asyncio.get_running_loop()
+    offset = wall() - loop.time()
+    pinged = loop.time()
+    while not connection.ended.done():
+        await asyncio.wait((connection.ended,), timeout=patience.tick)
+        if connection.ended.done():
+            break
+        now = loop.time()
+        asleep = wall() - now - offset > patience.jump
+        offset = wall() - now
+        doubted, connection.in_doubt = connection.in_doubt, False
+        if not (asleep or doubted) and now - pinged < patience.ping_interval:
+            continue
+        pinged = now
+        try:
+            async with asyncio.timeout(patience.ping_deadline):
+                await connection.ping(None)
+        except TimeoutError:
+            return faults.of_silence(Stage.STANDING, patience.ping_deadline, connection.place)
+        if asleep:
+            on_wake()
+    return connection.ended.result()
+
+
+async def self_ping(connection: Connection, occupant: str, seconds: float) -> Verdict:
+    """Ping ourselves through the room and wait `seconds` at most for the answer."""
+    try:
+        async with asyncio.timeout(seconds):
+            return verdict(await connection.ping(occupant))
+    except TimeoutError:
+        return Verdict.UNDECIDED

@@ -1,0 +1,589 @@
+"""Being in one room: joining, staying, speaking, coming back.
+
+A membership outlives connections: `run` is given one after another. What puts us out of the room
+leaves the connection alone, and other rooms.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.escaping import one_line
+from bridge.settings.values import Secret
+from bridge.times import iso
+from bridge.xmpp import archive, disco, faults, refusals, stanzas
+from bridge.xmpp.archive import RoomArchive
+from bridge.xmpp.backoff import STEADY_SECONDS, pause
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import (
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+)
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.intake import Intake
+from bridge.xmpp.journal import Record
+from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, self_ping
+from bridge.xmpp.room import UNDER_WAY, Room, RoomStatus
+from bridge.xmpp.saying import (
+    BouncedError,
+    NotInRoomError,
+    NotReflectedError,
+    NotSentError,
+    check_body,
+)
+
+OVERLAP_SECONDS = 60.0
+"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
+
+CATCHING_UP_SECONDS = 60.0
+"""How long the room's archive may take to tell what we missed."""
+
+ARCHIVE_QUESTION_SECONDS = 5.0
+"""How long the way back into the room waits to hear whether there is an archive."""
+
+NICKNAME_TRIES = 5
+"""Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The room's own copy of what we said: the proof that it was heard."""
+
+    record: Record
+    message: MessageReceived
+    round_trip_seconds: float
+
+
+class Membership:
+    """Our being in one room, or on the way there; the state of the room is in `room`."""
+
+    def __init__(
+        self,
+        place: Place,
+        password: Secret | None,
+        publish: "Publish",
+        *,
+        patience: Patience = PATIENCE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._place = place
+        self._nickname = place.nickname
+        self._password = password
+        self._publish = publish
+        self._patience = patience
+        self._clock = clock
+        self.jid = stanzas.prepared(place.room) or place.room
+        """The room's bare JID, prepared."""
+        self.room = Room(
+            nickname=place.nickname,
+            service=place.service,
+            phase=Phase.RESOLVING,
+            since=clock(),
+        )
+        self.occupant = ""
+        """Our occupant JID while in the room, or on the way in."""
+        self.inside = False
+        """Whether the room has let us in."""
+        self.self_ping_ms: float | None = None
+        """How long the room took to answer the last self-ping, in milliseconds."""
+        self._connection: Connection | None = None
+        self._intake = Intake(self.jid)
+        self._entered: asyncio.Future[OccupantJoined] | None = None
+        self._leaving = False
+        self._put_out: Fault | None = None
+        """Why the room has put us out, once it has."""
+        self._in_doubt = False
+        """Whether something said that we are not in the room."""
+        self._retry = False
+        """Whether trying again need not wait."""
+        self._news = asyncio.Event()
+        """Set when one of these, or the connection, has changed."""
+        self._phase_changed = asyncio.Event()
+        self._heard = 0.0
+        """When the room last said anything, on the loop's clock."""
+        self._missed_since: float | None = None
+        """When we last saw the room, until what was said since is filled in; wall clock."""
+        self._archived: bool | None = None
+        """Whether the room keeps an archive; None until it was asked."""
+        self._reflections: dict[str, asyncio.Future[Record]] = {}
+
+    @property
+    def name(self) -> str:
+        """The room's bare JID as configured."""
+        return self._place.room
+
+    @property
+    def place(self) -> Place:
+        """Where this is, for sentences."""
+        if self._connection is None:
+            return self._place
+        return replace(self._place, service=self._connection.place.service)
+
+    def status(self) -> RoomStatus:
+        """Return how things stand."""
+        return replace(self.room.status(), self_ping_ms=self.self_ping_ms)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection on which we are in the room; raises `NotInRoomError` without one."""
+        if self._connection is None or self.room.phase is not Phase.JOINED:
+            raise NotInRoomError(self.room.status())
+        return self._connection
+
+    @property
+    def archive(self) -> RoomArchive:
+        """The room's archive; raises `NotInRoomError` when we are not in the room."""
+        return RoomArchive(self.connection, self.jid, self.occupant)
+
+    # On one connection after another.
+
+    def begin(self, connection: Connection, *, resumed: bool) -> None:
+        """Be on this connection from now on; `resumed`, it goes on with the former session."""
+        self._connection = connection
+        connection.ended.add_done_callback(lambda ended: self._news.set())
+        self.inside = self.inside and resumed
+        self._put_out = None
+
+    async def run(self, attempt: int) -> None:
+        """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
+        connection = self._begun
+        failures = attempt - 1
+        loop = asyncio.get_running_loop()
+        ahead = self._clock() - loop.time()
+        while not connection.ended.done():
+            self._retry = False
+            joined_at: float | None = None
+            try:
+                await self._enter(failures + 1)
+                joined_at = loop.time()
+                fault = await self._stay()
+            except ConnectionFailedError as failed:
+                fault = failed.fault
+            except Exception as error:  # a mistake of ours must not end the bridge
+                log.error(
+                    "being in %s broke: %s: %s",
+                    one_line(self.name),
+                    type(error).__name__,
+                    one_line(str(error), 200),
+                    exc_info=_at_debug(error),
+                )
+                fault = faults.of_exception(Stage.STANDING, error, self.place)
+            finally:
+                self.self_ping_ms = None
+                if joined_at is not None and self._missed_since is None:
+                    # Of the two readings the earlier one: while the machine slept, only the wall
+                    # clock ran.
+                    self._missed_since = connection.heard + min(ahead, self._clock() - loop.time())
+            if connection.ended.done():
+                return
+            self._go_out()
+            steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
+            failures = 1 if steady else failures + 1
+            if self._retry:  # somebody has better news than this fault
+                failures = 0
+            else:
+                await self._rest(fault, failures)
+
+    def try_again(self) -> bool:
+        """Try at once, unless we are in the room; return whether we are not."""
+        if self.room.phase is Phase.JOINED:
+            return False
+        self._retry = True
+        self._news.set()
+        return True
+
+    def doubt(self) -> None:
+        """Ask the room at once whether we are in it: something said that we are not."""
+        self._in_doubt = True
+        self._news.set()
+
+    def configure(self, place: Place, password: Secret | None) -> None:
+        """Take other settings: what is known of one account's stay is not true of another's."""
+        self._place, self._password, self._nickname = place, password, place.nickname
+        self._missed_since = self._archived = None
+        self.inside = False
+
+    def goodbye(self) -> Element | None:
+        """Return what leaves the room; its confirmation is our own presence, unavailable."""
+        return stanzas.leaving(self.occupant) if self.occupant else None
+
+    def apply(self, record: Record) -> None:
+        """Fold an event, of the room or of the connection, into the room's state."""
+        self.room.apply(record)
+        if isinstance(record.event, ConnectionChanged):
+            self._phase_changed.set()
+
+    # Joining and leaving.
+
+    async def join(
+        self, nickname: str, since: str | None = None, *, history: bool = True, attempt: int = 1
+    ) -> None:
+        """Enter the room under `nickname` (XEP-0045, section 7.2); raises `ConnectionFailedError`.
+
+        `since` is the time from which on the room's history is wanted, in UTC; without `history`
+        none is.
+        """
+        connection = self._begun
+        self._place = replace(self._place, nickname=nickname)
+        self._change(Phase.JOINING, attempt=attempt)
+        seconds = connection.deadlines[Stage.JOIN]
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                me = await self._admitted(nickname, since, history=history)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            connection.in_doubt = True
+            raise ConnectionFailedError(
+                faults.of_silence(Stage.JOIN, seconds, self.place)
+            ) from error
+        created = 201 in me.codes
+        if created:
+            await self._unlock(seconds)
+        self._tell(Joined(me.from_, me.sender, created))
+        self._settle()
+
+    async def leave(self, seconds: float) -> None:
+        """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
+        if self._put_out is not None:
+            raise ConnectionFailedError(self._put_out)
+        self._leaving = True
+        self._begun.send(stanzas.leaving(self.occupant))
+        until = asyncio.get_running_loop().time() + seconds
+        while self.inside and not self._begun.ended.done():
+            if not await self._wait(until):
+                raise ConnectionFailedError(refusals.no_goodbye(seconds, self.place))
+        if self.inside:
+            raise ConnectionFailedError(self._begun.ended.result())
+
+    async def _enter(self, attempt: int) -> None:
+        if self._put_out is not None:  # by what came first on a session that was resumed
+            raise ConnectionFailedError(self._put_out)
+        if self.inside:
+            # The server sends again what it had not seen acknowledged: nothing was missed.
+            self._missed_since = None
+            self._settle()
+            return
+        missed = self._missed_since
+        since = None if missed is None else iso(missed - OVERLAP_SECONDS)
+        # What an archive tells is whole and in order; the room's history would overtake it.
+        history = since is None or not await self._keeps_archive()
+        nickname = self._nickname
+        for number in range(1, NICKNAME_TRIES + 1):
+            try:
+                name = nickname if number == 1 else f"{nickname}-{number}"
+                await self.join(name, since, history=history, attempt=attempt)
+            except ConnectionFailedError as failed:
+                taken = failed.fault.condition == "conflict" and not self._begun.ended.done()
+                if not taken or number == NICKNAME_TRIES:
+                    raise
+            else:
+                break
+
+    async def _admitted(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
+        """Ask to be let in; return our own presence, with which the room does it."""
+        occupant = stanzas.occupant_jid(self.jid, nickname)
+        if occupant is None:
+            fault = refusals.of_join_error("jid-malformed", None, self.place, None)
+            raise ConnectionFailedError(fault)
+        self.occupant = occupant
+        connection = self._begun
+        secret = self._password.reveal() if self._password else None
+        self._entered = asyncio.get_running_loop().create_future()
+        try:
+            # Answered first, so that it is known what to believe of the history.
+            connection.send(
+                stanzas.query("get", self.jid, secrets.token_hex(8), disco.info_query())
+            )
+            connection.send(stanzas.entering(occupant, secret, since, history=history))
+            return await connection.unless_ended(self._entered)
+        finally:
+            self._entered = None
+
+    async def _unlock(self, seconds: float) -> None:
+        """Accept the default configuration of a room that joining made (XEP-0045, 10.1.2)."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._begun.request("set", self.jid, stanzas.default_configuration())
+        except StanzaRefusedError as refused:
+            why = f"{refused.error.condition}.{refusals.said(refused.error.text)}"
+            log.warning("the new room keeps its lock or its defaults: %s", why)
+        except TimeoutError:
+            log.warning("the new room keeps its lock or its defaults: no answer came")
+
+    def _settle(self) -> None:
+        """Be in the room, unless we have been put out again in the same breath."""
+        if self._begun.ended.done():
+            raise ConnectionFailedError(self._begun.ended.result())
+        if self._put_out is not None:
+            raise ConnectionFailedError(self._put_out)
+        self._change(Phase.JOINED)
+
+    def _go_out(self) -> None:
+        """Make sure that the room has not let us in after all."""
+        if self.inside or self.room.phase is Phase.JOINING:
+            self._begun.send(stanzas.leaving(self.occupant))
+        self.inside = False
+        self.occupant = ""
+        self._put_out = None
+
+    async def _rest(self, fault: Fault, failures: int) -> None:
+        """Say what went wrong and wait as long as it calls for, or until the connection ends."""
+        seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
+        hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
+        phase = Phase.FAILED if hopeless else Phase.WAITING
+        self._change(phase, fault, attempt=failures, retry_seconds=seconds)
+        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        while not self._retry and not self._begun.ended.done():
+            if not await self._wait(until):
+                return
+
+    # Staying.
+
+    async def _stay(self) -> Fault:
+        """Return why we are no longer in the room."""
+        catching_up = asyncio.create_task(self._catch_up())
+        try:
+            return await self._ask_after_silences()
+        finally:
+            catching_up.cancel()
+            await asyncio.wait((catching_up,))
+            if not catching_up.cancelled() and (error := catching_up.exception()):
+                log.error("catching up broke: %s", type(error).__name__, exc_info=_at_debug(error))
+
+    async def _ask_after_silences(self) -> Fault:
+        """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
+        connection, patience = self._begun, self._patience
+        loop = asyncio.get_running_loop()
+        confirmed = asked = loop.time()
+        self._in_doubt = False
+        while True:
+            heard = max(self._heard, confirmed)
+            # An answer that decides nothing is followed by another question.
+            due = max(heard + patience.silence, asked + patience.tick)
+            while not (self._in_doubt or self._put_out or connection.ended.done()):
+                if not await self._wait(due):
+                    break
+                due = max(due, self._heard + patience.silence)
+            if connection.ended.done():
+                return connection.ended.result()
+            if self._put_out is not None:
+                return self._put_out
+            self._in_doubt = False
+            occupant, started = self.occupant, loop.time()
+            heard = max(self._heard, confirmed)
+            found = await self_ping(connection, occupant, patience.ping_deadline)
+            asked = loop.time()
+            if found is Verdict.IN:
+                confirmed = asked
+                self.self_ping_ms = round((asked - started) * 1000, 3)
+            # Renamed meanwhile, we ask again under the new name.
+            elif found is Verdict.OUT and occupant == self.occupant:
+                return refusals.ghost(self.place)
+            # Another question would end beyond what is promised.
+            elif asked - heard >= patience.known - patience.tick - 2 * patience.ping_deadline:
+                return refusals.of_silent_room(asked - heard, self.place)
+
+    async def _keeps_archive(self) -> bool:
+        if self._archived is None:  # the last stay was too short to find out
+            try:
+                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
+                    self._archived = await RoomArchive(self._begun, self.jid, "").exists()
+            except (archive.ArchiveError, TimeoutError):
+                return False
+        return self._archived
+
+    async def _catch_up(self) -> None:
+        """Fill the journal with what the room's archive says we missed, or say what may be missing.
+
+        The room's history, which came with joining, may have been too short to hold it all.
+        """
+        kept = RoomArchive(self._begun, self.jid, self.occupant)
+        since, until = self._missed_since, self._clock()
+        try:
+            async with asyncio.timeout(CATCHING_UP_SECONDS):
+                if since is None:
+                    self._archived = await kept.exists()
+                    return
+                async for event in kept.since(iso(since - OVERLAP_SECONDS)):
+                    self._take(event)
+        except (archive.ArchiveError, TimeoutError):
+            self._archived = False
+            if since is None:
+                return
+            self._tell(Gap(iso(since), iso(until)))
+        except ConnectionFailedError:
+            return  # the next stay asks again
+        self._missed_since = None
+
+    # What comes and what goes.
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        """Say `body` in the room, and return the room's reflection of it.
+
+        Waits for the first join while that is under way and nothing has failed yet, never for a
+        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
+        `NotReflectedError` or `BouncedError`. Nothing is queued and nothing sent twice.
+        """
+        check_body(body)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        await self._first_join(deadline)
+        connection = self.connection
+        id_ = secrets.token_hex(12)
+        reflected: asyncio.Future[Record] = loop.create_future()
+        self._reflections[id_] = reflected
+        started = time.perf_counter()
+        try:
+            self._intake.sent(id_)
+            try:
+                connection.send(stanzas.said(self.jid, body, id_))
+            except ConnectionFailedError as failed:
+                raise NotSentError(failed.fault) from failed
+            self._tell(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+            async with asyncio.timeout_at(deadline):
+                record = await connection.unless_ended(reflected)
+        except ConnectionFailedError as failed:
+            raise NotReflectedError(failed.fault) from failed
+        except TimeoutError as error:
+            fault = refusals.no_reflection(timeout_seconds, self.place)
+            raise NotReflectedError(fault) from error
+        finally:
+            del self._reflections[id_]
+        match record.event:
+            case MessageReceived() as message:
+                return Reflection(record, message, time.perf_counter() - started)
+            case SendFailed(condition=condition, text=text) as failure:
+                raise BouncedError(failure, refusals.bounced(condition, text, self.place))
+            case _:
+                raise AssertionError(record)
+
+    def receive(self, stanza: Element) -> None:
+        """Take in what came from the room: a message, a presence, or an answer to a question."""
+        if not self.inside and self._entered is None:
+            return
+        # While we are on the way in, somebody else may have the nickname that we asked for.
+        for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
+            self._heard = self._begun.heard
+            self._decide_join(event)
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        """Publish what is new of `event`, and let it have its effect on us."""
+        fresh: Event | None = event
+        if isinstance(event, MessageReceived):
+            fresh = self._intake.deduplicated(event)
+        told = None if fresh is None else self.room.meet(fresh)
+        if told is None:
+            return
+        record = self._tell(told)
+        match told:
+            case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
+                waiting = self._reflections.get(id_)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(record)
+            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
+                self._be_out(refusals.put_out(codes, reason, actor, self.place))
+            case RoomDestroyed(reason=reason, venue=venue):
+                self._be_out(refusals.destroyed(reason, venue, self.place))
+            case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
+                self.occupant = former.removesuffix(old) + new
+            case _:
+                pass
+        if isinstance(told, SendFailed) and told.condition == "not-acceptable":
+            self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
+
+    def _be_out(self, fault: Fault) -> None:
+        if not self.inside:
+            return
+        self.inside = False
+        self.occupant = ""
+        self._put_out = None if self._leaving else fault
+        self._news.set()
+        for waiting in self._reflections.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionFailedError(fault))
+
+    def _decide_join(self, event: Event) -> None:
+        """Let the join under way know of what decides it."""
+        if self._entered is None or self._entered.done():
+            return
+        match event:
+            case OccupantJoined(self_=True):
+                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
+                # this presence is already reflected under it.
+                self.occupant = event.from_
+                self.inside = True
+                self._intake.tells_history = True
+                self._entered.set_result(event)
+            case RoomError(condition=condition, text=text, venue=venue):
+                fault = refusals.of_join_error(condition, text, self.place, venue)
+                self._entered.set_exception(ConnectionFailedError(fault))
+
+    async def _first_join(self, deadline: float) -> None:
+        """Wait until the first join has succeeded or failed, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self.room.phase in UNDER_WAY and self.room.status().last_error is None:
+                    self._phase_changed.clear()
+                    await self._phase_changed.wait()
+
+    @property
+    def _begun(self) -> Connection:
+        assert self._connection is not None, "nothing is done before `begin`"
+        return self._connection
+
+    def _tell(self, event: Event) -> Record:
+        return self._publish(event, self)
+
+    def _change(
+        self,
+        phase: Phase,
+        fault: Fault | None = None,
+        *,
+        attempt: int = 0,
+        retry_seconds: float | None = None,
+    ) -> None:
+        if phase is not self.room.phase or fault is not None:
+            wait = None if retry_seconds is None else round(retry_seconds * 1000)
+            self._tell(ConnectionChanged(phase, fault, attempt, wait))
+
+    async def _wait(self, until: float | None) -> bool:
+        """Wait for news until a time of the loop's clock; return False when that has come."""
+        try:
+            async with asyncio.timeout_at(until):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        self._news.clear()
+        return True
+
+
+Publish: TypeAlias = Callable[[Event, Membership], Record]
+"""Records an event of a membership's room and applies it to the membership."""
+
+
+def _at_debug(error: BaseException) -> BaseException | None:
+    """A traceback is for whoever asked for everything."""
+    return error if log.isEnabledFor(logging.DEBUG) else None

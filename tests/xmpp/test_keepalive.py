@@ -1,0 +1,137 @@
+import asyncio
+import time
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.faults import Fault, Place
+from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, keep_alive, verdict
+
+PLACE = Place(
+    service="xmpp://chat.example:5222",
+    domain="chat.example",
+    account="bot@chat.example",
+    room="lobby@conference.chat.example",
+    nickname="Me",
+)
+SECONDS = 5.0
+SERVER_ONLY = Patience(
+    ping_interval=0.01, ping_deadline=0.02, silence=60.0, known=120.0, tick=0.005, jump=10.0
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (None, Verdict.IN),
+        ("service-unavailable", Verdict.IN),
+        ("feature-not-implemented", Verdict.IN),
+        ("remote-server-not-found", Verdict.UNDECIDED),
+        ("remote-server-timeout", Verdict.UNDECIDED),
+        ("not-acceptable", Verdict.OUT),
+        ("item-not-found", Verdict.OUT),
+        ("not-allowed", Verdict.OUT),
+        ("bad-request", Verdict.OUT),
+        ("forbidden", Verdict.OUT),
+        ("undefined-condition", Verdict.OUT),
+    ],
+)
+def test_the_answer_to_a_self_ping_says_whether_we_are_in(
+    condition: str | None, found: Verdict
+) -> None:
+    assert verdict(condition) is found
+
+
+def test_users_are_promised_what_is_written() -> None:
+    assert (PATIENCE.ping_interval, PATIENCE.ping_deadline) == (30, 15)
+    assert (PATIENCE.silence, PATIENCE.known) == (60, 120)
+    # The last look before `known` must leave time for its answer and for the tick before it.
+    assert PATIENCE.silence + PATIENCE.ping_deadline + PATIENCE.tick < PATIENCE.known
+
+
+SILENCE = "no answer"
+
+
+class Standing:
+    """A connection that answers pings as told."""
+
+    def __init__(self, answer: Callable[[], str | None]) -> None:
+        self.place = PLACE
+        self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
+        self.in_doubt = False
+        self.pinged: list[str | None] = []
+        self.answer = answer
+
+    async def ping(self, target: str | None) -> str | None:
+        self.pinged.append(target)
+        answer = self.answer()
+        if answer == SILENCE:
+            await asyncio.get_running_loop().create_future()
+        return answer
+
+    async def kept_alive(
+        self,
+        patience: Patience,
+        on_wake: Callable[[], None] = lambda: None,
+        wall: Callable[[], float] = time.time,
+    ) -> Fault:
+        async with asyncio.timeout(SECONDS):
+            return await keep_alive(cast(Connection, self), patience, on_wake, wall)
+
+
+END = Fault("gone", "It went.", "Wait.")
+
+
+async def test_a_connection_that_ends_is_told_by_its_reason() -> None:
+    standing = Standing(lambda: None)
+    standing.ended.set_result(END)
+    assert await standing.kept_alive(PATIENCE) == END
+    assert standing.pinged == []
+
+
+async def test_a_server_that_does_not_answer_is_given_up() -> None:
+    standing = Standing(lambda: SILENCE)
+    fault = await standing.kept_alive(SERVER_ONLY)
+    assert fault.condition == "connection-timeout"
+    assert standing.pinged == [None]
+
+
+async def test_any_answer_to_a_ping_will_do() -> None:
+    def answer() -> str | None:
+        if len(standing.pinged) == 5:
+            standing.ended.set_result(END)
+        return "service-unavailable"
+
+    standing = Standing(answer)
+    assert await standing.kept_alive(SERVER_ONLY) == END
+    assert standing.pinged == [None] * 5
+
+
+async def test_a_server_that_somebody_doubts_is_asked_before_its_turn() -> None:
+    standing = Standing(lambda: SILENCE)
+    standing.in_doubt = True
+    fault = await standing.kept_alive(Patience(ping_deadline=0.02, tick=0.005))
+    assert fault.condition == "connection-timeout"
+    assert standing.pinged == [None]
+
+
+async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_rooms_are_woken() -> (
+    None
+):
+    jumped = 0.0
+    standing = Standing(lambda: None)
+    patience = Patience(ping_interval=60.0, tick=0.005, jump=10.0)
+
+    def end() -> None:
+        standing.ended.set_result(END)
+
+    def wall() -> float:
+        nonlocal jumped
+        now = time.time() + jumped
+        jumped = 11.0
+        return now
+
+    assert await standing.kept_alive(patience, end, wall) == END
+    assert standing.pinged == [None]
