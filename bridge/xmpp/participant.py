@@ -173,8 +173,8 @@ class Participant:
         self.settings = settings
         known = {one.jid: one for one in self.memberships}
         memberships = []
-        for room in (settings.room,):
-            place = Place.of(settings)
+        for room in settings.rooms:
+            place = Place.of(settings, room)
             # Any owner can set a password, to be told ours: only the default room gets it.
             password = settings.room_password if room == settings.room else None
             membership = Membership(
@@ -186,6 +186,7 @@ class Participant:
             memberships.append(membership)
         self.memberships = tuple(memberships)
         self._by_jid = {one.jid: one for one in self.memberships}
+        self.journal.share_among(settings.rooms)
         if self._phase is Phase.UNCONFIGURED:
             self._phase = Phase.RESOLVING
 
