@@ -22,7 +22,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.resource import Completes, Prompt, Resource, prompt, resource
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, render, wire_name
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords, render, wire_name
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError, Toolset, ToolsetError, tool
 from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
@@ -36,6 +36,7 @@ __all__ = [
     "Context",
     "HttpError",
     "Interpret",
+    "Keywords",
     "Prompt",
     "Resource",
     "Response",

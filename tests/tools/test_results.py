@@ -18,7 +18,8 @@ from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
 from bridge.settings.load import MAX_SHOWN, load
 from bridge.settings.sources import Problem
-from bridge.settings.table import VARIABLES, Configuration, Setting
+from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
+from bridge.settings.values import Secret
 from bridge.tools import prompts, resources
 from bridge.tools.basics import xmpp_send, xmpp_status
 from bridge.tools.check import Check, xmpp_check
@@ -79,6 +80,13 @@ def _built(cls: Any) -> st.SearchStrategy[Any]:
     return st.builds(cls, **fields)
 
 
+SETTINGS = Settings(
+    username="bot",
+    domain="example.org",
+    password=Secret("secret"),
+    rooms=("room@conference.example.org",),
+    nickname="McpDebug",
+)
 EVENTS: st.SearchStrategy[list[Event]] = st.lists(
     st.one_of(*map(_built, get_args(Event))), max_size=5
 )
@@ -114,9 +122,9 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
 
 
 def _taking_part(events: Sequence[Event]) -> tuple[Participant, RoomLink]:
-    participant = Participant(None)
+    participant = Participant(SETTINGS)
     for event in events:
-        participant.publish(event)
+        participant.publish(event, participant.default)
     participant.publish(ConnectionChanged(Phase.JOINED))
     return participant, RoomLink(lambda: participant)
 
@@ -219,11 +227,11 @@ class _Odd(PlayedArchive):
 class _Archived(Played):
     """A participant in a room with such an archive."""
 
-    archive: Any
+    kept: Any
 
     @property
     def connection(self) -> Any:
-        return self.archive
+        return self.kept
 
 
 IDS = st.text(
@@ -237,10 +245,10 @@ async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
     lines: list[tuple[str, str]],
 ) -> None:
     played = _Archived()
-    played.archive = _Odd(
+    played.kept = _Odd(
         [Line("Wilma", f"{number} {text}") for number, (_, text) in enumerate(lines)]
     )
-    played.archive.ids = [id_ for id_, _ in lines]
+    played.kept.ids = [id_ for id_, _ in lines]
     for size in SIZES:
         told: list[str] = []
         page: dict[str, Any] = {"more": True}
