@@ -196,16 +196,12 @@ async def test_an_empty_stdin_ends_the_bridge(tmp_path: Path) -> None:
         assert monotonic() - started < GONE_SECONDS * SLACK
 
 
-@pytest.mark.parametrize("method", ["initialize", "xmppStatus"])
 async def test_the_first_request_is_answered_before_slixmpp_is_imported(
-    method: str, sandbox: XmppServer, tmp_path: Path
+    sandbox: XmppServer, tmp_path: Path
 ) -> None:
     settings = sandbox.environment() | noise.at_start(tmp_path / "site", noise.ORDER)
     async with BridgeProcess(tmp_path / "home", settings) as bridge:
-        if method == "initialize":
-            await bridge.initialize()
-        else:
-            await bridge.status()
+        await bridge.initialize()
         await bridge.joined()
     answered = bridge.stderr.index("SEEN an answer")
     imported = bridge.stderr.index("SEEN import of slixmpp")

@@ -67,8 +67,9 @@ async def test_a_server_that_comes_back_finds_the_participant_in_the_room_again(
         assert "by itself" in fault.hint
         with pytest.raises(NotInRoomError):
             await eyes.participant.default.say("from outside", 5)
-        fault, changed, _ = await eyes.fault()
-        assert (fault.condition, changed.phase) == ("connection-refused", Phase.WAITING)
+        while fault.condition != "connection-refused":  # the room may drop us before the server
+            fault, changed, _ = await eyes.fault()
+        assert changed.phase is Phase.WAITING
         assert "XMPP_SERVICE" in fault.hint
         await asyncio.to_thread(stage.process.start)
         await eyes.joined()

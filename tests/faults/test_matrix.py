@@ -216,7 +216,7 @@ def _elsewhere(**changes: object) -> Callable[[Scene, Witness], Awaitable[None]]
 async def _in_the_domain_of_the_account(stage: Scene, wilma: Witness) -> None:
     del wilma
     stage.deadlines = DEADLINES
-    stage.set(room=f"nobody-{stage.room.partition('@')[0]}@{stage.server.domain}")
+    stage.set(rooms=(f"nobody-{stage.room.partition('@')[0]}@{stage.server.domain}",))
 
 
 WAITING, FAILED = Phase.WAITING, Phase.FAILED
@@ -347,7 +347,7 @@ ROWS = {
         FAILED,
         frozenset({"remote-server-not-found", "service-unavailable", "not-allowed", "forbidden"}),
         "MUC_ROOM",
-        before=_elsewhere(room="room@nowhere.invalid"),
+        before=_elsewhere(rooms=("room@nowhere.invalid",)),
         back=False,
     ),
     "a room in the domain of the account": Row(

@@ -264,7 +264,7 @@ QUOTING_NOBODY = {
     "tools/archive.py _time",
     "tools/basics.py _over",
     "tools/basics.py xmpp_send",
-    "tools/check.py _load",
+    "tools/link.py participant",
     "tools/check.py xmpp_check",
     "tools/history.py _only_of_the_journal",
     "tools/paging.py event_filter",
