@@ -39,7 +39,7 @@ SPEAKS_XMPP = frozenset(
 LOADS_THEM = frozenset({"bridge.console", "bridge.service", "bridge.tools"})
 """Who may import one of those, and only inside a function, or for its types."""
 
-TALKS = ("bridge.console.client", "bridge.console.peer")
+TALKS = ("bridge.console.client", "bridge.console.errors", "bridge.console.process")
 """With what a registered command is tried: as a client of it."""
 SETS = ("bridge.samples",)
 """Sets of tools that are loaded when they are asked for, by name."""
@@ -301,10 +301,10 @@ def test_slixmpp_is_imported_in_one_corner_only() -> None:
 
 
 def test_only_the_terminal_imports_what_edits_lines() -> None:
-    found = [one for one in IMPORTS if one.of("prompt_toolkit")]
-    assert {one.importer for one in found} == {"bridge.console.terminal"}
+    parts = [f"bridge.console.{name}" for name in ("terminal", "completion", "history")]
+    assert {one.importer for one in IMPORTS if one.of("prompt_toolkit")} == set(parts)
     assert not _breaches(
-        *(one for one in IMPORTS if one.of("bridge.console.terminal") and one.on_loading)
+        *(one for one in IMPORTS if one.of(*parts) and one.on_loading and one.importer != parts[0])
     )
 
 

@@ -225,7 +225,7 @@ def test_the_import_law_is_the_one_that_is_held() -> None:
         "knows neither wing": (
             "test_registration_is_for_the_command_line_alone_and_knows_neither_wing"
         ),
-        "`console/terminal.py` alone": "test_only_the_terminal_imports_what_edits_lines",
+        "`console/terminal.py` and": "test_only_the_terminal_imports_what_edits_lines",
         "one corner of `xmpp/`": "test_slixmpp_is_imported_in_one_corner_only",
         "nobody while loading": "test_nothing_imports_that_corner_when_it_is_loaded",
         "calls itself pure": "test_a_pure_module_touches_nothing_outside",

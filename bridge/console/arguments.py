@@ -1,24 +1,28 @@
-"""From what a person types to the arguments of a tool, as its schema has them. Pure."""
+"""The arguments of tools and prompts: what a schema describes, and what a person typed. Pure."""
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 
+from bridge.console.errors import ArgumentError
+from bridge.console.shapes import objects
 from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
 
 TRUE = frozenset({"true", "yes", "on", "1"})
 FALSE = frozenset({"false", "no", "off", "0"})
+
+TYPES = ("null", "integer", "number", "boolean", "object", "array", "string")
+"""The types of JSON Schema, the narrow ones first: almost any text is an array or a string."""
+
 MAX_PARTS = 200
-"""Of the schema of one argument: what is longer is no help to whoever types one."""
+"""Schemas that are looked at for one argument: references may lead round in circles."""
 
 SHOWN_CHARACTERS = 300
-"""Of what a server says of an argument, in a question or an error."""
-
-
-class TypedError(Exception):
-    """What was typed cannot be an argument; says what is wanted."""
+"""Of a name, a type or a default that a server declares, in a question or an error."""
 
 
 @dataclass(frozen=True)
@@ -39,36 +43,70 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """What is wanted, in a few words."""
+        """The types, bounds and choices, in a few words."""
         shown = [one for one in self.types if one != "null"] or ["any JSON"]
         words = " or ".join(shown) + self.bounds
         if self.choices:
-            words += ": " + ", ".join(_plain(one) for one in self.choices)
+            words += ": " + ", ".join(_as_typed(one) for one in self.choices)
         return one_line(words, SHOWN_CHARACTERS)
 
     @property
     def question(self) -> str:
-        """The prompt that asks for it."""
+        """The prompt that asks a person for it; `*` marks a required one."""
         state = " *" if self.required else ""
         if self.default is not None:
-            state = f" [{one_line(_plain(self.default), SHOWN_CHARACTERS)}]"
+            state = f" [{one_line(_as_typed(self.default), SHOWN_CHARACTERS)}]"
         return f"  {one_line(self.name, SHOWN_CHARACTERS)} ({self.kind}){state}: "
 
+    @property
+    def summary(self) -> str:
+        """The line that describes it in the definition of its tool."""
+        state = "required" if self.required else "optional"
+        if self.default is not None:
+            state += f", {one_line(json.dumps(self.default, ensure_ascii=False))} without it"
+        said = f": {one_line(self.description)}" if self.description else ""
+        return f"  {one_line(self.name)} ({self.kind}; {state}){said}"
+
     def read(self, text: str) -> Json:
-        """Return the value that `text` stands for; raises `TypedError`."""
+        """Return the value that `text` stands for; raises `ArgumentError`."""
+        if not self.types and not self.choices:
+            return _json_or_text(text)
         if self.choices and "array" not in self.types:
-            candidates: Iterable[tuple[bool, Json]] = (
-                (text == _plain(one), one) for one in self.choices
-            )
-        elif not self.types:
-            return _loose(text)
+            for choice in self.choices:
+                if text == _as_typed(choice):
+                    return choice
         else:
-            candidates = (_READERS[one](self, text) for one in sorted(self.types, key=_ORDER.index))
-        for fits, value in candidates:
-            if fits:
-                return value
+            for type_ in sorted(self.types, key=TYPES.index):
+                with suppress(ValueError):
+                    return self._read_as(type_, text)
         name = one_line(self.name, SHOWN_CHARACTERS)
-        raise TypedError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
+        raise ArgumentError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
+
+    def _read_as(self, type_: str, text: str) -> Json:
+        """Return the value of one of `TYPES`; raises `ValueError` if `text` is none."""
+        word = text.strip().lower()
+        match type_:
+            case "null" if text == "null" and "string" not in self.types:
+                return None
+            case "integer":
+                return int(text)
+            case "number":
+                return _number(text)
+            case "boolean" if word in TRUE | FALSE:
+                return word in TRUE
+            case "object" if isinstance(value := _json_or_text(text), dict):
+                return value
+            case "array" if not text.lstrip().startswith("["):
+                item = Parameter(self.name, self.items, required=False)
+                return [item.read(one.strip()) for one in text.split(",") if one.strip()]
+            case "array" if isinstance(value := _json_or_text(text), list):
+                return value
+            case "string" if len(text) > 1 and text[0] == text[-1] == '"':
+                # In quotation marks a text can be empty, and have line breaks.
+                return _json_or_text(text)
+            case "string":
+                return text
+        raise ValueError(f"{text!r} is no {type_}")
 
 
 def parameters(schema: Json) -> tuple[Parameter, ...]:
@@ -83,9 +121,8 @@ def parameters(schema: Json) -> tuple[Parameter, ...]:
     )
 
 
-def of_prompt(declared: Json) -> tuple[Parameter, ...]:
-    """Return the arguments of a prompt, which are texts all (MCP, "Prompts")."""
-    listed = declared if isinstance(declared, list) else []
+def prompt_parameters(prompt: Mapping[str, Json]) -> tuple[Parameter, ...]:
+    """Return the arguments of a prompt, which are strings all (MCP, "Prompts")."""
     return tuple(
         Parameter(
             str(one.get("name")),
@@ -93,17 +130,17 @@ def of_prompt(declared: Json) -> tuple[Parameter, ...]:
             one.get("required") is True,
             str(one.get("description") or ""),
         )
-        for one in listed
-        if isinstance(one, dict)
+        for one in objects(prompt, "arguments")
     )
 
 
 def read_arguments(
     text: str, known: Sequence[Parameter], main: str | None = None, *, verbatim: bool = False
 ) -> dict[str, Json]:
-    """Return the arguments in `text`: an object, or `name=value` beside words that are `main`.
+    """Return the arguments in `text`: one JSON object, or `name=value` pairs and other words.
 
-    Raises `TypedError`.
+    The other words together are the value of `main`; with `verbatim`, the whole text is. Raises
+    `ArgumentError`.
     """
     if verbatim and main is not None:
         return {main: text} if text else {}
@@ -121,7 +158,7 @@ def read_arguments(
     if words:
         if main is None:
             names = one_line(", ".join(by_name), SHOWN_CHARACTERS) or "none"
-            raise TypedError(
+            raise ArgumentError(
                 f"{one_line(' '.join(words))!r}: arguments are written name=value or as one JSON "
                 f"object; the names are {names}"
             )
@@ -134,9 +171,9 @@ def _object(text: str) -> dict[str, Json]:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except ValueError as error:
-        raise TypedError(f"the arguments are no JSON: {error}") from error
+        raise ArgumentError(f"the arguments are no JSON: {error}") from error
     except RecursionError as error:
-        raise TypedError("the arguments are nested too deeply") from error
+        raise ArgumentError("the arguments are nested too deeply") from error
     assert isinstance(value, dict)
     return value
 
@@ -150,68 +187,60 @@ def _words(text: str) -> list[str]:
 
 def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]) -> Parameter:
     own = schema if isinstance(schema, dict) else {}
-    parts = _alternatives(own, root)
-    types = list(dict.fromkeys(type_ for part in parts for type_ in _types(part)))
+    parts = list(_alternatives(own, root, set()))
     item_parts = [
         item
         for part in parts
         if isinstance(items := part.get("items"), dict)
-        for item in _alternatives(items, root)
+        for item in _alternatives(items, root, set())
     ]
+    descriptions = (str(one["description"]) for one in (own, *parts) if one.get("description"))
     return Parameter(
         name,
-        tuple(types),
+        _types(parts),
         required,
-        next(
-            (str(one["description"]) for one in (own, *parts) if one.get("description")),
-            "",
-        ),
+        next(descriptions, ""),
         own.get("default"),
         tuple(choice for part in parts + item_parts for choice in _choices(part)),
         next((bounds for part in parts if (bounds := _bounds(part))), ""),
-        tuple(dict.fromkeys(type_ for part in item_parts for type_ in _types(part))),
+        _types(item_parts),
     )
 
 
-def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    """Return the schemas that a value may fit, references followed."""
-    found: list[Mapping[str, Json]] = []
-    seen: set[int] = set()
-    waiting = [schema]
-    while waiting and len(seen) < MAX_PARTS:
-        part = waiting.pop(0)
-        if id(part) in seen:  # a reference led back to it
-            continue
-        seen.add(id(part))
-        reference = part.get("$ref")
-        if isinstance(reference, str):
-            referred = _referred(reference, root)
-            waiting[:0] = [] if referred is None else [referred]
-            continue
+def _alternatives(
+    schema: Mapping[str, Json], root: Mapping[str, Json], seen: set[int]
+) -> Iterator[Mapping[str, Json]]:
+    """Yield the schemas that a value may fit, with references followed, at most `MAX_PARTS`.
+
+    `seen` holds the ids of the schemas that were looked at before: references may lead back.
+    """
+    if id(schema) in seen or len(seen) >= MAX_PARTS:
+        return
+    seen.add(id(schema))
+    if isinstance(reference := schema.get("$ref"), str):
+        nested = [_referred(reference, root)]
+    else:
         nested = [
-            one
-            for key in ("anyOf", "oneOf", "allOf")
-            if isinstance(several := part.get(key), list)
-            for one in several[:MAX_PARTS]
-            if isinstance(one, dict)
+            one for key in ("anyOf", "oneOf", "allOf") for one in objects(schema, key)[:MAX_PARTS]
         ]
         if not nested:
-            found.append(part)
-        waiting[:0] = nested
-    return found
+            yield schema
+    for one in nested:
+        yield from _alternatives(one, root, seen)
 
 
-def _referred(reference: str, root: Mapping[str, Json]) -> Mapping[str, Json] | None:
+def _referred(reference: str, root: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the schema that a reference leads to; an empty one if it leads nowhere."""
     found: Json = root
     for step in reference.removeprefix("#/").split("/"):
         found = found.get(step) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
-def _types(schema: Mapping[str, Json]) -> list[str]:
-    types = schema.get("type")
-    listed = types if isinstance(types, list) else [types]
-    return [one for one in listed if isinstance(one, str) and one in _READERS]
+def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
+    types = [schema.get("type") for schema in schemas]
+    listed = [type_ for one in types for type_ in (one if isinstance(one, list) else [one])]
+    return tuple(dict.fromkeys(type_ for type_ in listed if type_ in TYPES))
 
 
 def _choices(schema: Mapping[str, Json]) -> list[Json]:
@@ -223,22 +252,18 @@ def _choices(schema: Mapping[str, Json]) -> list[Json]:
 
 def _bounds(schema: Mapping[str, Json]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    match low is not None, high is not None:
-        case True, True:
-            return f" {low} to {high}"
-        case True, False:
-            return f" from {low}"
-        case False, True:
-            return f" up to {high}"
-        case _:
-            return ""
+    if low is not None and high is not None:
+        return f" {low} to {high}"
+    if low is not None:
+        return f" from {low}"
+    return "" if high is None else f" up to {high}"
 
 
-def _plain(value: Json) -> str:
+def _as_typed(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _loose(text: str) -> Json:
+def _json_or_text(text: str) -> Json:
     try:
         value: Json = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -250,59 +275,11 @@ def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
 
 
-def _json_of(wanted: type[object], text: str) -> tuple[bool, Json]:
-    value = _loose(text)
-    return isinstance(value, wanted), value
-
-
-def _number(text: str) -> tuple[bool, Json]:
+def _number(text: str) -> int | float:
     try:
-        return True, int(text)
+        return int(text)
     except ValueError:
-        pass
-    try:
         value = float(text)
-    except ValueError:
-        return False, None
-    return abs(value) != float("inf") and value == value, value
-
-
-def _whole(text: str) -> tuple[bool, Json]:
-    read, value = _number(text)
-    return read and isinstance(value, int), value
-
-
-def _truth(text: str) -> tuple[bool, Json]:
-    word = text.strip().lower()
-    return word in TRUE | FALSE, word in TRUE
-
-
-def _list(parameter: Parameter, text: str) -> tuple[bool, Json]:
-    if text.lstrip().startswith("["):
-        return _json_of(list, text)
-    item = Parameter(parameter.name, parameter.items, False)
-    return True, [item.read(one.strip()) for one in text.split(",") if one.strip()]
-
-
-def _text(text: str) -> tuple[bool, Json]:
-    # A text in quotes is what stands between them: so it can be empty, or have line breaks.
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        read, value = _json_of(str, text)
-        if read:
-            return True, value
-    return True, text
-
-
-_READERS: dict[str, Callable[[Parameter, str], tuple[bool, Json]]] = {
-    "null": lambda parameter, text: (text == "null" and "string" not in parameter.types, None),
-    "integer": lambda parameter, text: _whole(text),
-    "number": lambda parameter, text: _number(text),
-    "boolean": lambda parameter, text: _truth(text),
-    "object": lambda parameter, text: _json_of(dict, text),
-    "array": _list,
-    "string": lambda parameter, text: _text(text),
-}
-"""How a text is read as each type."""
-
-_ORDER = tuple(_READERS)
-"""The narrow types first: almost any text is an array or a string."""
+        if not isfinite(value):
+            raise
+        return value

@@ -1,55 +1,108 @@
-"""One conversation with an MCP server: the handshake, what it has to offer, calls."""
+"""The client's side of MCP: the handshake, the dialects, requests, lists and calls of tools."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge import __version__
-from bridge.console.dialect import FIRST, STATELESS, Dialect
-from bridge.console.peer import HANDSHAKE_SECONDS, Peer, PeerError, RefusedError, Reply
+from bridge.console.arguments import Parameter, parameters, prompt_parameters
+from bridge.console.errors import RequestError, ServerError
+from bridge.console.process import Reply, ServerProcess
+from bridge.console.shapes import objects
 from bridge.escaping import one_line
-from bridge.mcp import revisions
+from bridge.mcp import envelope, revisions
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.revisions import Revision
 
+HANDSHAKE_SECONDS = 10.0
+"""How long a server may take to answer the handshake; a program that speaks no MCP never does."""
+
 MAX_PAGES = 100
-"""Of one list: a server that never comes to its end does not hold us for ever."""
+"""Further pages of one list: a server whose list never ends does not hold us for ever."""
 
 SHOWN_CHARACTERS = 300
-"""Of what a server says when it refuses the handshake, and of the revision that it speaks."""
+"""Of a server's refusal of the handshake, and of the revision that it names."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
+HANDSHAKE = revisions.HANDSHAKE[0]
+"""The revision that a server is offered first: most know the handshake."""
+
+STATELESS = next(one for one in revisions.ALL if not one.handshake)
+"""The revision that a server is offered when it refuses the handshake."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How requests are worded: a revision of MCP, or bare JSON-RPC for calls of tools."""
+
+    revision: Revision
+    bare: bool = False
+    """Whether a tool's name is the method, and its arguments are the params."""
+
+    def __str__(self) -> str:
+        spoken = f"MCP {self.revision.date}"
+        return f"bare JSON-RPC, and {spoken} for what is no tool" if self.bare else spoken
+
+    def params(self, params: Mapping[str, Json]) -> dict[str, Json]:
+        """Return `params` with the envelope that the revision puts around every request."""
+        if self.revision.handshake:
+            return dict(params)
+        meta = {
+            envelope.PROTOCOL_VERSION: self.revision.date,
+            envelope.CLIENT_CAPABILITIES: {},
+            envelope.CLIENT_INFO: CLIENT_INFO,
+        }
+        return {"_meta": meta, **params}
+
+
+LISTS = ("tools", "resources", "prompts")
+"""What a server can be asked to list, by MCP's names."""
+
+
+@dataclass
+class ServerCatalogue:
+    """What the server has told of itself so far, for completion and for reading arguments."""
+
+    definitions: Mapping[str, Mapping[str, Json]] | None = None
+    """The tools as they were listed, by name; None while the server refuses to list them."""
+    tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    resources: Sequence[str] = ()
+    nicknames: Sequence[str] = ()
+    """Who is in the room, as far as somebody follows it."""
+
 
 class Client:
-    """The client's side; `dialect` may be changed between any two requests."""
+    """Speaks MCP with one server; `dialect` may be changed between any two requests."""
 
-    def __init__(self, peer: Peer) -> None:
-        self.peer = peer
-        self.dialect = FIRST
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.dialect = Dialect(HANDSHAKE)
         self.capabilities: Mapping[str, Json] = {}
-        """What the server said it has; empty as long as it said nothing."""
+        """The capabilities that the server declared; empty if it declared none."""
+        self.catalogue = ServerCatalogue()
 
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
-        """Shake hands, or find a server that knows no handshake; raises `PeerError`."""
+        """Agree on a revision, with the handshake or without; raises `ServerError`."""
         try:
             async with asyncio.timeout(seconds):
                 try:
-                    await self.speak(FIRST.revision)
-                except RefusedError as refusal:
+                    await self.negotiate(HANDSHAKE)
+                except RequestError as refusal:
                     try:
-                        await self.speak(STATELESS.revision)
-                    except RefusedError:
+                        await self.negotiate(STATELESS)
+                    except RequestError:
                         said = one_line(str(refusal), SHOWN_CHARACTERS)
-                        raise PeerError(f"the server refused the handshake: {said}") from refusal
+                        raise ServerError(f"the server refused the handshake: {said}") from refusal
         except TimeoutError as error:
-            raise PeerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
+            raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
 
-    async def speak(self, revision: Revision) -> str:
-        """Agree on `revision` and return the date of what was agreed on.
+    async def negotiate(self, revision: Revision) -> str:
+        """Offer `revision` to the server, and return the date of the revision agreed on.
 
-        Raises `RefusedError`, and then the former dialect stays.
+        Raises `RequestError`, and keeps the former dialect then.
         """
         wanted = replace(self.dialect, revision=revision)
         if revision.handshake:
@@ -58,63 +111,79 @@ class Client:
                 "capabilities": {},
                 "clientInfo": CLIENT_INFO,
             }
-            result = (await self.peer.request("initialize", offer)).result
-            await self.peer.notify("notifications/initialized")
-            date = str(_member(result, "protocolVersion", revision.date))
-            # A newer revision than we know is spoken as the nearest: there is no other way.
-            wanted = replace(wanted, revision=revisions.find(date) or revision)
+            result = (await self.server.request("initialize", offer)).result
+            await self.server.notify("notifications/initialized")
         else:
-            params = wanted.params({}, CLIENT_INFO)
-            result = (await self.peer.request("server/discover", params)).result
-            date = revision.date
-        self.dialect = wanted
-        capabilities = _member(result, "capabilities", {})
+            result = (await self.server.request("server/discover", wanted.params({}))).result
+        told = result if isinstance(result, dict) else {}
+        date = revision.date
+        if revision.handshake:
+            date = str(told.get("protocolVersion", date))
+        # A revision that we do not know is spoken as the one we offered: there is no other way.
+        self.dialect = replace(wanted, revision=revisions.find(date) or revision)
+        capabilities = told.get("capabilities")
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
         return date
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Reply:
-        """Return the result of a method of MCP; raises `RefusedError`, `PeerError`."""
-        return await self.peer.request(method, self.dialect.params(params or {}, CLIENT_INFO))
+        """Return the result of a method of MCP; raises `RequestError`, `ServerError`."""
+        return await self.server.request(method, self.dialect.params(params or {}))
 
-    async def call(
-        self, tool: str, arguments: Mapping[str, Json], dialect: Dialect | None = None
-    ) -> Reply:
-        """Return the result of a tool, in `dialect` or the current; raises as `request` does."""
-        method, params = (dialect or self.dialect).call(tool, arguments, CLIENT_INFO)
-        return await self.peer.request(method, params)
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Reply:
+        """Return the result of a tool in the current dialect; raises as `request` does."""
+        if self.dialect.bare:
+            return await self.server.request(tool, arguments)
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    async def structured(self, tool: str, arguments: Mapping[str, Json]) -> dict[str, Any] | None:
-        """Return the object that a tool gives, in whatever dialect; None where it failed."""
+    async def structured_content(
+        self, tool: str, arguments: Mapping[str, Json]
+    ) -> dict[str, Any] | None:
+        """Return the structured content of a tool's result; None if it has none, or failed.
+
+        The tool is called by MCP, even while the dialect is bare.
+        """
+        params = {"name": tool, "arguments": arguments}
         try:
-            result = (await self.call(tool, arguments, replace(self.dialect, bare=False))).result
-        except RefusedError:
+            result = (await self.request("tools/call", params)).result
+        except RequestError:
             return None
-        structured = _member(result, "structuredContent", None)
-        return structured if isinstance(structured, dict) else None
+        content = result.get("structuredContent") if isinstance(result, dict) else None
+        return content if isinstance(content, dict) else None
 
-    async def listing(self, kind: str) -> Reply:
-        """Return all pages of `kind` (`tools`, `resources`, `prompts`) as one result."""
-        reply = await self.request(f"{kind}/list")
-        result, seconds = _as_object(reply.result), reply.seconds
-        everything = _items(result, kind)
-        for _ in range(MAX_PAGES):
+    async def list_all(self, kind: str) -> Reply:
+        """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
+        items: list[Json] = []
+        seconds = 0.0
+        params: dict[str, Json] = {}
+        for _ in range(MAX_PAGES + 1):
+            reply = await self.request(f"{kind}/list", params)
+            result = reply.result if isinstance(reply.result, dict) else {}
+            items += objects(result, kind)
+            seconds += reply.seconds
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
                 break
-            reply = await self.request(f"{kind}/list", {"cursor": cursor})
-            result, seconds = _as_object(reply.result), seconds + reply.seconds
-            everything += _items(result, kind)
-        return Reply({**result, kind: everything}, seconds)
+            params = {"cursor": cursor}
+        return Reply({**result, kind: items}, seconds)
 
+    async def read_catalogue(self) -> None:
+        """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
+        tools, resources, prompts = [await self._items(kind) for kind in LISTS]
+        definitions = {str(one.get("name")): one for one in tools or ()}
+        self.catalogue.definitions = None if tools is None else definitions
+        self.catalogue.tools = {
+            name: parameters(one.get("inputSchema")) for name, one in definitions.items()
+        }
+        self.catalogue.resources = [str(one.get("uri")) for one in resources or ()]
+        self.catalogue.prompts = {
+            str(one.get("name")): prompt_parameters(one) for one in prompts or ()
+        }
 
-def _member(result: Json, name: str, otherwise: Json) -> Json:
-    return result.get(name, otherwise) if isinstance(result, dict) else otherwise
-
-
-def _as_object(result: Json) -> dict[str, Json]:
-    return result if isinstance(result, dict) else {}
-
-
-def _items(result: Mapping[str, Json], kind: str) -> list[Json]:
-    items = result.get(kind)
-    return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    async def _items(self, kind: str) -> list[dict[str, Json]] | None:
+        """Return all items of a list; None if the server refuses it."""
+        if self.capabilities and kind not in self.capabilities:
+            return []
+        try:
+            return objects((await self.list_all(kind)).result, kind)
+        except RequestError:
+            return None

@@ -1,74 +1,93 @@
-"""What can be typed, and what it means. Pure."""
+"""The commands of the client: what can be typed, what it means, and carrying it out."""
 
-from dataclasses import dataclass
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from bridge.console import shapes
+from bridge.console.arguments import Parameter, read_arguments
+from bridge.console.client import SHOWN_CHARACTERS, Client
+from bridge.console.errors import ArgumentError, RequestError
+from bridge.console.news import RoomFollower
+from bridge.console.shapes import Answer, message, usage_error
+from bridge.escaping import one_line
+from bridge.mcp import jsonrpc, revisions
+from bridge.mcp.framing import Framing
+from bridge.mcp.jsonrpc import Id, Json, Malformed, Request, Response
+
+RAW_SECONDS = 5.0
+"""How long an answer to a text that is no message is waited for: there may be none."""
 
 
 @dataclass(frozen=True)
-class Shortcut:
+class ToolCommand:
     """A command that calls one tool."""
 
     tool: str
     argument: str | None = None
-    """What the words after it are, where they name no argument."""
+    """The argument that words without a name are the value of."""
     verbatim: bool = False
-    """Whether all that follows is that argument, as it stands."""
-    usual: str = ""
-    """What is meant where nothing follows."""
+    """Whether the whole rest of the line is that argument, as it stands."""
+    default: str = ""
+    """The rest of the line where none is typed."""
 
 
-@dataclass(frozen=True)
-class Usage:
-    """One command, for the list of them."""
-
-    line: str
-    meaning: str
-
-
-SHORTCUTS = {
-    "status": Shortcut("xmppStatus"),
-    "send": Shortcut("xmppSend", "message", verbatim=True),
-    "history": Shortcut("xmppHistory", "contains"),
-    "wait": Shortcut("xmppWait", "contains"),
-    "occupants": Shortcut("xmppOccupants", "nickname"),
-    "ping": Shortcut("xmppPing", "target", usual="server"),
-    "info": Shortcut("xmppInfo", "target", usual="server"),
-    "check": Shortcut("xmppCheck"),
-    "trace": Shortcut("xmppTrace", "contains"),
+TOOL_COMMANDS = {
+    "status": ToolCommand("xmppStatus"),
+    "send": ToolCommand("xmppSend", "message", verbatim=True),
+    "history": ToolCommand("xmppHistory", "contains"),
+    "wait": ToolCommand("xmppWait", "contains"),
+    "occupants": ToolCommand("xmppOccupants", "nickname"),
+    "ping": ToolCommand("xmppPing", "target", default="server"),
+    "info": ToolCommand("xmppInfo", "target", default="server"),
+    "check": ToolCommand("xmppCheck"),
+    "trace": ToolCommand("xmppTrace", "contains"),
 }
-"""The commands that are a tool of the bridge by a shorter name."""
+"""The commands that call a tool of the bridge."""
 
-ECHO = Shortcut("echo", "message", verbatim=True)
-"""What a line that is no command calls."""
+ECHO = ToolCommand("echo", "message", verbatim=True)
+"""The call that a line without a command is."""
 
-USAGES = (
-    Usage("TEXT", "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash"),
-    Usage("status", "ask the tool `xmppStatus`"),
-    Usage("send TEXT", "say TEXT in the chat room"),
-    Usage("help", "this list"),
-    Usage("exit, quit", "leave (Ctrl-D does too); Ctrl-C cancels the call in flight"),
-    Usage("/status, /send TEXT", "the same as without the slash"),
-    Usage("/history [TEXT]", "what happened in the room, with TEXT in it"),
-    Usage("/wait [TEXT]", "wait for the next message, with TEXT in it"),
-    Usage("/occupants [NICK]", "who is in the room"),
-    Usage("/ping [TARGET]", "round trip to the server, or to room, self, a nickname or a JID"),
-    Usage("/info [TARGET]", "what the server, or room, self, a nickname or a JID, is and can do"),
-    Usage("/check", "walk a new connection through its stages"),
-    Usage("/trace [TEXT]", "the stanzas on the wire"),
-    Usage("/tools [NAME]", "the tools of the server; one with its arguments"),
-    Usage("/call NAME [{JSON}]", "call any tool; without JSON it asks for each argument"),
-    Usage("/resources [URI]", "the resources, or what stands in one"),
-    Usage("/prompts [NAME]", "the prompts, or one filled in"),
-    Usage("/raw {JSON}", "send this as it is; the answer is shown as it came"),
-    Usage("/framing [WORD]", "`lines`, or `headers` (Content-Length)"),
-    Usage("/revision [DATE]", "speak this revision of MCP"),
-    Usage("/bare [on|off]", "call tools by bare JSON-RPC, their name as the method"),
-    Usage("NAME=VALUE", "after a command that calls a tool: any of its arguments"),
-)
-"""Every command, in the order of `help`."""
+PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
+"""The commands that need no slash."""
 
-WORDS = (
-    *SHORTCUTS,
+LEAVE = frozenset({"exit", "quit"})
+"""The commands that end the client."""
+
+FRAMINGS = {"lines": Framing.LINES, "headers": Framing.HEADERS}
+
+USAGES = {
+    "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
+    "status": "ask the tool `xmppStatus`",
+    "send TEXT": "say TEXT in the chat room",
+    "help": "this list",
+    "exit, quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
+    "/status, /send TEXT": "the same as without the slash",
+    "/history [TEXT]": "what happened in the room, with TEXT in it",
+    "/wait [TEXT]": "wait for the next message, with TEXT in it",
+    "/occupants [NICK]": "who is in the room",
+    "/ping [TARGET]": "round trip to the server, or to room, self, a nickname or a JID",
+    "/info [TARGET]": "what the server, or room, self, a nickname or a JID, is and can do",
+    "/check": "walk a new connection through its stages",
+    "/trace [TEXT]": "the stanzas on the wire",
+    "/tools [NAME]": "the tools of the server; one with its arguments",
+    "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
+    "/resources [URI]": "the resources, or what stands in one",
+    "/prompts [NAME]": "the prompts, or one filled in",
+    "/raw {JSON}": "send this as it is; the answer is shown as it came",
+    "/framing [WORD]": "`lines`, or `headers` (Content-Length)",
+    "/revision [DATE]": "speak this revision of MCP",
+    "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
+    "NAME=VALUE": "after a command that calls a tool: any of its arguments",
+}
+"""What `help` lists, in its order: a command with its arguments, and what it does."""
+
+HELP = "\n".join(f"{usage:{max(map(len, USAGES))}}  {does}" for usage, does in USAGES.items())
+
+NAMES: tuple[str, ...] = (
+    *TOOL_COMMANDS,
     "tools",
     "call",
     "resources",
@@ -81,117 +100,225 @@ WORDS = (
     "exit",
     "quit",
 )
-"""What may follow a slash."""
-
-PLAIN_WORDS = ("help", "exit", "quit", "status", "send")
-"""What is a command without one, too."""
+"""The commands that may follow a slash."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """Call a tool."""
+class Command:
+    """One line that was typed."""
 
-    tool: str
-    typed: str = ""
-    """The arguments as they were typed."""
-    shortcut: Shortcut | None = None
-    """By which it is called; None for `/call`."""
-
-
-@dataclass(frozen=True)
-class Show:
-    """List things of one kind (`tools`, `resources`, `prompts`), or look at one of them."""
-
-    kind: str
-    name: str = ""
-    typed: str = ""
-
-
-@dataclass(frozen=True)
-class Raw:
-    """Send a text as it is."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Switch:
-    """Say how the console speaks (`framing`, `revision`, `bare`), or change it."""
-
-    what: str
-    to: str = ""
-
-
-@dataclass(frozen=True)
-class Help:
-    """List the commands."""
-
-
-@dataclass(frozen=True)
-class Leave:
-    """End the conversation."""
-
-
-@dataclass(frozen=True)
-class Unclear:
-    """What begins like a command and is none."""
-
-    why: str
-
-
-Command: TypeAlias = Call | Show | Raw | Switch | Help | Leave | Unclear
+    name: str | None
+    """The word after the slash, whether there is such a command or not; None for a text."""
+    rest: str = ""
+    """What follows the word, or the text."""
 
 
 def parse(line: str) -> Command:
     """Return what `line`, which is not blank, asks for."""
     line = line.strip()
     if line.startswith("//"):
-        return Call(ECHO.tool, line[1:], ECHO)
-    if line.startswith("/"):
-        word, _, rest = line[1:].partition(" ")
-        return _slash(word, rest.strip())
-    word, _, rest = line.partition(" ")
-    if line in PLAIN_WORDS and line != "send":
-        return _slash(line, "")
-    if word == "send" and rest.strip():
-        return _slash(word, rest.strip())
-    return Call(ECHO.tool, line, ECHO)
+        return Command(None, line[1:])
+    word, _, rest = line.removeprefix("/").partition(" ")
+    rest = rest.strip()
+    # Without a slash, `send` is a command only with a text, and the others are only without.
+    if line.startswith("/") or (word in PLAIN_NAMES and bool(rest) == (word == "send")):
+        return Command(word, rest)
+    return Command(None, line)
 
 
 def is_room_text(line: str) -> bool:
     """Whether `line` holds something that is said in the room.
 
-    Nothing of that is kept on disk unless somebody asked for a traffic log.
+    The history of typed lines does not keep it: room text is on disk only where the user asked
+    for a traffic log.
     """
-    match parse(line) if line.strip() else None:
-        case Call(tool=tool):
-            return tool == SHORTCUTS["send"].tool
-        case Raw(text=text):
-            return SHORTCUTS["send"].tool in text
-        case _:
-            return False
-
-
-def _slash(word: str, rest: str) -> Command:
-    if shortcut := SHORTCUTS.get(word):
-        return Call(shortcut.tool, rest or shortcut.usual, shortcut)
-    first, _, others = rest.partition(" ")
-    match word:
-        case "call" if first:
-            return Call(first, others.strip())
+    command, send = parse(line), TOOL_COMMANDS["send"].tool
+    match command.name:
         case "call":
-            return Unclear("Which tool? Type /call NAME; /tools lists them.")
-        case "tools" | "resources" | "prompts":
-            return Show(word, first, others.strip())
-        case "raw" if rest:
-            return Raw(rest)
+            return command.rest.partition(" ")[0] == send
         case "raw":
-            return Unclear('What? For example /raw {"jsonrpc":"2.0","id":1,"method":"ping"}')
-        case "framing" | "revision" | "bare":
-            return Switch(word, rest)
-        case "help":
-            return Help()
-        case "exit" | "quit":
-            return Leave()
-        case _:
-            return Unclear(f"There is no command /{word}; help lists them, //TEXT echoes a slash.")
+            return send in command.rest
+        case name:
+            return name == "send"
+
+
+AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
+"""Asks a person for an argument, and returns it by its name, or nothing."""
+
+
+class CommandRunner:
+    """Carries out commands, one after the other.
+
+    `ask` is None where nobody can be asked for arguments. `follower` is what watches the room, if
+    anything does: its subscriptions end with a change of revision, and are made anew.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        ask: AskArgument | None = None,
+        follower: RoomFollower | None = None,
+    ) -> None:
+        self.catalogue_is_stale = False
+        """Whether to read the lists of the server again before the next command."""
+        self._client = client
+        self._ask = ask
+        self._follower = follower
+
+    async def run(self, command: Command) -> Answer:
+        """Carry out `command`; raises `ServerError` when the server has ended."""
+        if self.catalogue_is_stale:
+            self.catalogue_is_stale = False
+            await self._client.read_catalogue()
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            return await self._run(command)
+        except ArgumentError as error:
+            return usage_error(str(error))
+        except RequestError as refusal:
+            return shapes.refused(refusal.error, str(refusal), clock() - began)
+
+    async def _run(self, command: Command) -> Answer:
+        name, rest = command.name, command.rest
+        first, _, others = rest.partition(" ")
+        shortcut = ECHO if name is None else TOOL_COMMANDS.get(name)
+        if shortcut is not None:
+            return await self._call(shortcut.tool, rest or shortcut.default, shortcut)
+        match name:
+            case "call" if first:
+                return await self._call(first, others.strip())
+            case "call":
+                return usage_error("Which tool? Type /call NAME; /tools lists them.")
+            case "tools" | "resources" | "prompts":
+                return await self._show(name, first, others.strip())
+            case "raw" if rest:
+                return await self._raw(rest)
+            case "raw":
+                example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+                return usage_error(f"What? For example /raw {example}")
+            case "framing":
+                return self._framing(rest)
+            case "bare":
+                return self._bare(rest)
+            case "revision":
+                return await self._revision(rest)
+            case "help":
+                return message(HELP, raw=USAGES)
+            case _:
+                unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
+                return usage_error(one_line(unknown))
+
+    async def _call(self, tool: str, typed: str, shortcut: ToolCommand | None = None) -> Answer:
+        catalogue = self._client.catalogue
+        if catalogue.definitions is not None and tool not in catalogue.definitions:
+            return _no_tool(tool)
+        known = catalogue.tools.get(tool, ())
+        main, verbatim = None, False
+        if shortcut is not None:
+            main, verbatim = shortcut.argument, shortcut.verbatim
+        elif len(known) == 1 and known[0].types == ("string",):
+            main = known[0].name
+        arguments = read_arguments(typed, known, main, verbatim=verbatim)
+        if not typed.startswith("{"):
+            every = shortcut is None and not typed
+            missing = [one for one in known if one.name not in arguments]
+            arguments |= await self._asked([one for one in missing if every or one.required])
+        reply = await self._client.call(tool, arguments)
+        return shapes.called(reply.result, reply.seconds)
+
+    async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
+        arguments: dict[str, Json] = {}
+        if self._ask is not None:
+            for one in wanted:
+                arguments |= await self._ask(one)
+        return arguments
+
+    async def _show(self, kind: str, name: str, typed: str) -> Answer:
+        """Show a list, or the tool, resource or prompt of this name in it."""
+        client, catalogue = self._client, self._client.catalogue
+        if not name:
+            reply = await client.list_all(kind)
+            return shapes.listed(kind, reply.result, reply.seconds)
+        if kind == "tools":
+            tool = (catalogue.definitions or {}).get(name)
+            if tool is None:
+                return _no_tool(name)
+            return shapes.described(tool, [one.summary for one in catalogue.tools[name]])
+        if kind == "resources":
+            reply = await client.request("resources/read", {"uri": name})
+            return shapes.contents(reply.result, reply.seconds)
+        known = catalogue.prompts.get(name, ())
+        arguments = read_arguments(typed, known) if typed else await self._asked(known)
+        reply = await client.request("prompts/get", {"name": name, "arguments": arguments})
+        return shapes.prompt(reply.result, reply.seconds)
+
+    async def _raw(self, text: str) -> Answer:
+        ids = _answered_ids(text)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            async with asyncio.timeout(RAW_SECONDS if None in ids else None):
+                body = text.encode("utf-8", "replace")
+                responses = await self._client.server.send_raw(body, ids)
+        except TimeoutError:
+            return usage_error(f"no answer within {RAW_SECONDS:g} s")
+        if not responses:
+            return message("(sent; nothing answers that)")
+        wire = [json.loads(jsonrpc.encode(one)) for one in responses]
+        failed = any(_failed(one) for one in responses)
+        came: Json = wire[0] if len(wire) == 1 else wire
+        return Answer(came, came, seconds=clock() - began, failed=failed)
+
+    def _framing(self, wanted: str) -> Answer:
+        server = self._client.server
+        if wanted and wanted not in FRAMINGS:
+            return usage_error("The framings are lines and headers.")
+        server.framing = FRAMINGS.get(wanted, server.framing)
+        return message(f"framing: {server.framing.value}")
+
+    def _bare(self, wanted: str) -> Answer:
+        dialect = self._client.dialect
+        if wanted not in {"", "on", "off"}:
+            return usage_error("Type /bare, /bare on or /bare off.")
+        self._client.dialect = replace(dialect, bare=wanted == "on" if wanted else not dialect.bare)
+        return message(f"speaking {self._client.dialect}")
+
+    async def _revision(self, wanted: str) -> Answer:
+        revision = revisions.find(wanted)
+        if wanted and revision is None:
+            dates = ", ".join(one.date for one in revisions.ALL)
+            return usage_error(f"The revisions are {dates}.")
+        if revision is not None:
+            if self._follower is not None:
+                await self._follower.stop()
+            try:
+                agreed = await self._client.negotiate(revision)
+            finally:
+                if self._follower is not None:
+                    await self._follower.start()
+            self.catalogue_is_stale = True  # older revisions say less of each tool
+            if agreed != wanted:
+                spoken = one_line(agreed, SHOWN_CHARACTERS)
+                return usage_error(f"The server speaks {spoken} instead of {wanted}.")
+        return message(f"speaking {self._client.dialect}")
+
+
+def _no_tool(name: str) -> Answer:
+    return usage_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
+
+
+def _answered_ids(text: str) -> list[Id | None]:
+    """Return the ids of the responses that `text` asks for; None for one without an id."""
+    decoded = jsonrpc.decode(text)
+    messages = decoded if isinstance(decoded, list) else [decoded]
+    if not messages:  # an empty batch is answered with an error
+        return [None]
+    return [one.id for one in messages if isinstance(one, (Request, Malformed))]
+
+
+def _failed(response: Response) -> bool:
+    result = response.result
+    return response.error is not None or (
+        isinstance(result, dict) and result.get("isError") is True
+    )

@@ -1,46 +1,46 @@
-"""The interactive test client, put together: a server, an edge, and what goes between them."""
+"""The interactive test client: starts a server, reads lines, and shows what the server answers."""
 
 import asyncio
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
-from typing import Any
+from contextlib import suppress
 
-from bridge.console import history
-from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, TypedError
+from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import Client
-from bridge.console.commands import Command, Leave, parse
-from bridge.console.completion import Known
-from bridge.console.edge import Edge, GivenUpError, LeftError
-from bridge.console.errands import Errands
-from bridge.console.interrupt import heed, heed_the_end, heeding, shielded
-from bridge.console.news import News
-from bridge.console.peer import Heard, Peer, PeerError
-from bridge.console.pipe import Pipe
-from bridge.console.shapes import Answer, own_words
+from bridge.console.commands import LEAVE, Command, CommandRunner, parse
+from bridge.console.errors import ArgumentError, InputCancelledError, ServerError
+from bridge.console.frontend import DumbTerminal, Frontend, Pipe, call_on_termination
+from bridge.console.news import RoomFollower
+from bridge.console.process import ServerProcess, Unsolicited
+from bridge.console.shapes import Answer, usage_error
 from bridge.escaping import one_line
 from bridge.log import complain, open_log
 from bridge.mcp.framing import FrameError
-from bridge.mcp.jsonrpc import Malformed, Notification, Response
+from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response
 from bridge.mcp.wirelog import shown
 
-VERDICT_SECONDS = 10.0
-"""How long the greeting waits for the room, or for a verdict on it."""
-VERDICTS = frozenset({"joined", "failed", "waiting", "unconfigured"})
-"""Phases that are worth greeting with: nothing will change in the next moment."""
+ROOM_SECONDS = 10.0
+"""How long the greeting waits until the bridge is in the room, or says why it is not."""
+
+SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
+"""Phases in which the bridge stays for a while: the greeting waits no longer."""
+
 POLL_SECONDS = 0.05
-"""Between two looks at the phase while it is undecided."""
+"""Between two calls of xmppStatus while the greeting waits."""
+
 SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do; a person has Ctrl-C."""
+
 CLOSING_SECONDS = 1.0
-"""How long a terminal may take to put itself in order when the server has ended, and the server to
-hear that we watch nothing any more."""
+"""How long a terminal may take to restore its modes when the server has ended, and the server to
+answer that our subscriptions have ended."""
 
 EVENT_LINE = re.compile(r"\[Server\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
-"""How the bridge's log begins what happened in the room, which the news tell too."""
+"""How the bridge's log begins the line of an event, which `RoomFollower` shows too."""
 
 log = logging.getLogger(__name__)
 
@@ -55,87 +55,85 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
         complain("[Client] stdout is closed, so no answer could be read")
         return 1
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    talking = asyncio.create_task(
-        _talk(command, interactive=interactive, waits_for_room=waits_for_room, as_json=as_json)
+    running = asyncio.create_task(
+        _run(command, interactive=interactive, waits_for_room=waits_for_room, as_json=as_json)
     )
-    ended_by = 0
+    signals: list[int] = []
 
     def end(number: int) -> None:
-        nonlocal ended_by
-        ended_by = number
-        talking.cancel()
+        signals.append(number)
+        running.cancel()
 
-    if interactive:  # a terminal is put back into the state in which it was found
-        heed_the_end(end)
+    if interactive:  # the modes of a terminal are restored before the end
+        call_on_termination(end)
     try:
-        return await talking
+        return await running
     except asyncio.CancelledError:
-        if not ended_by:
+        if not signals:
             raise
-        return 128 + ended_by
+        return 128 + signals[-1]
 
 
-async def _talk(
+async def _run(
     command: Sequence[str], *, interactive: bool, waits_for_room: bool, as_json: bool
 ) -> int:
     # Two may not write to one terminal, and what the server writes may be meant to harm it: the
-    # lines of its log go through us.
-    log_is_shown = sys.stderr is not None and sys.stderr.isatty()
-    shares_terminal = interactive and log_is_shown
-    out = _Outlet()
-    _open_log(out if shares_terminal else None)
+    # lines of its log are read and shown here.
+    stderr_is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    log_handler = _LogHandler()
+    _open_log(log_handler if interactive and stderr_is_terminal else None)
+    server = None
     try:
-        peer = await Peer.start(command, out.log_line if log_is_shown else None)
-    except PeerError as error:
+        server = await ServerProcess.start(
+            command, log_handler.show_server_line if stderr_is_terminal else None
+        )
+        client = Client(server)
+        frontend = _frontend(client, interactive=interactive, as_json=as_json)
+        if interactive and stderr_is_terminal:
+            log_handler.tell = frontend.tell
+        return await _Conversation(client, frontend, log_handler).run(waits_for_room=waits_for_room)
+    except ServerError as error:
         complain(f"[Client] {error}")
-        return 1
-    known = Known()
-    try:
-        edge = _edge(known, interactive=interactive, as_json=as_json)
-        if shares_terminal:
-            out.tell = edge.tell
-        return await _Conversation(peer, edge, known, out).run(waits_for_room=waits_for_room)
-    except PeerError as error:
-        complain(f"[Client] {error}")
-        return 1
     except BrokenPipeError:
         # Python flushes stdout once more at the end, and would complain about that too.
         sys.stdout = None
         complain("[Client] nobody reads the answers any more")
-        return 1
     finally:
-        out.tell = complain
-        await peer.stop()
+        log_handler.tell = complain
+        if server is not None:
+            await server.stop()
+    return 1
 
 
-def _edge(known: Known, *, interactive: bool, as_json: bool) -> Edge:
+def _frontend(client: Client, *, interactive: bool, as_json: bool) -> Frontend:
     if not interactive:
         return Pipe(json=as_json)
     if os.environ.get("TERM", "dumb") in {"", "dumb", "unknown"}:
-        from bridge.console.plain import Plain
-
-        return Plain()
+        return DumbTerminal()
+    # Loads prompt_toolkit, which a script is not to wait for.
     from bridge.console.terminal import Terminal
 
-    return Terminal(known, history.Memory(history.path(os.environ)))
+    return Terminal(client.catalogue)
 
 
-class _Outlet(logging.Handler):
-    """Where lines for a person go: to stderr until there is an edge, then there."""
+class _LogHandler(logging.Handler):
+    """Shows lines of our log and the server's: on stderr until there is a frontend, then there."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tell: Callable[[str], None] = complain
-        self.follows_room: Callable[[], bool] = lambda: False
+        self.follower: RoomFollower | None = None
+        """What shows the events of the room, if anything does."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell a line of our own log."""
+        """Show a record of our own log."""
         level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
         self.tell(f"[Client] {level}{record.getMessage()}")
 
-    def log_line(self, line: str) -> None:
-        """Tell a line of the server's."""
-        if not (self.follows_room() and EVENT_LINE.match(line)):
+    def show_server_line(self, line: str) -> None:
+        """Show a line of the server's log, unless the follower shows the same event."""
+        following = self.follower is not None and self.follower.following
+        if not (following and EVENT_LINE.match(line)):
             self.tell(one_line(line))
 
 
@@ -147,156 +145,162 @@ def _open_log(handler: logging.Handler | None) -> None:
 
 
 class _Conversation:
-    """From the handshake to the goodbye."""
+    """The talk with one server, from the handshake to the end of input."""
 
-    def __init__(self, peer: Peer, edge: Edge, known: Known, out: _Outlet) -> None:
-        self._peer = peer
-        self._edge = edge
-        self._out = out
-        self._client = Client(peer)
-        self._errands = Errands(self._client, known, self._ask if edge.asks else None)
-        self._news = News(self._client, known, edge.tell)
-        self._errand: asyncio.Task[Answer] | None = None
-        peer.heard = self._hear
-        out.follows_room = lambda: self._news.following
+    def __init__(self, client: Client, frontend: Frontend, log_handler: _LogHandler) -> None:
+        self._client = client
+        self._server = client.server
+        self._frontend = frontend
+        self._log_handler = log_handler
+        self._follower = ask = None
+        if frontend.interactive:
+            # From a pipe nobody follows the room, and the log on stderr has the same events.
+            self._follower = log_handler.follower = RoomFollower(client, frontend.tell)
+            ask = self._ask
+        self._runner = CommandRunner(client, ask, self._follower)
+        self._call: asyncio.Task[Answer] | None = None
+        """The command that is being carried out."""
+        self._server.on_unsolicited = self._take_unsolicited
 
     async def run(self, *, waits_for_room: bool) -> int:
-        """Return the exit code; raises `PeerError` when the server ends first."""
+        """Return the exit code; raises `ServerError` when the server ends first."""
         await self._client.open()
-        await self._errands.look_around()
+        await self._client.read_catalogue()
         if waits_for_room:
-            await self._await_verdict()
-        if self._edge.asks:
-            # From a pipe nobody watches, and the log on stderr tells the same.
-            await self._news.start()
-            self._errands.before_switch = self._news.stop
-            self._errands.after_switch = self._news.start
-        self._edge.greet()
+            self._log_handler.tell(f"[Client] {await self._room_state()}")
+        if self._follower is not None:
+            await self._follower.start()
+        self._frontend.greet()
+        if self._frontend.interactive:  # from a pipe, Ctrl-C ends the client and its call
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         try:
-            with shielded() if self._edge.asks else nullcontext():
-                return 1 if await self._converse() else 0
+            return 1 if await self._converse() else 0
         finally:
-            self._edge.close()
-            with suppress(TimeoutError):  # its end will end the subscriptions too
-                async with asyncio.timeout(CLOSING_SECONDS):
-                    await self._news.stop()
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+            self._frontend.close()
+            if self._follower is not None:
+                with suppress(TimeoutError):  # the subscriptions end with the server at the latest
+                    async with asyncio.timeout(CLOSING_SECONDS):
+                        await self._follower.stop()
 
-    async def _await_verdict(self) -> None:
-        deadline = asyncio.get_running_loop().time() + VERDICT_SECONDS
+    def _interrupt(self) -> None:
+        """Cancel what is being typed, or else the command in flight, as Ctrl-C is meant."""
+        if not self._frontend.interrupt() and self._call is not None:
+            self._call.cancel()
+
+    async def _room_state(self) -> str:
+        """Return whether the bridge is in the room, once that is settled."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + ROOM_SECONDS
         while True:
-            status: dict[str, Any] = await self._client.structured("xmppStatus", {}) or {}
-            if str(status.get("phase")) in VERDICTS or asyncio.get_running_loop().time() > deadline:
+            status = await self._client.structured_content("xmppStatus", {}) or {}
+            phase = one_line(str(status.get("phase")))
+            if phase in SETTLED_PHASES or clock() > deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
-        last_error = status.get("lastError")
-        if status.get("phase") == "joined":
+        error = status.get("lastError")
+        if phase == "joined":
             room, nickname = (one_line(str(status.get(k))) for k in ("room", "nickname"))
-            self._out.tell(f"[Client] in the room {room} as {nickname}")
-        elif isinstance(last_error, dict):
-            self._out.tell(f"[Client] not in the room: {one_line(str(last_error.get('message')))}")
-        elif status.get("phase") == "unconfigured":
-            self._out.tell(
-                "[Client] not in the room: settings are missing or wrong; status has all"
-            )
-        else:
-            phase = one_line(str(status.get("phase")))
-            self._out.tell(f"[Client] not in the room yet, {phase}; status tells how far it is")
+            return f"in the room {room} as {nickname}"
+        if isinstance(error, dict):
+            return f"not in the room: {one_line(str(error.get('message')))}"
+        if phase == "unconfigured":
+            return "not in the room: settings are missing or wrong; status has all"
+        return f"not in the room yet, {phase}; status tells how far it is"
 
     async def _converse(self) -> bool:
-        """Return whether any call failed."""
+        """Read lines and carry them out until the end of input; return whether any call failed."""
         failed = False
         while True:
             try:
                 typed = await self._typed()
-            except GivenUpError:
+            except InputCancelledError:
                 continue
-            except LeftError:
+            except EOFError:
                 return failed
             for line in typed.splitlines():
                 if not line.strip():
                     continue
                 command = parse(line)
-                if isinstance(command, Leave):
+                if command.name in LEAVE:
                     return failed
-                answer = await self._carried_out(command)
+                answer = await self._answer(command)
                 if answer is None:
-                    break  # what else was pasted is given up with it
+                    break  # the other lines that were pasted with it are given up too
                 failed = failed or answer.failed
-                self._edge.show(answer)
+                self._frontend.show(answer)
 
     async def _typed(self) -> str:
-        reading = asyncio.create_task(self._edge.line())
+        """Return what is typed next; raises `ServerError` when the server ends meanwhile."""
+        reading = asyncio.create_task(self._frontend.line())
         try:
-            await asyncio.wait((reading, self._peer.ended), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((reading, self._server.ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
-                self._edge.close()
-                if self._edge.asks:
+                self._frontend.close()
+                if self._frontend.interactive:
                     await asyncio.wait((reading,), timeout=CLOSING_SECONDS)
-                raise PeerError(await self._peer.fate())
+                raise ServerError(await self._server.exit_description())
             return reading.result()
         finally:
-            if not reading.done():
-                reading.cancel()
+            reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _carried_out(self, command: Command) -> Answer | None:
-        """Return the answer; None if the person gave it up."""
-        self._errand = errand = asyncio.create_task(self._errands.perform(command))
+    async def _answer(self, command: Command) -> Answer | None:
+        """Carry out `command` and return its answer; None if the person cancelled it."""
+        self._call = call = asyncio.create_task(self._runner.run(command))
         try:
-            # From a pipe, Ctrl-C ends it all; that cancels the call as well.
-            with heeding(errand.cancel) if self._edge.asks else nullcontext():
-                limit = None if self._edge.asks else SCRIPT_SECONDS
-                await asyncio.wait((errand,), timeout=limit)
-            if not errand.done():
-                told = f"no answer within {SCRIPT_SECONDS:g} s, and given up"
-                return own_words(told, failed=True)
-            if errand.cancelled():
-                self._edge.tell("(cancelled)")
+            limit = None if self._frontend.interactive else SCRIPT_SECONDS
+            await asyncio.wait((call,), timeout=limit)
+            if not call.done():
+                return usage_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+            if call.cancelled():
+                self._frontend.tell("(cancelled)")
                 return None
-            return errand.result()
-        except (GivenUpError, LeftError):
-            self._edge.tell("(not called)")
+            return call.result()
+        except (InputCancelledError, EOFError):
+            self._frontend.tell("(not called)")
             return None
         finally:
-            errand.cancel()
-            await asyncio.gather(errand, return_exceptions=True)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
 
-    async def _ask(self, parameter: Parameter) -> str:
+    async def _ask(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for an argument until it is valid, or left out; return it by its name."""
+        name = parameter.name
         while True:
-            text = (await self._edge.ask(parameter)).strip()
-            if self._errand is not None:
-                heed(self._errand.cancel)  # the question had Ctrl-C for itself
-            if not text and parameter.required and "string" not in parameter.types:
-                name = one_line(parameter.name, SHOWN_CHARACTERS)
-                self._edge.tell(f"  {name} is required; Ctrl-C gives it up")
-                continue
+            text = (await self._frontend.ask(parameter)).strip()
             try:
                 if text:
-                    parameter.read(text)
-            except TypedError as error:
-                self._edge.tell(f"  {error}")
-            else:
-                return text
+                    return {name: parameter.read(text)}
+            except ArgumentError as error:
+                self._frontend.tell(f"  {error}")
+                continue
+            if not parameter.required:
+                return {}
+            if "string" in parameter.types:
+                return {name: ""}
+            name_shown = one_line(name, SHOWN_CHARACTERS)
+            self._frontend.tell(f"  {name_shown} is required; Ctrl-C gives it up")
 
-    def _hear(self, heard: Heard) -> None:
-        match heard:
+    def _take_unsolicited(self, message: Unsolicited) -> None:
+        tell = self._log_handler.tell
+        match message:
             case Notification(method="notifications/resources/updated", params=params):
-                self._news.updated(params)
+                if self._follower is not None:
+                    self._follower.updated(params)
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
-                self._out.tell(
-                    f"[Client] the server logs ({one_line(str(said.get('level')), 20)}): "
-                    f"{shown(said.get('data'))}"
-                )
+                level = one_line(str(said.get("level")), 20)
+                tell(f"[Client] the server logs ({level}): {shown(said.get('data'))}")
             case Notification(method=method) if method.endswith("/list_changed"):
-                self._errands.lists_changed()
+                self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
-                self._out.tell(f"[Client] the server found fault: {shown(error)}")
+                tell(f"[Client] the server found fault: {shown(error)}")
             case Response(id=id_):
                 log.debug("<- a response that nobody waits for, id %s", shown(id_))
             case Malformed(error=error):
-                self._out.tell(f"[Client] on the server's stdout is no message: {error.data}")
+                tell(f"[Client] on the server's stdout is no message: {error.data}")
             case FrameError(reason=reason):
-                self._out.tell(f"[Client] on the server's stdout is no message: {reason}")
+                tell(f"[Client] on the server's stdout is no message: {reason}")
             case _:
                 pass

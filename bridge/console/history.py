@@ -1,29 +1,32 @@
-"""What was typed, kept from one run to the next.
+"""The history of typed lines, kept in a file from one run to the next.
 
-`$XDG_STATE_HOME/xmpp-bridge/history` (XDG Base Directory Specification), readable by its owner
-only. A home that cannot be written to costs the memory of this run and nothing else.
+The file is `$XDG_STATE_HOME/xmpp-bridge/history` (XDG Base Directory Specification), readable by
+its owner only. Where it cannot be written, only this run's lines are remembered.
 """
 
 import errno
 import logging
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from prompt_toolkit.history import History
+
 from bridge.console.commands import is_room_text
+from bridge.escaping import one_line
 
 MAX_LINES = 1_000
-"""Kept between runs."""
+"""Lines that are kept between runs."""
 
 MAX_LINE_CHARACTERS = 10_000
-"""Of one line; longer ones are pasted, and nobody looks for them again."""
+"""Length of a line that is kept; longer ones are pasted, and nobody looks for them again."""
 
 log = logging.getLogger(__name__)
 
 
-def path(environ: Mapping[str, str]) -> Path | None:
-    """Return where the history lies; None where there is no home."""
+def history_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the history; None where there is no home."""
     state = environ.get("XDG_STATE_HOME", "")
     if not state.startswith("/"):  # the specification has relative ones ignored
         home = environ.get("HOME", "")
@@ -33,14 +36,15 @@ def path(environ: Mapping[str, str]) -> Path | None:
     return Path(state) / "xmpp-bridge" / "history"
 
 
-class Memory:
-    """The lines of former runs and of this one."""
+class LineHistory(History):
+    """The lines of former runs and of this one; without a file, of this one."""
 
     def __init__(self, file: Path | None) -> None:
+        super().__init__()
         self._file = file
 
-    def recall(self) -> list[str]:
-        """Return what is kept, oldest first; more than `MAX_LINES` are cut down to the newest."""
+    def load_history_strings(self) -> Sequence[str]:
+        """Return the lines that are kept, newest first; cut a file of more than `MAX_LINES`."""
         if self._file is None:
             return []
         try:
@@ -52,22 +56,17 @@ class Memory:
         except OSError as error:
             log.debug("no history from %s: %s", self._file, error.strerror)
             return []
-        return lines
+        return [one_line(line) for line in reversed(lines)]
 
-    def keep(self, line: str) -> None:
-        """Add `line`, unless it holds what is said in the room, or begins with a space."""
-        if (
-            self._file is None
-            or not line
-            or line[0].isspace()
-            or len(line) > MAX_LINE_CHARACTERS
-            or len(line.splitlines()) > 1
-            or is_room_text(line)
-        ):
+    def store_string(self, string: str) -> None:
+        """Keep a line, unless it holds what is said in the room, or begins with a space."""
+        if self._file is None or string[:1].isspace() or is_room_text(string):
+            return
+        if len(string) > MAX_LINE_CHARACTERS or len(string.splitlines()) != 1:
             return
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _append(self._file, f"{line}\n")
+            _append(self._file, f"{string}\n")
         except OSError as error:
             log.debug("no history to %s: %s", self._file, error.strerror)
             self._file = None
@@ -86,12 +85,12 @@ def _replace(file: Path, lines: list[str]) -> None:
 
 def _append(file: Path, text: str) -> None:
     with os.fdopen(_opened(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as opened:
-        os.fchmod(opened.fileno(), 0o600)  # it may have been made by something less careful
+        os.fchmod(opened.fileno(), 0o600)  # another program may have made it readable for others
         opened.write(text.encode("utf-8", "replace"))
 
 
 def _opened(file: Path, flags: int) -> int:
-    """Open a file of nobody else, without waiting; raises `OSError` for whatever else is there."""
+    """Open a regular file with one name, without waiting; raises `OSError` for anything else."""
     descriptor = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:

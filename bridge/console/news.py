@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from bridge.console.client import Client
-from bridge.console.completion import Known
-from bridge.console.peer import PeerError, RefusedError
+from bridge.console.errors import RequestError, ServerError
 from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
 from bridge.xmpp.formatting import format_event
@@ -30,17 +29,17 @@ MAX_CHARACTERS = 20_000
 log = logging.getLogger(__name__)
 
 
-class News:
+class RoomFollower:
     """Watches the room's resources, and reads its history from where it last stopped.
 
     It speaks MCP, whatever a person has the console speak: the bare dialect has nothing to watch.
     """
 
-    def __init__(self, client: Client, known: Known, tell: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
         self.following = False
         """Whether what happens is told here, so that the server's log need not be."""
         self._client = client
-        self._known = known
+        self._catalogue = client.catalogue
         self._tell = tell
         self._cursor: str | None = None
         self._changed = asyncio.Event()
@@ -49,11 +48,11 @@ class News:
 
     async def start(self) -> None:
         """Begin to watch; a server that has no such room is left alone."""
-        uris = [one for one in WATCHED if one in self._known.resources]
-        if not uris or HISTORY not in self._known.tools:
+        uris = [one for one in WATCHED if one in self._catalogue.resources]
+        if not uris or HISTORY not in self._catalogue.tools:
             return
         if self._cursor is None:
-            newest = await self._client.structured(HISTORY, {"limit": 1})
+            newest = await self._client.structured_content(HISTORY, {"limit": 1})
             if newest is None:
                 return
             self._cursor = str(newest.get("next"))
@@ -62,7 +61,7 @@ class News:
                 for uri in uris:
                     await self._client.request("resources/subscribe", {"uri": uri})
                     self._subscribed.append(uri)
-            except RefusedError as refusal:
+            except RequestError as refusal:
                 log.debug("nothing can be watched: %s", one_line(str(refusal), MAX_CHARACTERS))
                 return
         else:
@@ -80,7 +79,7 @@ class News:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         uris, self._subscribed = self._subscribed, []
-        with suppress(RefusedError, PeerError):
+        with suppress(RequestError, ServerError):
             for uri in uris:
                 await self._client.request("resources/unsubscribe", {"uri": uri})
 
@@ -92,12 +91,12 @@ class News:
     async def _listen(self, uris: list[str]) -> None:
         # The answer comes when the listening ends; to cancel it is the way to end it.
         wanted: dict[str, Json] = {"notifications": {"resourceSubscriptions": uris}}
-        with suppress(RefusedError, PeerError):
+        with suppress(RequestError, ServerError):
             await self._client.request("subscriptions/listen", wanted)
         self.following = False
 
     async def _follow(self) -> None:
-        with suppress(PeerError):  # whoever talks to the server says so
+        with suppress(ServerError):  # whoever talks to the server says so
             while True:
                 await self._changed.wait()
                 self._changed.clear()
@@ -106,7 +105,9 @@ class News:
     async def _catch_up(self) -> None:
         more, moved = True, False
         while more:
-            page = await self._client.structured(HISTORY, {"since": self._cursor, "limit": PAGE})
+            page = await self._client.structured_content(
+                HISTORY, {"since": self._cursor, "limit": PAGE}
+            )
             if page is None:
                 return
             entries = page.get("entries")
@@ -120,9 +121,9 @@ class News:
             await self._learn_names()
 
     async def _learn_names(self) -> None:
-        here = await self._client.structured(OCCUPANTS, {})
+        here = await self._client.structured_content(OCCUPANTS, {})
         occupants = here.get("occupants") if here is not None else None
         listed = occupants if isinstance(occupants, list) else []
-        self._known.nicknames = [
+        self._catalogue.nicknames = [
             str(one["nickname"]) for one in listed if isinstance(one, dict) and "nickname" in one
         ]

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.console.arguments import parameters
 from bridge.escaping import one_line, visible
 from bridge.mcp.jsonrpc import Json
 from bridge.xmpp.formatting import format_event
@@ -36,10 +35,14 @@ class Answer:
     """Whether the words are the console's own, several lines perhaps."""
 
 
-def own_words(text: str, *, raw: Json = None, failed: bool = False) -> Answer:
-    """Return an answer that no server had a part in."""
-    key = "error" if failed else "text"
-    return Answer({key: text} if raw is None else raw, None, text, failed, own=True)
+def message(text: str, *, raw: Json = None) -> Answer:
+    """Return an answer in the console's own words; `raw` is what a program gets instead."""
+    return Answer({"text": text} if raw is None else raw, text=text, own=True)
+
+
+def usage_error(text: str) -> Answer:
+    """Return a failure in the console's own words."""
+    return Answer({"error": text}, text=text, failed=True, own=True)
 
 
 def called(result: Json, seconds: float) -> Answer:
@@ -67,20 +70,15 @@ def refused(error: Mapping[str, Json], words: str, seconds: float | None = None)
 
 def listed(kind: str, result: Mapping[str, Json], seconds: float) -> Answer:
     """Return a list of tools, resources or prompts."""
-    rows = [_row(one) for one in _objects(result, kind)]
+    rows = [_row(one) for one in objects(result, kind)]
     text = _table(rows) if rows else f"This server has no {kind}."
     return Answer(result, result, text, seconds=seconds)
 
 
-def described(tool: Mapping[str, Json]) -> Answer:
-    """Return all that is known of one tool."""
-    lines = [one_line(str(tool.get("name"))), visible(str(tool.get("description") or ""))]
-    for one in parameters(tool.get("inputSchema")):
-        state = "required" if one.required else "optional"
-        if one.default is not None:
-            state += f", {one_line(json.dumps(one.default, ensure_ascii=False))} without it"
-        said = f": {one_line(one.description)}" if one.description else ""
-        lines.append(f"  {one_line(one.name)} ({one.kind}; {state}){said}")
+def described(tool: Mapping[str, Json], parameters: Iterable[str]) -> Answer:
+    """Return the definition of a tool, with a line for each of its parameters."""
+    name, description = str(tool.get("name")), str(tool.get("description") or "")
+    lines = [one_line(name), visible(description), *parameters]
     annotations = tool.get("annotations")
     if isinstance(annotations, dict):
         hints = [one_line(str(k)) for k, v in annotations.items() if v is True]
@@ -92,7 +90,7 @@ def contents(result: Json, seconds: float) -> Answer:
     """Return what stands in a resource."""
     texts = [
         _laid_out_text(str(one["text"])) if "text" in one else _block(one)
-        for one in _objects(result, "contents")
+        for one in objects(result, "contents")
     ]
     return Answer(result, result, "\n".join(texts), seconds=seconds)
 
@@ -101,7 +99,7 @@ def prompt(result: Json, seconds: float) -> Answer:
     """Return the messages of a prompt."""
     texts = [
         f"{one_line(str(one.get('role')))}: {_block(one.get('content'))}"
-        for one in _objects(result, "messages")
+        for one in objects(result, "messages")
     ]
     return Answer(result, result, "\n".join(texts), seconds=seconds)
 
@@ -177,7 +175,8 @@ def _block(block: Json) -> str:
             return f"[{one_line(str(kind))}, {mime}{size}]"
 
 
-def _objects(result: Json, key: str) -> list[dict[str, Json]]:
+def objects(result: Json, key: str) -> list[dict[str, Json]]:
+    """Return the objects of the list that an object has under `key`; leave out anything else."""
     found = result.get(key) if isinstance(result, dict) else None
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 

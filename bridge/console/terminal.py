@@ -1,79 +1,81 @@
-"""The edge at a terminal: line editing, history, completion, news above the prompt."""
+"""A terminal that can move its cursor: line editing, history, completion, events above the prompt.
+
+Only this module and what it imports for it (`completion`, `history`) load prompt_toolkit.
+"""
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
+from prompt_toolkit.application import Application
+from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import History, InMemoryHistory
+from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 
 from bridge.console import shapes
 from bridge.console.arguments import Parameter
-from bridge.console.completion import Candidate, Known, completions, values
-from bridge.console.edge import GREETING, LEAVING, PROMPT, GivenUpError, LeftError
-from bridge.console.history import Memory
+from bridge.console.client import ServerCatalogue
+from bridge.console.completion import LineCompleter, possible_values
+from bridge.console.errors import InputCancelledError
+from bridge.console.frontend import GREETING, LEAVING, PROMPT
+from bridge.console.history import LineHistory, history_path
 from bridge.console.shapes import Answer
 from bridge.escaping import one_line
 
 
 class Terminal:
-    """A terminal that can move its cursor."""
+    """The frontend for a person at a terminal, on prompt_toolkit."""
 
-    asks = True
+    interactive = True
 
-    def __init__(self, known: Known, memory: Memory) -> None:
-        self._known = known
-        output = _output()
-        self._commands: PromptSession[str] = _session(
-            output, _Completer(partial(completions, known=known)), _History(memory)
+    def __init__(self, catalogue: ServerCatalogue) -> None:
+        self._catalogue = catalogue
+        # The terminal is not asked where its cursor is: one that never answers would cost seconds.
+        output = Vt100_Output.from_pty(
+            sys.stdout,
+            term=os.environ.get("TERM"),
+            default_color_depth=ColorDepth.from_env(),
         )
-        self._answers: PromptSession[str] = _session(output, None, InMemoryHistory())
-        self._sessions = (self._commands, self._answers)
+        output.enable_cpr = False
+        self._commands = _session(
+            output, LineCompleter(catalogue), LineHistory(history_path(os.environ))
+        )
+        self._arguments = _session(output)
+        self._sessions = (self._commands, self._arguments)
 
     def greet(self) -> None:
-        """Say it."""
-        self._above(GREETING)
+        """Write the greeting."""
+        self.tell(GREETING)
 
     async def line(self) -> str:
         """Prompt, and return what was typed or pasted: perhaps several lines."""
         try:
-            return await self._commands.prompt_async(_written(PROMPT))
-        except GivenUpError:
+            return await self._commands.prompt_async(_styled(PROMPT), handle_sigint=False)
+        except InputCancelledError:
             if not self._commands.default_buffer.text:
-                self._above(LEAVING)
+                self.tell(LEAVING)
             raise
 
     async def ask(self, parameter: Parameter) -> str:
-        """Ask for an argument."""
+        """Ask for an argument, with its possible values as completions."""
         if parameter.description:
-            self._above(f"  {shapes.gist(parameter.description)}")
-        return await self._answers.prompt_async(
-            _written(parameter.question),
-            completer=_Completer(lambda begun: values(parameter, self._known, begun)),
+            self.tell(f"  {shapes.gist(parameter.description)}")
+        values = possible_values(parameter.name, parameter, self._catalogue)
+        return await self._arguments.prompt_async(
+            _styled(parameter.question),
+            completer=WordCompleter([*map(one_line, values)], ignore_case=True, sentence=True),
+            handle_sigint=False,
         )
 
     def show(self, answer: Answer) -> None:
-        """Show the answer as a person wants it."""
-        self._above(shapes.for_person(answer))
+        """Write the answer as a person reads it."""
+        self.tell(shapes.for_person(answer))
 
     def tell(self, text: str) -> None:
-        """Show news above the line that is being typed."""
-        self._above(text)
-
-    def close(self) -> None:
-        """End the prompt that stands, if one does."""
-        for session in self._sessions:
-            if session.app.is_running:
-                session.app.exit(exception=LeftError())
-
-    def _above(self, text: str) -> None:
-        app = next((one.app for one in self._sessions if one.app.is_running), None)
+        """Write lines above the line that is being typed."""
+        app = self._running_app()
         if app is None:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
@@ -84,52 +86,26 @@ class Terminal:
         app.output.flush()
         app.invalidate()
 
+    def interrupt(self) -> bool:
+        """Give up the line that is being typed; Ctrl-C in raw mode is a key, and no signal."""
+        return self._end_prompt(InputCancelledError())
 
-class _Completer(Completer):
-    """Our completions as the library wants them."""
+    def close(self) -> None:
+        """End the prompt that stands, if one does."""
+        self._end_prompt(EOFError())
 
-    def __init__(self, complete: Callable[[str], Iterable[Candidate]]) -> None:
-        self._complete = complete
+    def _end_prompt(self, exception: Exception) -> bool:
+        app = self._running_app()
+        if app is not None and not app.is_done:
+            app.exit(exception=exception)
+        return app is not None
 
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterator[Completion]:
-        """Yield what may stand at the cursor."""
-        del complete_event
-        for one in self._complete(document.text_before_cursor):
-            # What is shown goes to the terminal, and nicknames are chosen by strangers.
-            yield Completion(one_line(one.text), -one.replaces)
-
-
-class _History(History):
-    """Our memory as the library wants it."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__()
-        self._memory = memory
-
-    def load_history_strings(self) -> Iterable[str]:
-        """Return what is kept, newest first."""
-        return [one_line(line) for line in reversed(self._memory.recall())]
-
-    def store_string(self, string: str) -> None:
-        """Keep a line."""
-        self._memory.keep(string)
-
-
-def _output() -> Vt100_Output:
-    # The terminal is not asked where its cursor is: one that never answers would cost seconds.
-    output = Vt100_Output.from_pty(
-        sys.stdout,
-        term=os.environ.get("TERM"),
-        default_color_depth=ColorDepth.from_env(),
-    )
-    output.enable_cpr = False
-    return output
+    def _running_app(self) -> "Application[str] | None":
+        return next((one.app for one in self._sessions if one.app.is_running), None)
 
 
 def _session(
-    output: Vt100_Output, completer: Completer | None, history: History
+    output: Vt100_Output, completer: Completer | None = None, history: History | None = None
 ) -> "PromptSession[str]":
     return PromptSession(
         output=output,
@@ -138,12 +114,11 @@ def _session(
         complete_while_typing=False,
         complete_style=CompleteStyle.READLINE_LIKE,
         enable_suspend=True,
-        interrupt_exception=GivenUpError,
-        eof_exception=LeftError,
+        interrupt_exception=InputCancelledError,
     )
 
 
-def _written(prompt: str) -> StyleAndTextTuples:
+def _styled(prompt: str) -> StyleAndTextTuples:
     # A blank at the end is written only where it has a style; programs that read what is shown
     # here look for the prompt as it stands.
     return [("fg:ansidefault", prompt)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 from xml.etree.ElementTree import indent
 
-from bridge.console.interrupt import heed_the_end
+from bridge.console.frontend import call_on_termination
 from bridge.console.output import Output, terminal_size
 from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
@@ -73,7 +73,7 @@ async def watch(
         participant.trace.listen(lambda traced: output.put(show.stanza(traced)))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, ended.set)
-    heed_the_end(lambda number: ended.set())
+    call_on_termination(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
     ending = asyncio.create_task(ended.wait())
     await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bridge.console.client import Client
-from bridge.console.peer import Peer, PeerError, RefusedError
+from bridge.console.errors import RequestError, ServerError
+from bridge.console.process import ServerProcess
 from bridge.escaping import one_line
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -34,28 +35,28 @@ async def _listed_tools(command: Sequence[str], env: Mapping[str, str]) -> list[
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         try:
-            peer = await Peer.start(
+            server = await ServerProcess.start(
                 command, environment={**kept, **env}, cwd=Path(folder), stderr=log
             )
             try:
-                return await _ask(peer)
+                return await _ask(server)
             finally:
-                await peer.stop()
-        except PeerError as error:
+                await server.stop()
+        except ServerError as error:
             log.seek(0)
             said = log.read().decode("utf-8", "replace").strip().splitlines()
             last = f"\nIts last words: {one_line(said[-1], 300)}" if said else ""
             raise TrialError(f"{one_line(str(error), 300)}{last}") from error
 
 
-async def _ask(peer: Peer) -> list[str]:
-    client = Client(peer)
+async def _ask(server: ServerProcess) -> list[str]:
+    client = Client(server)
     await client.open()
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            result = (await client.listing("tools")).result
+            result = (await client.list_all("tools")).result
     except TimeoutError as error:
-        raise PeerError(f"no list of tools within {LIST_SECONDS:g} s") from error
-    except RefusedError as error:
-        raise PeerError(f"it lists no tools: {error}") from error
+        raise ServerError(f"no list of tools within {LIST_SECONDS:g} s") from error
+    except RequestError as error:
+        raise ServerError(f"it lists no tools: {error}") from error
     return [one_line(str(tool.get("name"))) for tool in result["tools"]]

@@ -5,11 +5,11 @@ import pytest
 from bridge.console.arguments import (
     MAX_PARTS,
     Parameter,
-    TypedError,
-    of_prompt,
     parameters,
+    prompt_parameters,
     read_arguments,
 )
+from bridge.console.errors import ArgumentError
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -112,7 +112,7 @@ def test_what_is_typed_becomes_a_value_of_its_type(name: str, typed: str, value:
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_is_wanted(name: str, typed: str) -> None:
-    with pytest.raises(TypedError, match=f"{name}: .* is wanted"):
+    with pytest.raises(ArgumentError, match=f"{name}: .* is wanted"):
         BY_NAME[name].read(typed)
 
 
@@ -151,13 +151,13 @@ def test_a_text_that_is_said_is_taken_as_it_stands() -> None:
     ("typed", "why"), [("word", "name=value"), ("{oops", "no JSON"), ('{"a": NaN}', "no JSON")]
 )
 def test_words_that_are_no_argument_are_refused(typed: str, why: str) -> None:
-    with pytest.raises(TypedError, match=why):
+    with pytest.raises(ArgumentError, match=why):
         read_arguments(typed, PARAMETERS)
 
 
 def test_arguments_of_a_prompt_are_texts() -> None:
     declared = [{"name": "who", "required": True}, {"name": "why", "description": "d"}, 3]
-    assert of_prompt(declared) == (
+    assert prompt_parameters({"arguments": declared}) == (
         Parameter("who", ("string",), required=True),
         Parameter("why", ("string",), required=False, description="d"),
     )

@@ -1,7 +1,10 @@
 import pytest
+from prompt_toolkit.completion import CompleteEvent, Completion
+from prompt_toolkit.document import Document
 
 from bridge.console.arguments import parameters
-from bridge.console.completion import Known, completions, values
+from bridge.console.client import ServerCatalogue
+from bridge.console.completion import LineCompleter, possible_values
 
 HISTORY = {
     "properties": {
@@ -10,7 +13,7 @@ HISTORY = {
         "own": {"type": "boolean"},
     }
 }
-KNOWN = Known(
+CATALOGUE = ServerCatalogue(
     tools={
         "echo": parameters({"properties": {"message": {"type": "string"}}}),
         "xmppHistory": parameters(HISTORY),
@@ -20,6 +23,11 @@ KNOWN = Known(
     resources=["bridge://status"],
     nicknames=["Ada", "Ada Lovelace", "Bob"],
 )
+
+
+def completions(before: str) -> list[Completion]:
+    completer = LineCompleter(CATALOGUE)
+    return list(completer.get_completions(Document(before), CompleteEvent()))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ KNOWN = Known(
     ],
 )
 def test_a_line_can_go_on(before: str, after: list[str]) -> None:
-    assert [one.text for one in completions(before, KNOWN)] == after
+    assert [one.text for one in completions(before)] == after
 
 
 @pytest.mark.parametrize(
@@ -66,10 +74,10 @@ def test_a_line_can_go_on(before: str, after: list[str]) -> None:
     ],
 )
 def test_a_completion_stands_for_what_it_continues(before: str, replaced: str) -> None:
-    (one,) = completions(before, KNOWN)
-    assert before[-one.replaces :] == replaced
+    (one,) = completions(before)
+    assert before[one.start_position :] == replaced
 
 
-def test_an_answer_to_a_question_can_be_completed_too() -> None:
-    (kinds,) = (one for one in KNOWN.tools["xmppHistory"] if one.name == "kinds")
-    assert [one.text for one in values(kinds, KNOWN, "j")] == ["join"]
+def test_the_values_of_an_argument_that_is_asked_for_are_known() -> None:
+    (kinds,) = (one for one in CATALOGUE.tools["xmppHistory"] if one.name == "kinds")
+    assert possible_values("kinds", kinds, CATALOGUE) == ["message", "join"]

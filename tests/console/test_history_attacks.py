@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.console.history import MAX_LINES, Memory
+from bridge.console.history import MAX_LINES, LineHistory
 from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
@@ -36,8 +36,8 @@ def test_what_is_no_file_of_our_own_is_neither_read_nor_written(
 ) -> None:
     put(file, kind, victim)
     before = file.lstat()
-    Memory(file).keep("one")
-    assert Memory(file).recall() == []
+    LineHistory(file).store_string("one")
+    assert LineHistory(file).load_history_strings() == []
     assert untouched(victim)
     assert os.path.samestat(file.lstat(), before)
 
@@ -46,16 +46,16 @@ def test_what_is_no_file_of_our_own_is_neither_read_nor_written(
 def test_what_is_swapped_in_ahead_of_the_opening_is_neither_read_nor_written(
     kind: str, file: Path, victim: Path
 ) -> None:
-    Memory(file).keep("one")
+    LineHistory(file).store_string("one")
     with at_the_moment("open", file, lambda: put(file, kind, victim)):
-        Memory(file).keep("two")
+        LineHistory(file).store_string("two")
     assert untouched(victim)
     if kind == "directory":
         file.rmdir()
     file.unlink(missing_ok=True)
-    Memory(file).keep("one")
+    LineHistory(file).store_string("one")
     with at_the_moment("open", file, lambda: put(file, kind, victim)):
-        assert Memory(file).recall() == []
+        assert LineHistory(file).load_history_strings() == []
     assert untouched(victim)
 
 
@@ -66,7 +66,7 @@ def test_nothing_that_waits_under_the_name_of_the_new_history_is_written_to(
     """A history is cut down by writing a new one beside it; whoever knows our id knows its name."""
     file.write_text("line\n" * (MAX_LINES + 1))
     put(file.with_suffix(f".{os.getpid()}"), kind, victim)
-    assert len(Memory(file).recall()) == MAX_LINES
+    assert len(LineHistory(file).load_history_strings()) == MAX_LINES
     assert file.read_text() == "line\n" * MAX_LINES
     assert not file.is_symlink()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -77,19 +77,19 @@ def test_nothing_that_waits_under_the_name_of_the_new_history_is_written_to(
 def test_whatever_the_umask_it_is_for_its_owner_alone(umask: int, tmp_path: Path) -> None:
     file = tmp_path / "new" / "history"
     with mask(umask):
-        Memory(file).keep("one")
+        LineHistory(file).store_string("one")
         file.write_text("line\n" * (MAX_LINES + 1))
         file.chmod(0o666)
-        Memory(file).recall()
+        LineHistory(file).load_history_strings()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_a_full_disk_costs_the_memory_and_not_what_is_kept(file: Path) -> None:
+def test_a_full_disk_costs_the_history_and_not_what_is_kept(file: Path) -> None:
     whole = "line\n" * (MAX_LINES + 1)
     file.write_text(whole)
     with no_file_beyond(100):
-        assert len(Memory(file).recall()) in {0, MAX_LINES}
-        Memory(file).keep("one")
+        assert len(LineHistory(file).load_history_strings()) in {0, MAX_LINES}
+        LineHistory(file).store_string("one")
     assert file.read_text() == whole
     assert [one.name for one in file.parent.iterdir()] == ["history"]

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from bridge.console.peer import MAX_DEPTH
+from bridge.console.process import MAX_DEPTH
 from tests.console import hostile_server
 from tests.console.hostile_server import nested, refusal, reply, structured
 from tests.console.terminal import COMMAND, GREETING, SECONDS, Terminal

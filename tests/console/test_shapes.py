@@ -4,9 +4,11 @@ from typing import Any
 import pytest
 
 from bridge.console import shapes
+from bridge.console.arguments import parameters
 from bridge.console.shapes import Answer, for_person, for_pipe, for_program
 
 HOSTILE = "\x1b[31m\u202e\x9b"
+SCHEMA = {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}}
 
 
 def _result(*texts: str, **more: object) -> dict[str, Any]:
@@ -61,9 +63,9 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
             {
                 "name": HOSTILE,
                 "description": HOSTILE,
-                "inputSchema": {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}},
                 "annotations": {HOSTILE: True},
-            }
+            },
+            [one.summary for one in parameters(SCHEMA)],
         ),
         shapes.contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}, 0),
         shapes.contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}, 0),

@@ -5,19 +5,20 @@ import time
 
 import pytest
 
-from bridge.console import peer as peer_module
+from bridge.console import process
 from bridge.console.client import Client
-from bridge.console.peer import MAX_LOG_LINE_BYTES, Peer, PeerError
+from bridge.console.errors import ServerError
+from bridge.console.process import MAX_LOG_LINE_BYTES, ServerProcess
 from bridge.mcp.framing import Framing
 
 
 async def test_a_program_that_never_answers_is_given_up_with_a_question() -> None:
-    peer = await Peer.start([sys.executable, "-c", "import sys; sys.stdin.read()"])
+    server = await ServerProcess.start([sys.executable, "-c", "import sys; sys.stdin.read()"])
     try:
-        with pytest.raises(PeerError, match="is it an MCP server"):
-            await Client(peer).open(seconds=0.3)
+        with pytest.raises(ServerError, match="is it an MCP server"):
+            await Client(server).open(seconds=0.3)
     finally:
-        await peer.stop()
+        await server.stop()
 
 
 async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str:
@@ -28,14 +29,14 @@ async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str
         if not line.done():
             line.set_result(one)
 
-    peer = await Peer.start([sys.executable, "-c", program], take)
+    server = await ServerProcess.start([sys.executable, "-c", program], take)
     try:
-        peer.framing = framing
-        await peer.notify("notifications/initialized")
+        server.framing = framing
+        await server.notify("notifications/initialized")
         async with asyncio.timeout(20):
             return await line
     finally:
-        await peer.stop()
+        await server.stop()
 
 
 @pytest.mark.parametrize(
@@ -57,15 +58,15 @@ async def test_a_line_of_the_log_that_does_not_end_is_told_all_the_same() -> Non
 async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_ended(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peer_module, "TELL_SECONDS", 0.1)
-    monkeypatch.setattr(peer_module, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(process, "NOTICE_SECONDS", 0.1)
+    monkeypatch.setattr(process, "STOP_SECONDS", 0.3)
     caplog.set_level(logging.INFO)
     obeys = (
         "signal.signal(signal.SIGTERM, lambda *_: (print('told', file=sys.stderr), sys.exit(3)))"
     )
     ignores = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     for prelude, limit, lines in ((obeys, 20.0, ["up", "told"]), (ignores, 0.2, ["up"])):
-        monkeypatch.setattr(peer_module, "TERMINATE_SECONDS", limit)
+        monkeypatch.setattr(process, "TERMINATE_SECONDS", limit)
         caplog.clear()
         said: list[str] = []
         up = asyncio.Event()
@@ -76,10 +77,10 @@ async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_
 
         program = f"import signal, sys, time; {prelude}; print('up', file=sys.stderr, flush=True)"
         program += "\ntime.sleep(600)"  # it does not end by itself
-        peer = await Peer.start([sys.executable, "-c", program], take)
+        server = await ServerProcess.start([sys.executable, "-c", program], take)
         async with asyncio.timeout(20):
             await up.wait()
-            await peer.stop()
+            await server.stop()
         assert said == lines
         assert [one.getMessage() for one in caplog.records] == [
             "the server is still at work; waiting 0.3 s at most",
@@ -90,9 +91,9 @@ async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_
 async def test_a_servers_own_children_do_not_hold_us_up_once_it_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peer_module, "FATE_SECONDS", 0.2)
+    monkeypatch.setattr(process, "EXIT_SECONDS", 0.2)
     child = "import subprocess; subprocess.Popen(['sleep', '15'])"
     began = time.monotonic()
-    peer = await Peer.start([sys.executable, "-c", child], lambda line: None)
-    await peer.stop()
+    server = await ServerProcess.start([sys.executable, "-c", child], lambda line: None)
+    await server.stop()
     assert time.monotonic() - began < 10

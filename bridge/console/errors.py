@@ -1,0 +1,31 @@
+"""The errors of the console: what the server did wrong, and what the person typed wrong. Pure."""
+
+import json
+
+from bridge.mcp.jsonrpc import Json
+
+
+class ConsoleError(Exception):
+    """The root of the console's errors; the text of each says in plain words what happened."""
+
+
+class ServerError(ConsoleError):
+    """The server did not start, ended, or does not speak MCP."""
+
+
+class RequestError(ConsoleError):
+    """The server answered a request with an error object (JSON-RPC 2.0, section 5.1)."""
+
+    def __init__(self, error: Json) -> None:
+        self.error: dict[str, Json] = error if isinstance(error, dict) else {"message": error}
+        data = self.error.get("data")
+        detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""
+        super().__init__(f"{self.error.get('message')}{detail}")
+
+
+class ArgumentError(ConsoleError):
+    """What was typed cannot be the value of an argument; the text says what is wanted."""
+
+
+class InputCancelledError(ConsoleError):
+    """The person pressed Ctrl-C while typing."""

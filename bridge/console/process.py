@@ -1,0 +1,310 @@
+"""An MCP server as a child process, and JSON-RPC with it over its stdin and stdout."""
+
+import asyncio
+import json
+import logging
+import re
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from bridge.console.errors import RequestError, ServerError
+from bridge.escaping import one_line
+from bridge.mcp import framing, jsonrpc
+from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.jsonrpc import (
+    Id,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    RpcError,
+)
+from bridge.mcp.stdio import READ_BYTES
+from bridge.mcp.wirelog import LOGGED_CHARACTERS, shown
+
+STOP_SECONDS = 12.0
+"""How long the server may take to end after its stdin was closed: our own drains for 10 s."""
+
+NOTICE_SECONDS = 2.0
+"""How long that may take before the person at the terminal is told what is waited for."""
+
+TERMINATE_SECONDS = 2.0
+"""How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
+
+EXIT_SECONDS = 1.0
+"""How long a server whose stdout has ended may take to exit, and a killed one to be gone."""
+
+MAX_DEPTH = 100
+"""Levels of nesting in a message: formatting recurses once for each."""
+
+MAX_LOG_LINE_BYTES = 16 * 1024
+"""Length of a line of the server's stderr; a longer one is handed over in pieces."""
+
+Unsolicited: TypeAlias = Notification | Response | Malformed | FrameError
+"""What the server sent that is no answer to a request of ours."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The result of a request, and how many seconds it took to come."""
+
+    result: Any
+    seconds: float
+
+
+class ServerProcess:
+    """An MCP server that runs as our child.
+
+    `on_unsolicited` is called with what the server sends unasked. With `on_log_line` its stderr is
+    a pipe that is read here, and the callback gets each line; without, its stderr is ours, or the
+    file that `start` was given.
+    """
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        on_log_line: Callable[[str], None] | None = None,
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.framing = Framing.LINES
+        """How the next message is framed; what comes in may be framed either way."""
+        self.on_unsolicited: Callable[[Unsolicited], None] = lambda message: None
+        self._process = process
+        self._stdin = process.stdin
+        self._request_numbers = count(1)
+        self._waiting: dict[Id | None, asyncio.Future[Response]] = {}
+        """The answers that are waited for; under None the response without an id."""
+        self.ended = asyncio.create_task(self._read(process.stdout))
+        """Done once the server's stdout has ended, and no answer can come any more."""
+        self._readers = [self.ended]
+        if on_log_line is not None:
+            assert process.stderr is not None
+            self._readers.append(asyncio.create_task(_read_log(process.stderr, on_log_line)))
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        on_log_line: Callable[[str], None] | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stderr: IO[bytes] | None = None,
+    ) -> "ServerProcess":
+        """Start `command`; raises `ServerError` when that fails.
+
+        `environment`, `cwd` and `stderr` are our own unless given.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=stderr if on_log_line is None else PIPE,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
+            )
+        except OSError as error:
+            raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
+        return cls(process, on_log_line)
+
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Reply:
+        """Send a request and return its result.
+
+        Raises `RequestError` for an error object and `ServerError` when the server ends first.
+        When the caller is cancelled, the request is cancelled at the server too.
+        """
+        id_ = f"client-{next(self._request_numbers)}"
+        body = jsonrpc.encode(Request(id_, method, params or {}))
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
+        except asyncio.CancelledError:
+            cancelled = {"requestId": id_, "reason": "given up by the person at the prompt"}
+            self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
+            log.debug("-> notifications/cancelled id %s", id_)
+            raise
+        took = clock() - began
+        log.debug("<- %s id %s, %.1f ms", one_line(method), id_, took * 1000)
+        if response.error is not None:
+            raise RequestError(response.error)
+        return Reply(response.result, took)
+
+    async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:
+        """Send `body` as it is, and return the responses to `ids`.
+
+        None among `ids` stands for a response without an id, the answer to what is no message.
+        Such a response ends the waiting, whether it was expected or not. Raises `ServerError`.
+        """
+        return await self._exchange(body, "raw", ids, None)
+
+    async def notify(self, method: str) -> None:
+        """Send a notification."""
+        await self._send(jsonrpc.encode(Notification(method, {})), method)
+
+    async def exit_description(self) -> str:
+        """Return in words how the server ended, once its stdout has."""
+        if not await self._exited(EXIT_SECONDS):
+            return "the server closed its output"
+        code = self._process.returncode or 0
+        how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+        return f"the server ended: {how}"
+
+    async def stop(self) -> None:
+        """Close the server's stdin and wait for its exit; terminate, then kill it if need be."""
+        self._stdin.close()
+        if not await self._exited(NOTICE_SECONDS):
+            log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
+            if not await self._exited(STOP_SECONDS - NOTICE_SECONDS):
+                log.info("the server did not end when its input did, so it is told to")
+                with suppress(ProcessLookupError):
+                    self._process.terminate()
+                if not await self._exited(TERMINATE_SECONDS):
+                    with suppress(ProcessLookupError):
+                        self._process.kill()
+                    await self._exited(EXIT_SECONDS)
+        # A child that the server left behind may hold its stdout open for as long as it likes.
+        await asyncio.wait(self._readers, timeout=EXIT_SECONDS)
+        # asyncio has no public way to close the pipes of a process.
+        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
+        await asyncio.gather(*self._readers)
+
+    async def _exited(self, seconds: float) -> bool:
+        """Wait at most so long for the process to exit; return whether it did."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
+        return self._process.returncode is not None
+
+    async def _exchange(
+        self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
+    ) -> list[Response]:
+        """Send `body` and wait for the responses to all of `ids`, or to one of `last`."""
+        loop = asyncio.get_running_loop()
+        waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
+        self._waiting |= waiting
+        try:
+            await self._send(body, what)
+            ending = {waiting[id_] for id_ in last}
+            while (pending := {waiting[id_] for id_ in ids if not waiting[id_].done()}) and not any(
+                one.done() for one in ending
+            ):
+                if self.ended.done():
+                    raise ServerError("the server ended without an answer")
+                await asyncio.wait(
+                    {self.ended, *pending, *ending}, return_when=asyncio.FIRST_COMPLETED
+                )
+            return [one.result() for one in waiting.values() if one.done()]
+        finally:
+            for id_ in waiting:
+                del self._waiting[id_]
+
+    async def _send(self, body: bytes, what: str) -> None:
+        log.debug("-> %s, %d bytes: %s", what, len(body), shown(body.decode("utf-8", "replace")))
+        self._write(body)
+        with suppress(ConnectionError):  # the task that reads stdout sees the end too
+            await self._stdin.drain()
+
+    def _write(self, body: bytes) -> None:
+        if not self._stdin.is_closing():
+            self._stdin.write(framing.encode(Frame(body, self.framing)))
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        framer = Framer()
+        while chunk := await stdout.read(READ_BYTES):
+            for frame in framer.feed(chunk):
+                self._take(frame)
+        for frame in framer.end():
+            self._take(frame)
+
+    def _take(self, frame: Frame | FrameError) -> None:
+        if isinstance(frame, FrameError):
+            self.on_unsolicited(frame)
+            return
+        message = jsonrpc.decode(frame.body)
+        if isinstance(message, Malformed):
+            log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
+            if message.id is None:
+                message = message._replace(id=self._awaited_id_in(frame.body))
+        for one in message if isinstance(message, list) else [message]:
+            self._receive(one)
+
+    def _awaited_id_in(self, body: bytes) -> Id | None:
+        """Return the id of a waiting request that stands in malformed JSON, if one does.
+
+        The request would wait for ever otherwise: nothing else answers it.
+        """
+        for id_ in self._waiting:
+            if re.search(rb'"id"\s*:\s*%b\s*[,}]' % re.escape(json.dumps(id_).encode()), body):
+                return id_
+        return None
+
+    def _receive(self, message: Message) -> None:
+        if why := _unfit(message):
+            id_ = None if isinstance(message, Notification) else message.id
+            message = Malformed(RpcError(jsonrpc.PARSE_ERROR, why), id_)
+        if isinstance(message, Malformed) and message.id is not None:
+            why = f"the server's answer cannot be read: {message.error.data}"
+            if message.id in self._waiting:
+                message = Response(message.id, error={"message": why})
+        match message:
+            case Response(id=id_) if (answer := self._waiting.get(id_)) is not None:
+                if not answer.done():
+                    answer.set_result(message)
+            case Request(id=id_, method="ping"):
+                self._write(jsonrpc.encode(Response(id_, {})))
+            case Request(id=id_, method=method):
+                log.info("the server asked for %s, which this client lacks", one_line(method, 100))
+                error = RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
+                self._write(jsonrpc.encode(Response(id_, error=error)))
+            case _:
+                if isinstance(message, Notification):
+                    log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
+                self.on_unsolicited(message)
+
+
+async def _read_log(stderr: asyncio.StreamReader, on_log_line: Callable[[str], None]) -> None:
+    rest = b""
+    while chunk := await stderr.read(READ_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MAX_LOG_LINE_BYTES:
+            lines.append(rest)
+            rest = b""
+        for line in lines:
+            on_log_line(line.decode("utf-8", "replace"))
+    if rest:
+        on_log_line(rest.decode("utf-8", "replace"))
+
+
+def _unfit(message: Message) -> str:
+    """Return why a message cannot be shown as JSON; empty if it can."""
+    match message:
+        case Response(result=result, error=error):
+            level: list[Json] = [result, error]
+        case Request(params=params) | Notification(params=params):
+            level = [params]
+        case Malformed():
+            return ""
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(one, float) and not isfinite(one) for one in level):
+            return "it has a number beyond what computers count with"
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return f"it has more than {MAX_DEPTH} values inside one another" if level else ""
