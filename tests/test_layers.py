@@ -50,7 +50,7 @@ PURE = frozenset(
         "bridge.times",
         *(
             f"bridge.console.{name}"
-            for name in ("block", "checkview", "columns", "paint", "roomview")
+            for name in ("arguments", "errors", "roomview", "screen", "shapes")
         ),
         *(
             f"bridge.mcp.{name}"
@@ -310,7 +310,7 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
 
 @pytest.mark.parametrize(
     ("library", "importer"),
-    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.console.columns")],
+    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.console.screen")],
 )
 def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, importer: str) -> None:
     assert {one.importer for one in IMPORTS if one.of(library)} == {importer}

@@ -1,24 +1,193 @@
-"""The check in a terminal: the stages as they complete, then what they come to."""
+"""The check in a terminal: what each stage found, how long each took, and the outcome."""
 
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from statistics import median
 from typing import cast
 
-from bridge.console.block import Block
-from bridge.console.checkview import BLOCKS, HEAD_WIDTH, MIN_BAR_WIDTH, CheckView, times_of
 from bridge.console.output import Output, terminal_size
-from bridge.console.paint import Paint, can_move, is_wanted
+from bridge.console.screen import Footer, Paint, has_colour, moves_cursor, wrapped
 from bridge.escaping import one_line
 from bridge.log import complain
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.xmpp.probe import Probe
 from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, unconfigured
+
+NAME_WIDTH = 11
+HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
+"""Columns before what a stage found, or its bar."""
+
+RUN_WIDTH = 6 + len("FAILED") + len("999999.9 ms") + 2
+"""Columns before what broke one run of several."""
+
+SPREAD_WIDTH = NAME_WIDTH + 9 + 14 + 14 + 2
+"""Columns before the bar of a median."""
+
+BAR_WIDTH = 40
+"""Columns of the time axis, at most."""
+
+PAGE = 80
+"""Columns of what is not written to a terminal."""
+
+MIN_BAR_WIDTH = 10
+"""Columns of a time axis that still tells something; a terminal with fewer has no bars."""
+
+CONTINUED = 2
+"""Columns by which what belongs to the line above is indented."""
+
+BLOCKS = "▏▎▍▌▋▊▉█"
+"""An eighth of a column, two eighths, and so on."""
+
+
+class CheckView:
+    """Writes the stages of a check as lines for a terminal.
+
+    The terminal breaks none of them itself, so that nothing a stranger wrote begins one.
+    """
+
+    def __init__(self, paint: Paint, columns: int | None = None, *, blocks: bool = True) -> None:
+        """`columns` is the width of the terminal, None for no end; without `blocks`, bars are #."""
+        self._paint = paint
+        self._columns = columns
+        self._blocks = blocks
+
+    def title(self, room: str) -> list[str]:
+        """Return what stands above it all."""
+        return self._laid_out("", 0, f"Checking the way into {one_line(room)}", CONTINUED)
+
+    def found(self, phase: CheckPhase) -> list[str]:
+        """Return what a stage found, under one another where it is too long for a line."""
+        return self._laid_out(self._head(phase), HEAD_WIDTH, phase.detail, HEAD_WIDTH)
+
+    def bars(self, phases: Sequence[CheckPhase], under_way: str = "") -> list[str]:
+        """Return a line a stage, each with a bar on a time axis that they share, and the axis.
+
+        A stage that is still `under_way` has a line, too.
+        """
+        axis = self._axis(HEAD_WIDTH, [phase.ms for phase in phases])
+        lines = [
+            f"{self._head(phase)}  {self._verdict_colour(drawn, ok=phase.ok)}".rstrip()
+            for phase, drawn in zip(phases, axis, strict=False)
+        ]
+        if under_way:
+            lines.append(f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}")
+        return [*lines, *map(self._paint.dim, axis[len(phases) :])]
+
+    def verdict(self, report: Report) -> list[str]:
+        """Return the last lines: the outcome, and what to do."""
+        return [*self._outcome(report.diagnosis, ok=report.ok), *self._advice([report])]
+
+    def run(self, number: int, report: Report) -> list[str]:
+        """Return how one run of several went."""
+        head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
+        why = "" if report.ok else f"{report.phases[-1].name}: {report.diagnosis}"
+        return self._laid_out(head, RUN_WIDTH, why, RUN_WIDTH)
+
+    def spread(self, reports: Sequence[Report]) -> list[str]:
+        """Return a line a stage with the median and the worst of several runs.
+
+        The bars are the medians', on a time axis that they share.
+        """
+        taken = times_of(reports)
+        axis = self._axis(SPREAD_WIDTH, [median(times) for times in taken.values()])
+        lines = [f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"]
+        for (name, times), drawn in zip(taken.items(), axis, strict=False):
+            passed = sum(
+                phase.ok for report in reports for phase in report.phases if phase.name == name
+            )
+            count = f"{passed}/{len(reports)}"
+            lines.append(
+                f"{name:<{NAME_WIDTH}}{count:>9}{median(times):>11.1f} ms{max(times):>11.1f} ms"
+                f"  {self._verdict_colour(drawn, ok=passed == len(reports))}".rstrip()
+            )
+        return [*lines, *map(self._paint.dim, axis[len(taken) :])]
+
+    def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
+        """Return the last lines of as many of `times` runs as there were."""
+        passed = sum(report.ok for report in reports)
+        text = f"{passed} of {len(reports)} passed."
+        if len(reports) < times:
+            text += f" {times} were asked for, but to try this again would do harm."
+        return [*self._outcome(text, ok=passed == len(reports)), *self._advice(reports)]
+
+    def _outcome(self, text: str, *, ok: bool) -> list[str]:
+        paint = self._paint.bold if ok else self._paint.red
+        return list(map(paint, self._laid_out("", 0, text, CONTINUED)))
+
+    def _advice(self, reports: Sequence[Report]) -> list[str]:
+        """Return what to do after these runs, what failed first, each piece of advice once."""
+        failed, passed = [], []
+        for report in reports:
+            for phase in report.phases:
+                if not phase.ok:
+                    failed.append(f"[{report.condition}] {phase.hint}".rstrip())
+                elif phase.hint and phase.hint not in report.diagnosis:
+                    passed.append(f"{phase.name}: {phase.hint}")
+        return [
+            line
+            for text in dict.fromkeys([*failed, *passed])
+            for line in self._laid_out("", 0, text, CONTINUED)
+        ]
+
+    def _head(self, phase: CheckPhase) -> str:
+        return f"{phase.name:<{NAME_WIDTH}}{self._mark(ok=phase.ok)}{phase.ms:>8.1f} ms"
+
+    def _mark(self, *, ok: bool) -> str:
+        return self._verdict_colour("ok    " if ok else "FAILED", ok=ok)
+
+    def _verdict_colour(self, text: str, *, ok: bool) -> str:
+        return self._paint.green(text) if ok else self._paint.red(text)
+
+    def _axis(self, indent: int, times: Sequence[float]) -> list[str]:
+        """Return a bar for each time, and the axis; empty ones and none where there is no room."""
+        columns = min(BAR_WIDTH, (self._columns or PAGE) - indent)
+        if columns < MIN_BAR_WIDTH:
+            return [""] * len(times)
+        total = sum(times)
+        bars = [
+            bar(sum(times[:number]), ms, total, columns, blocks=self._blocks)
+            for number, ms in enumerate(times)
+        ]
+        end = f"{total:.1f} ms"
+        return [*bars, f"{'':<{indent}}0{end:>{columns - 1}}"]
+
+    def _laid_out(self, head: str, used: int, text: str, indent: int) -> list[str]:
+        """Return `text` behind a `head` of `used` columns with blanks, or under it."""
+        start = head + "  " if head else ""
+        if self._columns is None:
+            return [f"{start}{text}".rstrip()]
+        within = min(indent, self._columns // 2)
+        first, *rest = wrapped(text, self._columns - used, max(self._columns - within, 2))
+        return [f"{start}{first}".rstrip(), *(" " * within + line for line in rest)]
+
+
+def times_of(reports: Sequence[Report]) -> dict[str, list[float]]:
+    """Return the milliseconds that each stage took, in every run that came so far."""
+    times: dict[str, list[float]] = {}
+    for report in reports:
+        for phase in report.phases:
+            times.setdefault(phase.name, []).append(phase.ms)
+    return times
+
+
+def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = True) -> str:
+    """Return a bar from `began`, `ms` long, on an axis of `total` milliseconds and `columns`.
+
+    However short the time, there is a mark.
+    """
+    if total <= 0:
+        began, total = 0.0, 1.0
+    start = min(int(began / total * columns), columns - 1)
+    length = round(ms / total * columns * len(BLOCKS))
+    full, eighths = divmod(min(max(1, length), (columns - start) * len(BLOCKS)), len(BLOCKS))
+    if not blocks:
+        return " " * start + "#" * max(1, full)
+    return " " * start + BLOCKS[-1] * full + (BLOCKS[eighths - 1] if eighths else "")
 
 
 async def check(
@@ -37,7 +206,6 @@ async def check(
     counts as not passed. When nobody reads stdout any more, no further run is begun.
     """
     unread = asyncio.Event()
-    output = _output(unread.set)
     probe = Probe(settings)
     reports: list[Report] = []
 
@@ -48,26 +216,23 @@ async def check(
         reports.append(await probe.run(on_phase, send=send))
         return reports[-1]
 
-    try:
+    async with _stdout(unread.set) as output:
         if as_json:
             while await run():
                 pass
             shown = _json(first, reports, times) | {"settings": _listed(in_effect)}
             output.put(json.dumps(shown))
         else:
-            lines = _Lines(output, environ)
-            lines.put(lines.view.title(settings.room))
+            screen = _Screen(output, environ)
+            screen.put(screen.view.title(settings.room))
             if times == 1:
-                await _once(lines, first, run, send=send)
+                await _run_once(screen, first, run, send=send)
             else:
-                lines.put([*lines.view.found(first), ""])
+                screen.put([*screen.view.found(first), ""])
                 while report := await run():
-                    lines.put(lines.view.run(len(reports), report))
-                lines.put(["", *lines.view.spread(reports), ""])
-                lines.put(lines.view.outcome(reports, times))
-        await output.settled()
-    finally:
-        output.close()
+                    screen.put(screen.view.run(len(reports), report))
+                screen.put(["", *screen.view.spread(reports), ""])
+                screen.put(screen.view.outcome(reports, times))
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     return all(report.ok for report in reports) and output.error is None
@@ -76,44 +241,40 @@ async def check(
 async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
     """Write as JSON that the settings do not do, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
-    output = _output(lambda: None)
-    try:
-        shown = _object(unconfigured(configuration, first), problems)
+    shown = _object(unconfigured(configuration, first), problems)
+    async with _stdout(lambda: None) as output:
         output.put(json.dumps(shown | {"settings": _listed(configuration.in_effect.values())}))
-        await output.settled()
-    finally:
-        output.close()
 
 
-class _Lines:
-    """Writes lines; on a terminal that can, with a block at the foot that is drawn anew."""
+class _Screen:
+    """Writes lines to stdout; on a terminal that can move its cursor, with a footer under them."""
 
     def __init__(self, output: Output, environ: Mapping[str, str]) -> None:
         stdout = sys.stdout
         self._output = output
         self._descriptor = stdout.fileno()
         self._terminal = stdout.isatty()
-        self._moves = can_move(terminal=self._terminal, environ=environ)
-        self._paint = Paint(is_wanted(terminal=self._terminal, environ=environ))
-        self._blocks = _can_write(BLOCKS, stdout.encoding)
-        self._block = Block()
+        self._moves_cursor = moves_cursor(terminal=self._terminal, environ=environ)
+        self._paint = Paint(has_colour(terminal=self._terminal, environ=environ))
+        self._blocks = _can_encode(BLOCKS, stdout.encoding)
+        self._footer = Footer()
 
     @property
     def view(self) -> CheckView:
-        """For the terminal as wide as it is now."""
+        """The view for the terminal as wide as it is now."""
         columns = terminal_size(self._descriptor).columns if self._terminal else None
         return CheckView(self._paint, columns, blocks=self._blocks)
 
-    def put(self, lines: Sequence[str], block: Sequence[str] = ()) -> None:
-        """Write lines in the place of the block, and a new block under them."""
-        size = terminal_size(self._descriptor) if self._moves else (0, 0)
-        if size[0] < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
-            block = ()
-        self._output.put(self._block.drawn(lines, block, (size[0], size[1])))
+    def put(self, lines: Sequence[str], footer: Sequence[str] = ()) -> None:
+        """Write lines in the place of the footer, and a new footer under them."""
+        columns, rows = terminal_size(self._descriptor) if self._moves_cursor else (0, 0)
+        if columns < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
+            footer = ()
+        self._output.put(self._footer.replaced(lines, footer, (columns, rows)))
 
 
-async def _once(
-    lines: _Lines,
+async def _run_once(
+    screen: _Screen,
     first: CheckPhase,
     run: Callable[[Callable[[CheckPhase], None]], Awaitable[Report | None]],
     *,
@@ -126,11 +287,11 @@ async def _once(
     def note(phase: CheckPhase) -> None:
         phases.append(phase)
         under_way = stages[len(phases)] if phase.ok else ""
-        lines.put(lines.view.found(phase), ["", *lines.view.bars(phases, under_way)])
+        screen.put(screen.view.found(phase), ["", *screen.view.bars(phases, under_way)])
 
     note(first)
     if report := await run(note):
-        lines.put(["", *lines.view.bars(phases), "", *lines.view.verdict(report)])
+        screen.put(["", *screen.view.bars(phases), "", *screen.view.verdict(report)])
 
 
 def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str, object]:
@@ -156,13 +317,19 @@ def _listed(in_effect: Iterable[Setting]) -> list[dict[str, str]]:
     return [asdict(one) for one in in_effect]
 
 
-def _output(ended: Callable[[], None]) -> Output:
-    """Return what writes to stdout and drops nothing, since there is no more than was asked for."""
+@asynccontextmanager
+async def _stdout(ended: Callable[[], None]) -> AsyncIterator[Output]:
+    """Write to stdout without dropping anything: there is no more than was asked for."""
     stdout = sys.stdout
-    return Output(stdout.fileno(), None, ended, encoding=stdout.encoding, max_waiting=sys.maxsize)
+    output = Output(stdout.fileno(), None, ended, encoding=stdout.encoding, max_waiting=sys.maxsize)
+    try:
+        yield output
+        await output.settled()
+    finally:
+        output.close()
 
 
-def _can_write(text: str, encoding: str) -> bool:
+def _can_encode(text: str, encoding: str) -> bool:
     with suppress(UnicodeEncodeError):
         return bool(text.encode(encoding))
     return False

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
-from bridge.console.columns import TAB, broken, cut, padded, width
-from bridge.console.paint import Paint
+from bridge.console.screen import TAB, Paint, cut, padded, width, wrapped
 from bridge.escaping import one_line, visible
 from bridge.xmpp.events import (
     AffiliationChanged,
@@ -149,7 +148,7 @@ class RoomView:
         lines = [
             piece
             for number, line in enumerate(text.replace("\t", TAB).split("\n"))
-            for piece in broken(line, columns - used if used and not number else room, room)
+            for piece in wrapped(line, columns - used if used and not number else room, room)
         ]
         return [
             " " * (indent_within if number or not used else indent) + line

@@ -13,8 +13,8 @@ from xml.etree.ElementTree import indent
 
 from bridge.console.frontend import call_on_termination
 from bridge.console.output import Output, terminal_size
-from bridge.console.paint import Paint, is_wanted
 from bridge.console.roomview import RoomView
+from bridge.console.screen import Paint, has_colour
 from bridge.log import complain
 from bridge.settings.table import Settings
 from bridge.times import iso
@@ -94,7 +94,7 @@ def _is_about_us(event: Event) -> bool:
 
 def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
     terminal = stream.isatty()
-    paint = Paint(is_wanted(terminal=terminal, environ=environ))
+    paint = Paint(has_colour(terminal=terminal, environ=environ))
     if not terminal:
         return RoomView(paint)
     return RoomView(paint, lambda: terminal_size(stream.fileno()).columns)

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.console.columns import width
-from bridge.console.paint import Paint
 from bridge.console.roomview import INDENT, NICKNAME_LIMIT, RoomView
+from bridge.console.screen import Paint, width
 from bridge.times import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.console.checkview import (
+from bridge.console.check import (
     BAR_WIDTH,
     BLOCKS,
     HEAD_WIDTH,
@@ -15,8 +15,7 @@ from bridge.console.checkview import (
     CheckView,
     bar,
 )
-from bridge.console.columns import width
-from bridge.console.paint import Paint
+from bridge.console.screen import Paint, width
 from bridge.escaping import one_line
 from bridge.xmpp.faults import Fault, Place, Retry
 from bridge.xmpp.report import CheckPhase, Report, report_of

@@ -1,0 +1,156 @@
+"""Text on a terminal: its width, line breaks, colours, and lines that are redrawn. Pure.
+
+A line that the terminal breaks by itself goes on at the left edge, where a stranger's words would
+pass for a line of ours; so we break it first. Where terminals differ, a character counts as the
+wider.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from wcwidth import wcwidth
+
+TAB = "    "
+"""What a tab becomes: how far it jumps depends on where it stands."""
+
+EMOJI_STYLE = "\ufe0f"
+"""The variation selector that makes a narrow symbol a wide emoji."""
+
+MIN_FIRST_COLUMNS = 20
+"""Columns for the first line of a text; where there are fewer, it begins on the next line."""
+
+NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
+"""ANSI colours that can be read on dark and on light; both reds are for what went wrong."""
+
+CURSOR_UP = "\x1b[{}A"
+"""Moves the cursor up by so many lines (ECMA-48, CUU)."""
+
+ERASE_BELOW = "\x1b[J"
+"""Erases from the cursor to the end of the screen (ECMA-48, ED)."""
+
+
+def moves_cursor(*, terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Whether output goes to a terminal that knows control sequences."""
+    return terminal and environ.get("TERM", "") not in {"", "dumb"}
+
+
+def has_colour(*, terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Whether to write colours: to a terminal that knows them, unless NO_COLOR is set."""
+    return moves_cursor(terminal=terminal, environ=environ) and not environ.get("NO_COLOR")
+
+
+def width(text: str) -> int:
+    """Return the columns that `text` takes; it has no line breaks, tabs or controls."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def padded(text: str, columns: int) -> str:
+    """Return `text` with blanks up to so many columns; unchanged if it takes as many."""
+    return text + " " * (columns - width(text))
+
+
+def cut(text: str, columns: int) -> str:
+    """Return as much of `text` as fits into so many columns, with `…` where it is not all."""
+    if width(text) <= columns:
+        return text
+    return f"{text[: _fitting(text, 0, columns - 1)]}…"
+
+
+def wrapped(text: str, first: int, rest: int) -> list[str]:
+    """Break `text` into a line of `first` columns and further ones of `rest`, at blanks if it can.
+
+    The first line stays empty if it has less than `MIN_FIRST_COLUMNS`.
+    """
+    if first < min(rest, MIN_FIRST_COLUMNS):
+        return ["", *wrapped(text, rest, rest)]
+    lines: list[str] = []
+    columns, start = first, 0
+    # At least one character to a line: a wide one may not fit into any.
+    while (end := max(_fitting(text, start, columns), start + 1)) < len(text):
+        blank = text.rfind(" ", start + 1, end + 1)
+        lines.append(text[start : end if blank == -1 else blank])
+        start = end if blank == -1 else blank + 1
+        columns = rest
+    return [*lines, text[start:]]
+
+
+@dataclass(frozen=True)
+class Paint:
+    """Puts colour around a text, or leaves it unchanged."""
+
+    on: bool
+
+    def dim(self, text: str) -> str:
+        """Return `text` in the colour of what matters less."""
+        return self._in(2, text)
+
+    def bold(self, text: str) -> str:
+        """Return `text` in the colour of an outcome."""
+        return self._in(1, text)
+
+    def red(self, text: str) -> str:
+        """Return `text` in the colour of a failure."""
+        return self._in(31, text)
+
+    def green(self, text: str) -> str:
+        """Return `text` in the colour of success."""
+        return self._in(32, text)
+
+    def nickname(self, nickname: str, text: str) -> str:
+        """Return `text` in the colour of this nickname, the same in every run."""
+        number = crc32(nickname.encode("utf-8", "surrogatepass")) % len(NICKNAME_COLOURS)
+        return self._in(NICKNAME_COLOURS[number], text)
+
+    def _in(self, code: int, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
+
+
+class Footer:
+    """Lines at the foot of a terminal that are drawn anew, under lines that stay.
+
+    A replacement is one piece, for one write, so that no terminal shows the half of it. A terminal
+    that changed its size has broken its lines anew, and nobody knows where the footer begins: then
+    the old one stays, and another is begun below.
+    """
+
+    def __init__(self) -> None:
+        self._height = 0
+        self._size = (0, 0)
+
+    def replaced(self, above: Sequence[str], lines: Sequence[str], size: tuple[int, int]) -> str:
+        """Return what puts `above` in the footer's place, for good, and a new footer under it.
+
+        It is to be written with a line break behind it, to a terminal of `size`: columns and
+        lines. No line may be wider than that; of a footer that is too high the end is drawn.
+        """
+        # The cursor will stand below the footer, and cannot go up to what is out of sight.
+        lines = lines[max(0, len(lines) - size[1] + 1) :]
+        back = ""
+        if self._height and size == self._size:
+            back = CURSOR_UP.format(self._height) + ERASE_BELOW
+        self._height, self._size = len(lines), size
+        return back + "\n".join([*above, *lines])
+
+
+def _fitting(text: str, start: int, columns: int) -> int:
+    """Return the position of the first character that does not fit into so many columns."""
+    used = 0
+    for position in range(start, len(text)):
+        used += _width(text[position])
+        if used > columns:
+            return position
+    return len(text)
+
+
+def _width(character: str) -> int:
+    if character == EMOJI_STYLE:
+        return 1
+    columns = wcwidth(character)
+    if columns <= 0 and unicodedata.category(character) not in {"Mn", "Me", "Cf"}:
+        # wcwidth joins spacing marks and jamo to what is before them; not every terminal does.
+        return 2 if unicodedata.east_asian_width(character) == "W" else 1
+    return columns

@@ -1,0 +1,202 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.console.screen import (
+    MIN_FIRST_COLUMNS,
+    NICKNAME_COLOURS,
+    Footer,
+    Paint,
+    cut,
+    has_colour,
+    padded,
+    width,
+    wrapped,
+)
+from tests.console.screen import Screen
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("日本", 4),
+        ("\uff46", 2),
+        ("e\u0301", 1),
+        ("Zoë", 3),
+        ("👍", 2),
+        ("❤\ufe0f", 2),  # narrow by itself, wide with the selector
+        ("\u2630", 2),  # wide since Unicode 16, which Python 3.11 does not know
+        ("a\u093e", 2),  # a spacing mark: some terminals join it to the letter
+        ("\u1100\u1161", 3),  # jamo: some terminals make one syllable of them
+        ("a\u302e", 3),
+        ("\u00ad", 1),
+        ("👩\u200d🚀", 4),  # a terminal that joins them takes two
+    ],
+)
+def test_a_text_takes_as_many_columns_as_on_a_terminal(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+def test_blanks_fill_up_to_the_column() -> None:
+    assert padded("日本", 6) == "日本  "
+    assert padded("日本語", 6) == "日本語"
+    assert padded("日本語!", 6) == "日本語!"
+
+
+def test_what_does_not_fit_is_cut_with_a_mark() -> None:
+    assert cut("abcde", 5) == "abcde"
+    assert cut("abcdef", 5) == "abcd…"
+    assert cut("日本語", 5) == "日本…"
+    assert cut("日本語", 6) == "日本語"
+
+
+def test_a_text_breaks_at_blanks() -> None:
+    words = "one two three four five six seven"
+    assert wrapped(words, 20, 13) == ["one two three four", "five six", "seven"]
+
+
+def test_a_word_that_fits_nowhere_breaks_anywhere() -> None:
+    assert wrapped("a" * 25, 20, 3) == ["a" * 20, "aaa", "aa"]
+
+
+def test_a_wide_character_is_not_cut_in_two() -> None:
+    assert wrapped("日本語", 3, 3) == ["日", "本", "語"]
+
+
+def test_an_accent_stays_with_its_letter() -> None:
+    assert wrapped("e\u0301" * 4, 2, 2) == ["e\u0301e\u0301"] * 2
+
+
+def test_where_the_first_line_is_too_narrow_it_stays_empty() -> None:
+    assert wrapped("a word", MIN_FIRST_COLUMNS - 1, 60) == ["", "a word"]
+    assert wrapped("a word", MIN_FIRST_COLUMNS, 60) == ["a word"]
+
+
+@given(
+    text=st.text(st.sampled_from("ab  日本é\u0301❤\ufe0f👍"), max_size=200),
+    first=st.integers(-5, 40),
+    rest=st.integers(2, 40),
+)
+def test_every_line_fits_and_only_blanks_are_lost(text: str, first: int, rest: int) -> None:
+    lines = wrapped(text, first, rest)
+    assert width(lines[0]) <= max(first, 0)
+    assert all(width(line) <= rest for line in lines[1:])
+    left = iter(text)
+    for character in "".join(lines):  # in order, with blanks alone left out
+        while (one := next(left)) != character:
+            assert one == " "
+    assert set(left) <= {" "}
+
+
+# --- Colours ---
+
+PAINT = Paint(on=True)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environ", "wanted"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),  # no-color.org: not an empty string
+        (True, {"TERM": "xterm", "NO_COLOR": "0"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": ""}, False),
+        (True, {}, False),
+        (False, {"TERM": "xterm"}, False),
+        (False, {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_is_for_a_terminal_that_can_and_for_nobody_who_said_no(
+    terminal: bool, environ: dict[str, str], wanted: bool
+) -> None:
+    assert has_colour(terminal=terminal, environ=environ) is wanted
+
+
+def test_each_paint_ends_where_its_text_does() -> None:
+    for paint in (PAINT.dim, PAINT.bold, PAINT.red, PAINT.green):
+        assert paint("text").startswith("\x1b[")
+        assert paint("text").endswith("mtext\x1b[0m")
+
+
+def test_nothing_is_not_painted() -> None:
+    assert PAINT.dim("") == ""
+
+
+def test_where_paint_is_off_a_text_stays_as_it_is() -> None:
+    off = Paint(on=False)
+    assert [off.dim("a"), off.bold("b"), off.red("c"), off.green("d"), off.nickname("e", "f")] == [
+        *"abcdf"
+    ]
+
+
+def test_a_nickname_has_its_colour_in_every_run() -> None:
+    assert PAINT.nickname("Alice", "x") == "\x1b[95mx\x1b[0m"
+    assert PAINT.nickname("Bob", "x") == "\x1b[92mx\x1b[0m"
+
+
+def test_all_colours_are_given_out_and_none_is_the_red_of_what_went_wrong() -> None:
+    given = {PAINT.nickname(f"guest {number}", "x") for number in range(200)}
+    assert given == {f"\x1b[{colour}mx\x1b[0m" for colour in NICKNAME_COLOURS}
+    assert not {31, 91} & set(NICKNAME_COLOURS)
+
+
+def test_a_lone_surrogate_has_a_colour_too() -> None:
+    assert PAINT.nickname("\ud83d", "x").endswith("mx\x1b[0m")
+
+
+# --- The footer ---
+
+SIZE = (40, 10)
+
+
+def _screen(*pieces: str) -> list[str]:
+    screen = Screen(SIZE[0])
+    for piece in pieces:
+        screen.feed(f"{piece}\n".replace("\n", "\r\n"))
+    return screen.lines[:-1]
+
+
+def test_a_footer_gives_way_to_what_stays_and_to_the_next() -> None:
+    footer = Footer()
+    assert _screen(
+        footer.replaced(["title"], ["one", "1"], SIZE),
+        footer.replaced(["found one"], ["two", "22", "222"], SIZE),
+        footer.replaced(["found two"], [], SIZE),
+        footer.replaced(["the end"], [], SIZE),
+    ) == ["title", "found one", "found two", "the end"]
+
+
+def test_a_smaller_footer_leaves_nothing_of_a_larger() -> None:
+    footer = Footer()
+    shown = _screen(
+        footer.replaced([], ["long", "longer", "last"], SIZE), footer.replaced([], ["x"], SIZE)
+    )
+    assert shown == ["x"]
+
+
+def test_without_a_footer_there_is_nothing_but_the_lines() -> None:
+    footer = Footer()
+    assert footer.replaced(["a", "b"], [], (0, 0)) == "a\nb"
+    assert footer.replaced(["c"], [], (0, 0)) == "c"
+
+
+def test_of_a_footer_that_is_too_high_the_end_is_drawn() -> None:
+    rows = [str(number) for number in range(20)]
+    assert _screen(Footer().replaced([], rows[:9], SIZE)) == rows[:9]
+    assert _screen(Footer().replaced([], rows[:10], SIZE)) == rows[1:10]
+    assert _screen(Footer().replaced(["found"], rows, (40, 1))) == ["found"]
+
+
+def test_the_cursor_never_has_to_go_up_out_of_sight() -> None:
+    footer = Footer()
+    footer.replaced([], [str(number) for number in range(20)], SIZE)
+    assert "\x1b[9A" in footer.replaced([], [], SIZE)
+
+
+def test_after_a_change_of_size_the_old_footer_stays() -> None:
+    footer = Footer()
+    footer.replaced([], ["one"], SIZE)
+    assert footer.replaced(["found"], ["two"], (50, 10)) == "found\ntwo"
+    assert footer.replaced(["more"], [], (50, 10)) == "\x1b[1A\x1b[Jmore"
