@@ -10,7 +10,7 @@ from statistics import median
 from typing import cast
 
 from bridge.console.output import Output, terminal_size
-from bridge.console.screen import Footer, Paint, has_colour, moves_cursor, wrapped
+from bridge.console.screen import Footer, Paint, hanging, has_colour, moves_cursor
 from bridge.escaping import one_line
 from bridge.log import complain
 from bridge.mcp.schema import render
@@ -58,11 +58,11 @@ class CheckView:
 
     def title(self, room: str) -> list[str]:
         """Return what stands above it all."""
-        return self._laid_out("", 0, f"Checking the way into {one_line(room)}", CONTINUED)
+        return self._paragraph(f"Checking the way into {one_line(room)}")
 
     def found(self, phase: CheckPhase) -> list[str]:
         """Return what a stage found, under one another where it is too long for a line."""
-        return self._laid_out(self._head(phase), HEAD_WIDTH, phase.detail, HEAD_WIDTH)
+        return self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
 
     def bars(self, phases: Sequence[CheckPhase], under_way: str = "") -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis.
@@ -86,7 +86,7 @@ class CheckView:
         """Return how one run of several went."""
         head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
         why = "" if report.ok else f"{report.phases[-1].name}: {report.diagnosis}"
-        return self._laid_out(head, RUN_WIDTH, why, RUN_WIDTH)
+        return self._hanging(head, RUN_WIDTH, why)
 
     def spread(self, reports: Sequence[Report]) -> list[str]:
         """Return a line a stage with the median and the worst of several runs.
@@ -117,7 +117,7 @@ class CheckView:
 
     def _outcome(self, text: str, *, ok: bool) -> list[str]:
         paint = self._paint.bold if ok else self._paint.red
-        return list(map(paint, self._laid_out("", 0, text, CONTINUED)))
+        return list(map(paint, self._paragraph(text)))
 
     def _advice(self, reports: Sequence[Report]) -> list[str]:
         """Return what to do after these runs, what failed first, each piece of advice once."""
@@ -129,9 +129,7 @@ class CheckView:
                 elif phase.hint and phase.hint not in report.diagnosis:
                     passed.append(f"{phase.name}: {phase.hint}")
         return [
-            line
-            for text in dict.fromkeys([*failed, *passed])
-            for line in self._laid_out("", 0, text, CONTINUED)
+            line for text in dict.fromkeys([*failed, *passed]) for line in self._paragraph(text)
         ]
 
     def _head(self, phase: CheckPhase) -> str:
@@ -156,14 +154,12 @@ class CheckView:
         end = f"{total:.1f} ms"
         return [*bars, f"{'':<{indent}}0{end:>{columns - 1}}"]
 
-    def _laid_out(self, head: str, used: int, text: str, indent: int) -> list[str]:
-        """Return `text` behind a `head` of `used` columns with blanks, or under it."""
-        start = head + "  " if head else ""
-        if self._columns is None:
-            return [f"{start}{text}".rstrip()]
-        within = min(indent, self._columns // 2)
-        first, *rest = wrapped(text, self._columns - used, max(self._columns - within, 2))
-        return [f"{start}{first}".rstrip(), *(" " * within + line for line in rest)]
+    def _hanging(self, head: str, used: int, text: str) -> list[str]:
+        first, *rest = hanging(f"{head}  ", used, text, used, self._columns)
+        return [first.rstrip(), *rest]
+
+    def _paragraph(self, text: str) -> list[str]:
+        return hanging("", 0, text, CONTINUED, self._columns)
 
 
 def times_of(reports: Sequence[Report]) -> dict[str, list[float]]:
@@ -221,7 +217,7 @@ async def check(
             while await run():
                 pass
             shown = _json(first, reports, times) | {"settings": _listed(in_effect)}
-            output.put(json.dumps(shown))
+            output.write(json.dumps(shown))
         else:
             screen = _Screen(output, environ)
             screen.put(screen.view.title(settings.room))
@@ -243,7 +239,7 @@ async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> 
     problems = [one_line(str(problem)) for problem in configuration.problems]
     shown = _object(unconfigured(configuration, first), problems)
     async with _stdout(lambda: None) as output:
-        output.put(json.dumps(shown | {"settings": _listed(configuration.in_effect.values())}))
+        output.write(json.dumps(shown | {"settings": _listed(configuration.in_effect.values())}))
 
 
 class _Screen:
@@ -270,7 +266,7 @@ class _Screen:
         columns, rows = terminal_size(self._descriptor) if self._moves_cursor else (0, 0)
         if columns < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
             footer = ()
-        self._output.put(self._footer.replaced(lines, footer, (columns, rows)))
+        self._output.write(self._footer.replaced(lines, footer, (columns, rows)))
 
 
 async def _run_once(
@@ -324,7 +320,7 @@ async def _stdout(ended: Callable[[], None]) -> AsyncIterator[Output]:
     output = Output(stdout.fileno(), None, ended, encoding=stdout.encoding, max_waiting=sys.maxsize)
     try:
         yield output
-        await output.settled()
+        await output.flush()
     finally:
         output.close()
 

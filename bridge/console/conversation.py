@@ -58,20 +58,16 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
     running = asyncio.create_task(
         _run(command, interactive=interactive, waits_for_room=waits_for_room, as_json=as_json)
     )
-    signals: list[int] = []
-
-    def end(number: int) -> None:
-        signals.append(number)
-        running.cancel()
-
-    if interactive:  # the modes of a terminal are restored before the end
-        call_on_termination(end)
+    if interactive:
+        # The modes of the terminal are restored before the end. The signal's number goes along as
+        # the message of the cancellation.
+        call_on_termination(running.cancel)
     try:
         return await running
-    except asyncio.CancelledError:
-        if not signals:
+    except asyncio.CancelledError as error:
+        if not error.args:
             raise
-        return 128 + signals[-1]
+        return 128 + int(error.args[0])
 
 
 async def _run(
@@ -247,22 +243,20 @@ class _Conversation:
 
     async def _answer(self, command: Command) -> Answer | None:
         """Carry out `command` and return its answer; None if the person cancelled it."""
-        self._call = call = asyncio.create_task(self._runner.run(command))
+        self._call = asyncio.create_task(self._runner.run(command))
         try:
-            limit = None if self._frontend.interactive else SCRIPT_SECONDS
-            await asyncio.wait((call,), timeout=limit)
-            if not call.done():
-                return usage_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
-            if call.cancelled():
-                self._frontend.tell("(cancelled)")
-                return None
-            return call.result()
+            async with asyncio.timeout(None if self._frontend.interactive else SCRIPT_SECONDS):
+                return await self._call
+        except TimeoutError:
+            return usage_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the whole client is to end
+                raise
+            self._frontend.tell("(cancelled)")
         except (InputCancelledError, EOFError):
             self._frontend.tell("(not called)")
-            return None
-        finally:
-            call.cancel()
-            await asyncio.gather(call, return_exceptions=True)
+        return None
 
     async def _ask(self, parameter: Parameter) -> dict[str, Json]:
         """Ask for an argument until it is valid, or left out; return it by its name."""

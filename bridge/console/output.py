@@ -1,7 +1,7 @@
-"""What a command that follows something writes, without keeping the event loop waiting.
+"""Writes what a command shows as it happens, in a thread, so that the event loop never waits.
 
-A pager that stands still or a stopped terminal would stop the loop, and with it Ctrl-C and the
-answers that keep us in the room; so a thread waits for them instead.
+A pager that stands still or a stopped terminal would block the loop, and with it Ctrl-C and the
+answers that keep us in the room.
 """
 
 import asyncio
@@ -16,17 +16,16 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 MAX_WAITING_BYTES = 16_000_000
-"""Of what nobody has read yet; beyond, pieces are dropped whole, and counted."""
+"""Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
 
-GOODBYE_SECONDS = 1.0
-"""How long the last words may take to a reader who stands still."""
+CLOSING_SECONDS = 1.0
+"""How long the last texts may take to a reader who stands still."""
 
 READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
-"""What writing fails with when nobody is left to read: not worth a word."""
-
+"""The errors of writing when the reader has left, which is no failure."""
 
 USUAL_SIZE = os.terminal_size((80, 24))
-"""Of a terminal that does not say how large it is."""
+"""The size of a terminal that does not tell its own."""
 
 
 def terminal_size(descriptor: int) -> os.terminal_size:
@@ -39,63 +38,63 @@ def terminal_size(descriptor: int) -> os.terminal_size:
 
 
 class Output:
-    """The descriptors that are written to, in the order in which things were said."""
+    """Writes to stdout, and notices to stderr, in the order in which they were given."""
 
     def __init__(
         self,
-        descriptor: int,
-        beside: int | None,
-        ended: Callable[[], None],
+        stdout: int,
+        stderr: int | None,
+        on_end: Callable[[], None],
         *,
         encoding: str = "utf-8",
         max_waiting: int = MAX_WAITING_BYTES,
     ) -> None:
-        """`descriptor` is for the matter, `beside` for words about it.
+        """Take the descriptors; without `stderr` there are no notices.
 
-        `ended` is called in the running loop when the matter cannot be written any more.
+        `on_end` is called in the running loop when stdout cannot be written any more.
         """
+        self._stdout = stdout
+        self._stderr = stderr
+        self._on_end = on_end
         self._encoding = encoding
         self._max_waiting = max_waiting
-        self._descriptor = descriptor
-        self._beside = beside
-        self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[int, bytes] | asyncio.Event | None] = SimpleQueue()
-        self._settled = asyncio.Event()
+        self._flushed = asyncio.Event()
         self._lock = Lock()
         self._waiting = 0
         self._dropped = 0
         self.error: OSError | None = None
-        """Why nothing can be written any more, unless the reader just left."""
+        """Why stdout cannot be written any more, unless its reader just left."""
         self._thread = Thread(target=self._write_all, name="output", daemon=True)
         self._thread.start()
-        self._watching = _is_writing_end_of_pipe(descriptor)
-        if self._watching:  # `| head` has seen enough, even if nothing more happens
-            self._loop.add_reader(descriptor, self._end)
+        self._watching = _is_writing_end_of_pipe(stdout)
+        if self._watching:  # `| head` may leave while nothing is written
+            self._loop.add_reader(stdout, self._end)
 
-    def put(self, text: str) -> None:
-        """Write one piece of the matter, as whole lines."""
-        self._enqueue(self._descriptor, text)
+    def write(self, text: str) -> None:
+        """Write `text` and a line break to stdout."""
+        self._enqueue(self._stdout, text)
 
-    def say(self, text: str) -> None:
-        """Write words about the matter, as whole lines."""
-        if self._beside is not None:
-            self._enqueue(self._beside, text)
+    def write_notice(self, text: str) -> None:
+        """Write `text` and a line break to stderr."""
+        if self._stderr is not None:
+            self._enqueue(self._stderr, text)
 
-    async def settled(self) -> None:
-        """Return once all the matter is written, or cannot be any more; a reader has all the time.
+    async def flush(self) -> None:
+        """Return once all is written, however long the reader takes, or cannot be any more.
 
-        Nothing is put after that.
+        Nothing is written after that.
         """
-        self._queue.put(self._settled)
-        await self._settled.wait()
+        self._queue.put(self._flushed)
+        await self._flushed.wait()
 
     def close(self) -> None:
-        """Write what still waits, as far as somebody reads."""
+        """Write what still waits, within `CLOSING_SECONDS`."""
         if self._watching:
-            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self._stdout)
         self._queue.put(None)
-        self._thread.join(GOODBYE_SECONDS)
+        self._thread.join(CLOSING_SECONDS)
 
     def _enqueue(self, descriptor: int, text: str) -> None:
         data = f"{text}\n".encode(self._encoding, "backslashreplace")
@@ -105,35 +104,37 @@ class Output:
                 return
             self._waiting += len(data)
             dropped, self._dropped = self._dropped, 0
-        if dropped and self._beside is not None:
+        if dropped and self._stderr is not None:
             notice = f"[Client] WARNING: {dropped} pieces were dropped: nobody read on\n"
-            self._queue.put((self._beside, notice.encode()))
+            self._queue.put((self._stderr, notice.encode()))
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:
         while (piece := self._queue.get()) is not None:
             if isinstance(piece, asyncio.Event):
-                with suppress(RuntimeError):  # the loop ended before we did
-                    self._loop.call_soon_threadsafe(piece.set)
+                self._call_in_loop(piece.set)
                 continue
             descriptor, data = piece
             try:
                 _write(descriptor, data)
             except OSError as error:
-                if descriptor == self._descriptor:
+                if descriptor == self._stdout:
                     self.error = None if error.errno in READER_GONE else error
-                    with suppress(RuntimeError):  # the loop ended before we did
-                        self._loop.call_soon_threadsafe(self._end)
+                    self._call_in_loop(self._end)
                     return
             with self._lock:
                 self._waiting -= len(data)
 
+    def _call_in_loop(self, action: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop ended before the thread did
+            self._loop.call_soon_threadsafe(action)
+
     def _end(self) -> None:
         if self._watching:
-            self._loop.remove_reader(self._descriptor)
+            self._loop.remove_reader(self._stdout)
             self._watching = False
-        self._settled.set()
-        self._ended()
+        self._flushed.set()
+        self._on_end()
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -141,14 +142,8 @@ def _write(descriptor: int, data: bytes) -> None:
     while left:
         try:
             left = left[os.write(descriptor, left) :]
-        except BlockingIOError:  # another program made it so that it does not block
-            _await_writable(descriptor)
-
-
-def _await_writable(descriptor: int) -> None:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    poll.poll()
+        except BlockingIOError:  # another program made the descriptor non-blocking
+            select.select((), (descriptor,), ())
 
 
 def _is_writing_end_of_pipe(descriptor: int) -> bool:

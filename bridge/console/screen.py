@@ -78,6 +78,25 @@ def wrapped(text: str, first: int, rest: int) -> list[str]:
     return [*lines, text[start:]]
 
 
+def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -> list[str]:
+    """Return `text` behind a `head` that takes `used` columns, its further lines indented.
+
+    The terminal is so many `columns` wide; None for no terminal, where only the line breaks of
+    `text` break it. On a narrow terminal the layout is lost; that nobody forges a line is not.
+    """
+    if columns is None:
+        first, *rest = text.split("\n")
+    else:
+        indent = min(indent, columns // 2)
+        further = max(columns - indent, 2)
+        first, *rest = [
+            piece
+            for number, line in enumerate(text.replace("\t", TAB).split("\n"))
+            for piece in wrapped(line, further if number else columns - used, further)
+        ]
+    return [head + first, *(" " * indent + line for line in rest)]
+
+
 @dataclass(frozen=True)
 class Paint:
     """Puts colour around a text, or leaves it unchanged."""

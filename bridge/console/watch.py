@@ -59,9 +59,9 @@ async def watch(
     def see(record: "Record") -> None:
         nonlocal hopeless
         if not stanzas and (text := show.event(record)):
-            output.put(text)
+            output.write(text)
         if _is_about_us(record.event):
-            output.say(about.event(record))
+            output.write_notice(about.event(record))
         match record.event:
             case ConnectionChanged(fault=fault) if fault is not None:
                 if fault.retry is Retry.NEVER:
@@ -70,7 +70,7 @@ async def watch(
 
     participant.listen(see)
     if stanzas:
-        participant.trace.listen(lambda traced: output.put(show.stanza(traced)))
+        participant.trace.listen(lambda traced: output.write(show.stanza(traced)))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())

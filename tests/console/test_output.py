@@ -58,8 +58,8 @@ def beside() -> Iterator[Pipe]:
 async def test_both_are_written_each_to_its_own(pipe: Pipe, beside: Pipe) -> None:
     output = Output(pipe.writing, beside.writing, lambda: None)
     for number in range(100):
-        output.put(f"{number}")
-        output.say(f"about {number}")
+        output.write(f"{number}")
+        output.write_notice(f"about {number}")
     output.close()
     assert pipe.said().decode() == "".join(f"{number}\n" for number in range(100))
     assert beside.said().decode() == "".join(f"about {number}\n" for number in range(100))
@@ -67,8 +67,8 @@ async def test_both_are_written_each_to_its_own(pipe: Pipe, beside: Pipe) -> Non
 
 async def test_what_an_encoding_lacks_is_written_as_an_escape(pipe: Pipe) -> None:
     output = Output(pipe.writing, None, lambda: None, encoding="latin-1")
-    output.put("é 日 \ud83d")
-    output.say("to nobody")
+    output.write("é 日 \ud83d")
+    output.write_notice("to nobody")
     output.close()
     assert pipe.said() == b"\xe9 \\u65e5 \\ud83d\n"
 
@@ -79,11 +79,11 @@ async def test_what_nobody_reads_is_kept_up_to_the_limit_and_counted_beyond(
 ) -> None:
     limit = 3 * PIPE_BYTES
     output = Output(pipe.writing, beside.writing, lambda: None, max_waiting=limit)
-    output.put("x" * (2 * PIPE_BYTES - 1))  # the pipe fills, and the thread waits for its reader
-    output.put("y" * (PIPE_BYTES - 1 + too_much))
+    output.write("x" * (2 * PIPE_BYTES - 1))  # the pipe fills, and the thread waits for its reader
+    output.write("y" * (PIPE_BYTES - 1 + too_much))
     kept = (2 if too_much else 3) * PIPE_BYTES
     read = await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, kept), SECONDS)
-    output.put("z")
+    output.write("z")
     output.close()
     assert (b"y" in read) is not bool(too_much)
     assert pipe.said() == b"z\n"
@@ -100,33 +100,33 @@ async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:
     output = Output(pipe.writing, None, ended.set)
     pipe.stop_reading()
     await asyncio.wait_for(ended.wait(), SECONDS)
-    output.put("to nobody")
+    output.write("to nobody")
     output.close()
     assert output.error is None
 
 
 async def test_who_asks_for_all_of_it_to_be_written_waits_for_the_reader(pipe: Pipe) -> None:
     output = Output(pipe.writing, None, lambda: None)
-    output.put("x" * (4 * PIPE_BYTES - 1))
-    settled = asyncio.create_task(output.settled())
-    await asyncio.wait((settled,), timeout=0.1)
-    assert not settled.done()
+    output.write("x" * (4 * PIPE_BYTES - 1))
+    flushed = asyncio.create_task(output.flush())
+    await asyncio.wait((flushed,), timeout=0.1)
+    assert not flushed.done()
     await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, 4 * PIPE_BYTES), SECONDS)
-    await asyncio.wait_for(settled, SECONDS)
+    await asyncio.wait_for(flushed, SECONDS)
     output.close()
 
 
 @pytest.mark.parametrize("already", [True, False])
 async def test_and_no_longer_than_there_is_one(already: bool, pipe: Pipe) -> None:
     output = Output(pipe.writing, None, lambda: None)
-    output.put("x" * 4 * PIPE_BYTES)
+    output.write("x" * 4 * PIPE_BYTES)
     if already:
         pipe.stop_reading()
-    settled = asyncio.create_task(output.settled())
-    await asyncio.wait((settled,), timeout=0.1)
+    flushed = asyncio.create_task(output.flush())
+    await asyncio.wait((flushed,), timeout=0.1)
     if not already:
         pipe.stop_reading()
-    await asyncio.wait_for(settled, SECONDS)
+    await asyncio.wait_for(flushed, SECONDS)
     output.close()
 
 
@@ -135,7 +135,7 @@ async def test_a_file_is_written_like_a_pipe(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file" if kind == "file" else Path("/dev/null")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
     output = Output(descriptor, None, lambda: None)
-    output.put("text")
+    output.write("text")
     output.close()
     os.close(descriptor)
     assert kind == "device" or path.read_text("utf-8") == "text\n"
@@ -145,7 +145,7 @@ async def test_a_full_disk_ends_it_with_the_reason() -> None:
     ended = asyncio.Event()
     descriptor = os.open("/dev/full", os.O_WRONLY)
     output = Output(descriptor, None, ended.set)
-    output.put("text")
+    output.write("text")
     await asyncio.wait_for(ended.wait(), SECONDS)
     output.close()
     os.close(descriptor)
@@ -156,7 +156,7 @@ async def test_a_full_disk_ends_it_with_the_reason() -> None:
 async def test_a_pipe_that_another_program_made_not_to_block_loses_nothing(pipe: Pipe) -> None:
     os.set_blocking(pipe.writing, False)
     output = Output(pipe.writing, None, lambda: None)
-    output.put("x" * (4 * PIPE_BYTES - 1))
+    output.write("x" * (4 * PIPE_BYTES - 1))
     read = await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, 4 * PIPE_BYTES), SECONDS)
     assert read == b"x" * (4 * PIPE_BYTES - 1) + b"\n"
     output.close()
