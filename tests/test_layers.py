@@ -48,10 +48,7 @@ PURE = frozenset(
     {
         "bridge.escaping",
         "bridge.times",
-        *(
-            f"bridge.console.{name}"
-            for name in ("arguments", "errors", "roomview", "screen", "shapes")
-        ),
+        *(f"bridge.console.{name}" for name in ("arguments", "errors", "screen", "shapes")),
         *(
             f"bridge.mcp.{name}"
             for name in (

@@ -2,29 +2,148 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TextIO
+from datetime import UTC, datetime
+from typing import TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.console.frontend import call_on_termination
 from bridge.console.output import Output, terminal_size
-from bridge.console.roomview import RoomView
-from bridge.console.screen import Paint, has_colour
+from bridge.console.screen import Paint, cut, hanging, has_colour, padded, width
+from bridge.escaping import one_line, visible
 from bridge.log import complain
 from bridge.settings.table import Settings
 from bridge.times import iso
-from bridge.xmpp.events import Connected, ConnectionChanged, Event, Joined
-from bridge.xmpp.faults import Retry
+from bridge.xmpp import events
+from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.formatting import format_event
+from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
+from bridge.xmpp.stanzas import xml_of
+from bridge.xmpp.trace import Traced
 
-if TYPE_CHECKING:
-    from bridge.xmpp.journal import Record
-    from bridge.xmpp.trace import Traced
+NICKNAME_WIDTH = 16
+"""Columns for nicknames; longer ones push their line to the right."""
+
+NICKNAME_LIMIT = 40
+"""Columns after which a nickname is cut; a room may allow a thousand characters."""
+
+NOTE_LIMIT = 60
+"""Characters of an id or a time that a message refers to, which is a stranger's text too."""
+
+EVENT_INDENT = len("12:34:56") + 2
+"""Columns under which the further lines of an event stand."""
+
+INDENT = EVENT_INDENT + len("<>") + NICKNAME_WIDTH + 2
+"""Columns under which the further lines of a message stand."""
+
+STANZA_INDENT = 4
+"""Columns under which a stanza stands."""
+
+ARROWS = {"in": "<--", "out": "-->"}
+
+MINOR = (
+    events.OccupantJoined
+    | events.OccupantLeft
+    | events.OccupantChanged
+    | events.NicknameChanged
+    | events.AffiliationChanged
+    | events.ConnectionChanged
+)
+"""The events that are dim: they matter less than what is said."""
+
+ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
+"""The events that are notices: how we stand to the room, and nothing that happens in it."""
+
+_DECEPTIVE = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800]")
+"""In a nickname: blanks that would end it early for the eye, and the marks around it."""
+
+
+class RoomView:
+    """Writes events and stanzas as lines for a terminal, or for a pipe.
+
+    A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
+    stranger comes to stand at the left edge.
+    """
+
+    def __init__(self, paint: Paint, columns: Callable[[], int | None] = lambda: None) -> None:
+        """`columns` returns how wide the terminal is now; None stands for no terminal."""
+        self._paint = paint
+        self._columns = columns
+        self._day = ""
+
+    def event(self, record: Record) -> str:
+        """Return the line or lines of one event; empty for what another one tells already."""
+        time = f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}"
+        match record.event:
+            case events.MessageSent():
+                return ""  # its reflection is the message
+            case events.MessageReceived() as said:
+                lines = self._message(time, said)
+            case event:
+                lines = self._other(time, event)
+        return "\n".join([*self._new_day(record.at), *lines])
+
+    def stanza(self, traced: Traced) -> str:
+        """Return a head, and the XML of a piece of the stream, indented."""
+        xml = traced.xml
+        size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
+        if not isinstance(xml, str):
+            xml = deepcopy(xml)
+            indent(xml)
+        head = f"{datetime.fromtimestamp(traced.at, UTC):%H:%M:%S}  {ARROWS[traced.direction]} "
+        head += f"{size} bytes, connection {traced.connection}"
+        text = f"\n{visible(xml_of(xml))}"
+        lines = hanging(self._paint.dim(head), 0, text, STANZA_INDENT, self._columns())
+        return "\n".join([*self._new_day(traced.at), *lines])
+
+    def _new_day(self, at: float) -> list[str]:
+        """Return a line with the date, in UTC, if it is another than that of what came last."""
+        before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+        return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
+
+    def _message(self, time: str, said: events.MessageReceived) -> list[str]:
+        columns = self._columns()
+        beside = EVENT_INDENT + len("<>") + 2
+        limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
+        nickname = padded(f"<{cut(_unambiguous(said.sender), limit)}>", NICKNAME_WIDTH + len("<>"))
+        notes = (
+            ("said", "" if said.source is events.Source.LIVE else said.delayed_from or "earlier"),
+            ("instead of", said.replaces),
+            ("answering", said.reply_to),
+            ("taking back", said.retracts),
+            ("reacting to", said.reacts_to),
+            ("", " ".join(said.reactions or ())),
+            ("encrypted:", said.encrypted),
+            ("no body:", ", ".join(said.payload)),
+        )
+        shown = [f"{words} {one_line(text, NOTE_LIMIT)}".lstrip() for words, text in notes if text]
+        if said.type == "chat":
+            shown.insert(0, "private")
+        about = f"({', '.join(shown)})" if shown else ""
+        if about and said.body:
+            about += " "
+        used = EVENT_INDENT + width(nickname) + 2
+        first, *rest = hanging("", used, about + visible(said.body), INDENT, columns)
+        if first.startswith(about):
+            first = self._paint.dim(about) + first.removeprefix(about)
+        painted = self._paint.nickname(said.sender, nickname)
+        return [f"{self._paint.dim(time)}  {painted}  {first}", *rest]
+
+    def _other(self, time: str, event: events.Event) -> list[str]:
+        line = format_event(events.encode(event))
+        first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, self._columns())
+        paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
+        match event:
+            case events.SendFailed() | events.RoomError() | events.ConnectionChanged(fault=Fault()):
+                paint = self._paint.red
+        return [f"{self._paint.dim(time)}  {paint(first)}", *map(paint, rest)]
 
 
 async def watch(
@@ -41,55 +160,54 @@ async def watch(
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(replace(settings, nickname=f"{settings.nickname}-watch"))
+    journal = participant.journal
+    stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
     hopeless = False
-    words = sys.stderr  # None if it was closed
     output = Output(
-        sys.stdout.fileno(),
-        None if words is None else words.fileno(),
+        stdout.fileno(),
+        None if stderr is None else stderr.fileno(),
         ended.set,
-        encoding=sys.stdout.encoding,
+        encoding=stdout.encoding,
     )
-    view = _view(sys.stdout, environ)
-    show: _Show = _Json(participant) if as_json else _Terminal(view)
-    about = view  # on one terminal the date is told once
-    if words is None or not (words.isatty() and sys.stdout.isatty()):
-        about = RoomView(Paint(on=False)) if words is None else _view(words, environ)
+    view = notices = _view(stdout, environ)
+    # On one terminal one view writes both, so that the date is written once.
+    if stderr is not None and not (stderr.isatty() and stdout.isatty()):
+        notices = _view(stderr, environ)
 
-    def see(record: "Record") -> None:
+    def on_record(record: Record) -> None:
         nonlocal hopeless
-        if not stanzas and (text := show.event(record)):
+        about_us = isinstance(record.event, ABOUT_US)
+        if as_json and not stanzas:
+            output.write(json.dumps(journal.encode(record)))
+        elif not (stanzas or about_us) and (text := view.event(record)):
             output.write(text)
-        if _is_about_us(record.event):
-            output.write_notice(about.event(record))
+        if about_us and stderr is not None:
+            output.write_notice(notices.event(record))
         match record.event:
-            case ConnectionChanged(fault=fault) if fault is not None:
-                if fault.retry is Retry.NEVER:
-                    hopeless = True
-                    ended.set()
+            case events.ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
+                hopeless = True
+                ended.set()
 
-    participant.listen(see)
+    def on_stanza(traced: Traced) -> None:
+        output.write(_stanza_as_json(traced, journal) if as_json else view.stanza(traced))
+
+    participant.listen(on_record)
     if stanzas:
-        participant.trace.listen(lambda traced: output.write(show.stanza(traced)))
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, ended.set)
+        participant.trace.listen(on_stanza)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
-    ending = asyncio.create_task(ended.wait())
-    await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
+    running.add_done_callback(lambda task: ended.set())
+    await ended.wait()
     participant.leave()
-    for task in (running, ending):
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     return not hopeless and output.error is None
-
-
-def _is_about_us(event: Event) -> bool:
-    return isinstance(event, ConnectionChanged | Connected | Joined)
 
 
 def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
@@ -100,53 +218,22 @@ def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
     return RoomView(paint, lambda: terminal_size(stream.fileno()).columns)
 
 
-class _Show(Protocol):
-    def event(self, record: "Record") -> str: ...
-
-    def stanza(self, traced: "Traced") -> str: ...
-
-
-class _Terminal:
-    """For a person; how we stand to the room is told beside it."""
-
-    def __init__(self, view: RoomView) -> None:
-        self._view = view
-
-    def event(self, record: "Record") -> str:
-        return "" if _is_about_us(record.event) else self._view.event(record)
-
-    def stanza(self, traced: "Traced") -> str:
-        from bridge.xmpp.stanzas import xml_of
-
-        xml = traced.xml
-        size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
-        if not isinstance(xml, str):
-            xml = deepcopy(xml)
-            indent(xml)
-        return self._view.stanza(traced, size, xml_of(xml))
+def _stanza_as_json(traced: Traced, journal: Journal) -> str:
+    """Return a piece of the stream as one line of ASCII, which harms no terminal."""
+    xml = xml_of(traced.xml)
+    return json.dumps(
+        {
+            "cursor": journal.cursor_of(traced.number),
+            "at": iso(traced.at),
+            "kind": "stanza",
+            "direction": traced.direction,
+            "bytes": len(xml.encode("utf-8", "surrogatepass")),
+            "connection": traced.connection,
+            "xml": xml,
+        }
+    )
 
 
-class _Json:
-    """One object a line, the texts exact; ASCII, so that no terminal comes to harm."""
-
-    def __init__(self, participant: Participant) -> None:
-        self._journal = participant.journal
-
-    def event(self, record: "Record") -> str:
-        return json.dumps(self._journal.encode(record))
-
-    def stanza(self, traced: "Traced") -> str:
-        from bridge.xmpp.stanzas import xml_of
-
-        xml = xml_of(traced.xml)
-        return json.dumps(
-            {
-                "cursor": self._journal.cursor_of(traced.number),
-                "at": iso(traced.at),
-                "kind": "stanza",
-                "direction": traced.direction,
-                "bytes": len(xml.encode("utf-8", "surrogatepass")),
-                "connection": traced.connection,
-                "xml": xml,
-            }
-        )
+def _unambiguous(nickname: str) -> str:
+    """Return a nickname that cannot seem to end before its end."""
+    return _DECEPTIVE.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(nickname))

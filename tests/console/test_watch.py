@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.console.roomview import INDENT, NICKNAME_LIMIT, RoomView
 from bridge.console.screen import Paint, width
+from bridge.console.watch import INDENT, NICKNAME_LIMIT, RoomView
 from bridge.times import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
@@ -207,7 +207,7 @@ def test_the_further_lines_of_a_message_stand_under_the_first() -> None:
 
 
 def test_the_width_is_asked_for_anew_each_time() -> None:
-    widths = iter([80, 80, 40, 40])
+    widths = iter([80, 40])
     view = RoomView(Paint(on=False), lambda: next(widths))
     wide, narrow = (_shown(view, _said("Bob", LONG)).splitlines() for _ in range(2))
     assert max(map(width, wide)) > 40 >= max(map(width, narrow))
@@ -225,12 +225,12 @@ STANZA = (
 def test_a_stanza_is_as_it_was_written_down_and_forges_no_line(
     name: str, columns: int | None, request: pytest.FixtureRequest
 ) -> None:
-    shown = _at(columns).stanza(Traced(1, NOON, "in", "2", STANZA), 210, STANZA) + "\n"
+    shown = _at(columns).stanza(Traced(1, NOON, "in", "2", STANZA)) + "\n"
     if request.config.getoption("--update-screens"):
         (SCREENS / name).write_text(shown, encoding="utf-8")
     assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
     head, *rest = shown.splitlines()
-    assert head == "12:00:00  <-- 210 bytes, connection 2"
+    assert head == "12:00:00  <-- 202 bytes, connection 2"
     assert all(line.startswith("    ") for line in rest)
     if columns is not None:
         assert all(width(line) <= columns for line in rest)
@@ -264,4 +264,4 @@ def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day()
 def test_stanzas_have_the_date_of_another_day_before_them_too() -> None:
     view = RoomView(Paint(on=False))
     for at, head in ((MIDNIGHT - 1, "23:59:59  <--"), (MIDNIGHT, "--- 2023-11-16\n00:00:00  <--")):
-        assert view.stanza(Traced(1, at, "in", "1", "<a/>"), 4, "<a/>").startswith(head)
+        assert view.stanza(Traced(1, at, "in", "1", "<a/>")).startswith(head)
