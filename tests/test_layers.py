@@ -48,7 +48,7 @@ PURE = frozenset(
     {
         "bridge.escaping",
         "bridge.times",
-        *(f"bridge.console.{name}" for name in ("arguments", "errors", "screen", "shapes")),
+        *(f"bridge.console.{name}" for name in ("arguments", "errors", "formatting", "screen")),
         *(
             f"bridge.mcp.{name}"
             for name in (

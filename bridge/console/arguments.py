@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from bridge.console.errors import ArgumentError
-from bridge.console.shapes import objects
+from bridge.console.formatting import objects
 from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
 

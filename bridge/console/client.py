@@ -8,8 +8,8 @@ from typing import Any
 from bridge import __version__
 from bridge.console.arguments import Parameter, parameters, prompt_parameters
 from bridge.console.errors import RequestError, ServerError
+from bridge.console.formatting import objects
 from bridge.console.process import Reply, ServerProcess
-from bridge.console.shapes import objects
 from bridge.escaping import one_line
 from bridge.mcp import envelope, revisions
 from bridge.mcp.jsonrpc import Json

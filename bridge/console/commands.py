@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from bridge.console import shapes
+from bridge.console import formatting
 from bridge.console.arguments import Parameter, read_arguments
 from bridge.console.client import SHOWN_CHARACTERS, Client
 from bridge.console.errors import ArgumentError, RequestError
-from bridge.console.news import RoomFollower
-from bridge.console.shapes import Answer, message, usage_error
+from bridge.console.follower import RoomFollower
+from bridge.console.formatting import Answer, console_error, console_message
 from bridge.escaping import one_line
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
@@ -175,9 +175,9 @@ class CommandRunner:
         try:
             return await self._run(command)
         except ArgumentError as error:
-            return usage_error(str(error))
+            return console_error(str(error))
         except RequestError as refusal:
-            return shapes.refused(refusal.error, str(refusal), clock() - began)
+            return formatting.error_response(refusal, clock() - began)
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest
@@ -189,14 +189,14 @@ class CommandRunner:
             case "call" if first:
                 return await self._call(first, others.strip())
             case "call":
-                return usage_error("Which tool? Type /call NAME; /tools lists them.")
+                return console_error("Which tool? Type /call NAME; /tools lists them.")
             case "tools" | "resources" | "prompts":
                 return await self._show(name, first, others.strip())
             case "raw" if rest:
                 return await self._raw(rest)
             case "raw":
                 example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-                return usage_error(f"What? For example /raw {example}")
+                return console_error(f"What? For example /raw {example}")
             case "framing":
                 return self._framing(rest)
             case "bare":
@@ -204,10 +204,10 @@ class CommandRunner:
             case "revision":
                 return await self._revision(rest)
             case "help":
-                return message(HELP, raw=USAGES)
+                return console_message(HELP, raw=USAGES)
             case _:
                 unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
-                return usage_error(one_line(unknown))
+                return console_error(one_line(unknown))
 
     async def _call(self, tool: str, typed: str, shortcut: ToolCommand | None = None) -> Answer:
         catalogue = self._client.catalogue
@@ -225,7 +225,7 @@ class CommandRunner:
             missing = [one for one in known if one.name not in arguments]
             arguments |= await self._asked([one for one in missing if every or one.required])
         reply = await self._client.call(tool, arguments)
-        return shapes.called(reply.result, reply.seconds)
+        return formatting.tool_result(reply.result, reply.seconds)
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
@@ -239,19 +239,19 @@ class CommandRunner:
         client, catalogue = self._client, self._client.catalogue
         if not name:
             reply = await client.list_all(kind)
-            return shapes.listed(kind, reply.result, reply.seconds)
+            return formatting.listing(kind, reply.result, reply.seconds)
         if kind == "tools":
             tool = (catalogue.definitions or {}).get(name)
             if tool is None:
                 return _no_tool(name)
-            return shapes.described(tool, [one.summary for one in catalogue.tools[name]])
+            return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])
         if kind == "resources":
             reply = await client.request("resources/read", {"uri": name})
-            return shapes.contents(reply.result, reply.seconds)
+            return formatting.resource_contents(reply.result, reply.seconds)
         known = catalogue.prompts.get(name, ())
         arguments = read_arguments(typed, known) if typed else await self._asked(known)
         reply = await client.request("prompts/get", {"name": name, "arguments": arguments})
-        return shapes.prompt(reply.result, reply.seconds)
+        return formatting.prompt_messages(reply.result, reply.seconds)
 
     async def _raw(self, text: str) -> Answer:
         ids = _answered_ids(text)
@@ -262,9 +262,9 @@ class CommandRunner:
                 body = text.encode("utf-8", "replace")
                 responses = await self._client.server.send_raw(body, ids)
         except TimeoutError:
-            return usage_error(f"no answer within {RAW_SECONDS:g} s")
+            return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
-            return message("(sent; nothing answers that)")
+            return console_message("(sent; nothing answers that)")
         wire = [json.loads(jsonrpc.encode(one)) for one in responses]
         failed = any(_failed(one) for one in responses)
         came: Json = wire[0] if len(wire) == 1 else wire
@@ -273,22 +273,22 @@ class CommandRunner:
     def _framing(self, wanted: str) -> Answer:
         server = self._client.server
         if wanted and wanted not in FRAMINGS:
-            return usage_error("The framings are lines and headers.")
+            return console_error("The framings are lines and headers.")
         server.framing = FRAMINGS.get(wanted, server.framing)
-        return message(f"framing: {server.framing.value}")
+        return console_message(f"framing: {server.framing.value}")
 
     def _bare(self, wanted: str) -> Answer:
         dialect = self._client.dialect
         if wanted not in {"", "on", "off"}:
-            return usage_error("Type /bare, /bare on or /bare off.")
+            return console_error("Type /bare, /bare on or /bare off.")
         self._client.dialect = replace(dialect, bare=wanted == "on" if wanted else not dialect.bare)
-        return message(f"speaking {self._client.dialect}")
+        return console_message(f"speaking {self._client.dialect}")
 
     async def _revision(self, wanted: str) -> Answer:
         revision = revisions.find(wanted)
         if wanted and revision is None:
             dates = ", ".join(one.date for one in revisions.ALL)
-            return usage_error(f"The revisions are {dates}.")
+            return console_error(f"The revisions are {dates}.")
         if revision is not None:
             if self._follower is not None:
                 await self._follower.stop()
@@ -300,12 +300,12 @@ class CommandRunner:
             self.catalogue_is_stale = True  # older revisions say less of each tool
             if agreed != wanted:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
-                return usage_error(f"The server speaks {spoken} instead of {wanted}.")
-        return message(f"speaking {self._client.dialect}")
+                return console_error(f"The server speaks {spoken} instead of {wanted}.")
+        return console_message(f"speaking {self._client.dialect}")
 
 
 def _no_tool(name: str) -> Answer:
-    return usage_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
+    return console_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
 
 
 def _answered_ids(text: str) -> list[Id | None]:

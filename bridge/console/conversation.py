@@ -13,10 +13,10 @@ from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import Client
 from bridge.console.commands import LEAVE, Command, CommandRunner, parse
 from bridge.console.errors import ArgumentError, InputCancelledError, ServerError
+from bridge.console.follower import RoomFollower
+from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import DumbTerminal, Frontend, Pipe, call_on_termination
-from bridge.console.news import RoomFollower
 from bridge.console.process import ServerProcess, Unsolicited
-from bridge.console.shapes import Answer, usage_error
 from bridge.escaping import one_line
 from bridge.log import complain, open_log
 from bridge.mcp.framing import FrameError
@@ -248,7 +248,7 @@ class _Conversation:
             async with asyncio.timeout(None if self._frontend.interactive else SCRIPT_SECONDS):
                 return await self._call
         except TimeoutError:
-            return usage_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+            return console_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # the whole client is to end
@@ -281,7 +281,7 @@ class _Conversation:
         match message:
             case Notification(method="notifications/resources/updated", params=params):
                 if self._follower is not None:
-                    self._follower.updated(params)
+                    self._follower.take_update(params)
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 level = one_line(str(said.get("level")), 20)

@@ -6,10 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
-from bridge.console import shapes
+from bridge.console import formatting
 from bridge.console.arguments import Parameter
 from bridge.console.errors import InputCancelledError
-from bridge.console.shapes import Answer
+from bridge.console.formatting import Answer
 from bridge.log import complain
 from bridge.mcp.stdio import read_chunks
 
@@ -60,7 +60,7 @@ class Pipe:
     interactive = False
 
     def __init__(self, *, json: bool = False) -> None:
-        self._format = shapes.for_program if json else shapes.for_pipe
+        self._format = formatting.for_program if json else formatting.for_pipe
         self._lines = _stdin_lines()
 
     def greet(self) -> None:
@@ -117,12 +117,12 @@ class DumbTerminal:
     async def ask(self, parameter: Parameter) -> str:
         """Ask for an argument."""
         if parameter.description:
-            self._write(f"  {shapes.gist(parameter.description)}\n")
+            self._write(f"  {formatting.first_line(parameter.description)}\n")
         return await self._typed(parameter.question)
 
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
-        self._write(f"{shapes.for_person(answer)}\n")
+        self._write(f"{formatting.for_person(answer)}\n")
 
     def tell(self, text: str) -> None:
         """Write a line, and prompt again; the terminal still has what was typed."""

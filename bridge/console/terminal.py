@@ -14,14 +14,14 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 
-from bridge.console import shapes
+from bridge.console import formatting
 from bridge.console.arguments import Parameter
 from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
 from bridge.console.errors import InputCancelledError
+from bridge.console.formatting import Answer
 from bridge.console.frontend import GREETING, LEAVING, PROMPT
 from bridge.console.history import LineHistory, history_path
-from bridge.console.shapes import Answer
 from bridge.escaping import one_line
 
 
@@ -61,7 +61,7 @@ class Terminal:
     async def ask(self, parameter: Parameter) -> str:
         """Ask for an argument, with its possible values as completions."""
         if parameter.description:
-            self.tell(f"  {shapes.gist(parameter.description)}")
+            self.tell(f"  {formatting.first_line(parameter.description)}")
         values = possible_values(parameter.name, parameter, self._catalogue)
         return await self._arguments.prompt_async(
             _styled(parameter.question),
@@ -71,7 +71,7 @@ class Terminal:
 
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
-        self.tell(shapes.for_person(answer))
+        self.tell(formatting.for_person(answer))
 
     def tell(self, text: str) -> None:
         """Write lines above the line that is being typed."""
