@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from statistics import median
@@ -69,14 +69,9 @@ class CheckView:
 
         A stage that is still `under_way` has a line, too.
         """
-        axis = self._axis(HEAD_WIDTH, [phase.ms for phase in phases])
-        lines = [
-            f"{self._head(phase)}  {self._verdict_colour(drawn, ok=phase.ok)}".rstrip()
-            for phase, drawn in zip(phases, axis, strict=False)
-        ]
-        if under_way:
-            lines.append(f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}")
-        return [*lines, *map(self._paint.dim, axis[len(phases) :])]
+        rows = [(self._head(phase), phase.ms, phase.ok) for phase in phases]
+        waiting = [f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}"] if under_way else []
+        return self._chart(HEAD_WIDTH, rows, waiting)
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -93,19 +88,16 @@ class CheckView:
 
         The bars are the medians', on a time axis that they share.
         """
-        taken = times_of(reports)
-        axis = self._axis(SPREAD_WIDTH, [median(times) for times in taken.values()])
-        lines = [f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"]
-        for (name, times), drawn in zip(taken.items(), axis, strict=False):
-            passed = sum(
-                phase.ok for report in reports for phase in report.phases if phase.name == name
-            )
+        rows = []
+        for name, times in times_of(reports).items():
+            phases = [phase for report in reports for phase in report.phases if phase.name == name]
+            passed = sum(phase.ok for phase in phases)
             count = f"{passed}/{len(reports)}"
-            lines.append(
-                f"{name:<{NAME_WIDTH}}{count:>9}{median(times):>11.1f} ms{max(times):>11.1f} ms"
-                f"  {self._verdict_colour(drawn, ok=passed == len(reports))}".rstrip()
-            )
-        return [*lines, *map(self._paint.dim, axis[len(taken) :])]
+            middle = median(times)
+            head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{max(times):>11.1f} ms"
+            rows.append((head, middle, passed == len(reports)))
+        title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
+        return [title, *self._chart(SPREAD_WIDTH, rows)]
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of as many of `times` runs as there were."""
@@ -141,18 +133,24 @@ class CheckView:
     def _verdict_colour(self, text: str, *, ok: bool) -> str:
         return self._paint.green(text) if ok else self._paint.red(text)
 
-    def _axis(self, indent: int, times: Sequence[float]) -> list[str]:
-        """Return a bar for each time, and the axis; empty ones and none where there is no room."""
+    def _chart(
+        self, indent: int, rows: Sequence[tuple[str, float, bool]], more: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the heads of `rows`, each with a bar of its milliseconds, `more`, and the axis.
+
+        Where there is no room for bars, there is no axis either.
+        """
         columns = min(BAR_WIDTH, (self._columns or PAGE) - indent)
         if columns < MIN_BAR_WIDTH:
-            return [""] * len(times)
-        total = sum(times)
-        bars = [
-            bar(sum(times[:number]), ms, total, columns, blocks=self._blocks)
-            for number, ms in enumerate(times)
-        ]
+            return [*(head for head, _, _ in rows), *more]
+        total, began = sum(ms for _, ms, _ in rows), 0.0
+        lines = []
+        for head, ms, ok in rows:
+            drawn = bar(began, ms, total, columns, blocks=self._blocks)
+            lines.append(f"{head}  {self._verdict_colour(drawn, ok=ok)}")
+            began += ms
         end = f"{total:.1f} ms"
-        return [*bars, f"{'':<{indent}}0{end:>{columns - 1}}"]
+        return [*lines, *more, self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
         first, *rest = hanging(f"{head}  ", used, text, used, self._columns)
@@ -205,30 +203,31 @@ async def check(
     probe = Probe(settings)
     reports: list[Report] = []
 
-    async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> Report | None:
-        """Check once more, if all goes on: not after a refused password, which locks accounts."""
-        if len(reports) == times or not probe.may_repeat or (reports and unread.is_set()):
-            return None
-        reports.append(await probe.run(on_phase, send=send))
-        return reports[-1]
+    async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> AsyncIterator[Report]:
+        """Check again and again, if all goes on: a refused password would lock the account."""
+        while len(reports) < times and probe.may_repeat and not (reports and unread.is_set()):
+            reports.append(await probe.run(on_phase, send=send))
+            yield reports[-1]
 
     async with _stdout(unread.set) as output:
+        screen = _Screen(output, environ, send=send)
         if as_json:
-            while await run():
+            async for _ in run():
                 pass
-            shown = _json(first, reports, times) | {"settings": _listed(in_effect)}
-            output.write(json.dumps(shown))
-        else:
-            screen = _Screen(output, environ)
+            shown = _json(first, reports, times)
+            output.write(json.dumps(shown | {"settings": [asdict(one) for one in in_effect]}))
+        elif times == 1:
             screen.put(screen.view.title(settings.room))
-            if times == 1:
-                await _run_once(screen, first, run, send=send)
-            else:
-                screen.put([*screen.view.found(first), ""])
-                while report := await run():
-                    screen.put(screen.view.run(len(reports), report))
-                screen.put(["", *screen.view.spread(reports), ""])
-                screen.put(screen.view.outcome(reports, times))
+            screen.show_phase(first)
+            async for report in run(screen.show_phase):
+                screen.show_verdict(report)
+        else:
+            screen.put(screen.view.title(settings.room))
+            screen.put([*screen.view.found(first), ""])
+            async for report in run():
+                screen.put(screen.view.run(len(reports), report))
+            screen.put(["", *screen.view.spread(reports), ""])
+            screen.put(screen.view.outcome(reports, times))
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     return all(report.ok for report in reports) and output.error is None
@@ -238,14 +237,15 @@ async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> 
     """Write as JSON that the settings do not do, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
     shown = _object(unconfigured(configuration, first), problems)
+    shown["settings"] = [asdict(one) for one in configuration.in_effect.values()]
     async with _stdout(lambda: None) as output:
-        output.write(json.dumps(shown | {"settings": _listed(configuration.in_effect.values())}))
+        output.write(json.dumps(shown))
 
 
 class _Screen:
     """Writes lines to stdout; on a terminal that can move its cursor, with a footer under them."""
 
-    def __init__(self, output: Output, environ: Mapping[str, str]) -> None:
+    def __init__(self, output: Output, environ: Mapping[str, str], *, send: bool) -> None:
         stdout = sys.stdout
         self._output = output
         self._descriptor = stdout.fileno()
@@ -254,6 +254,8 @@ class _Screen:
         self._paint = Paint(has_colour(terminal=self._terminal, environ=environ))
         self._blocks = _can_encode(BLOCKS, stdout.encoding)
         self._footer = Footer()
+        self._stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
+        self._phases: list[CheckPhase] = []
 
     @property
     def view(self) -> CheckView:
@@ -268,26 +270,15 @@ class _Screen:
             footer = ()
         self._output.write(self._footer.replaced(lines, footer, (columns, rows)))
 
+    def show_phase(self, phase: CheckPhase) -> None:
+        """Write what a stage found, and under it the bars as far as the check has come."""
+        self._phases.append(phase)
+        under_way = self._stages[len(self._phases)] if phase.ok else ""
+        self.put(self.view.found(phase), ["", *self.view.bars(self._phases, under_way)])
 
-async def _run_once(
-    screen: _Screen,
-    first: CheckPhase,
-    run: Callable[[Callable[[CheckPhase], None]], Awaitable[Report | None]],
-    *,
-    send: bool,
-) -> None:
-    """Write what each stage found, and under it the bars as far as the check has come."""
-    stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
-    phases: list[CheckPhase] = []
-
-    def note(phase: CheckPhase) -> None:
-        phases.append(phase)
-        under_way = stages[len(phases)] if phase.ok else ""
-        screen.put(screen.view.found(phase), ["", *screen.view.bars(phases, under_way)])
-
-    note(first)
-    if report := await run(note):
-        screen.put(["", *screen.view.bars(phases), "", *screen.view.verdict(report)])
+    def show_verdict(self, report: Report) -> None:
+        """Write the bars for good, and the outcome."""
+        self.put(["", *self.view.bars(self._phases), "", *self.view.verdict(report)])
 
 
 def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str, object]:
@@ -307,10 +298,6 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
     """Return the report as JSON shows it, with the `problems` of the settings."""
     return cast(dict[str, object], render(report)) | {"problems": list(problems)}
-
-
-def _listed(in_effect: Iterable[Setting]) -> list[dict[str, str]]:
-    return [asdict(one) for one in in_effect]
 
 
 @asynccontextmanager

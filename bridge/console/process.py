@@ -17,16 +17,7 @@ from bridge.console.errors import RequestError, ServerError
 from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import (
-    Id,
-    Json,
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    RpcError,
-)
+from bridge.mcp.jsonrpc import Id, Json, Malformed, Message, Notification, Request, Response
 from bridge.mcp.stdio import READ_BYTES
 from bridge.mcp.wirelog import LOGGED_CHARACTERS, shown
 
@@ -255,7 +246,7 @@ class ServerProcess:
     def _receive(self, message: Message) -> None:
         if why := _unfit(message):
             id_ = None if isinstance(message, Notification) else message.id
-            message = Malformed(RpcError(jsonrpc.PARSE_ERROR, why), id_)
+            message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
         if isinstance(message, Malformed) and message.id is not None:
             why = f"the server's answer cannot be read: {message.error.data}"
             if message.id in self._waiting:
@@ -268,7 +259,7 @@ class ServerProcess:
                 self._write(jsonrpc.encode(Response(id_, {})))
             case Request(id=id_, method=method):
                 log.info("the server asked for %s, which this client lacks", one_line(method, 100))
-                error = RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
+                error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
                 self._write(jsonrpc.encode(Response(id_, error=error)))
             case _:
                 if isinstance(message, Notification):
