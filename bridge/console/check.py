@@ -23,7 +23,7 @@ HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
 """Columns before what a stage found, or its bar."""
 
 RUN_WIDTH = 6 + len("FAILED") + len("999999.9 ms") + 2
-"""Columns before what broke one run of several."""
+"""Columns before the reason why one run of several failed."""
 
 SPREAD_WIDTH = NAME_WIDTH + 9 + 14 + 14 + 2
 """Columns before the bar of a median."""
@@ -31,14 +31,14 @@ SPREAD_WIDTH = NAME_WIDTH + 9 + 14 + 14 + 2
 BAR_WIDTH = 40
 """Columns of the time axis, at most."""
 
-PAGE = 80
-"""Columns of what is not written to a terminal."""
+PIPE_COLUMNS = 80
+"""Columns that a chart may take where no terminal limits them."""
 
 MIN_BAR_WIDTH = 10
-"""Columns of a time axis that still tells something; a terminal with fewer has no bars."""
+"""Columns of the shortest time axis that is worth drawing; with fewer there are no bars."""
 
-CONTINUED = 2
-"""Columns by which what belongs to the line above is indented."""
+PARAGRAPH_INDENT = 2
+"""Columns by which the further lines of a paragraph are indented."""
 
 BLOCKS = "▏▎▍▌▋▊▉█"
 """An eighth of a column, two eighths, and so on."""
@@ -47,7 +47,7 @@ BLOCKS = "▏▎▍▌▋▊▉█"
 class CheckView:
     """Writes the stages of a check as lines for a terminal.
 
-    The terminal breaks none of them itself, so that nothing a stranger wrote begins one.
+    None is wider than the terminal, so that nothing a stranger wrote begins a line.
     """
 
     def __init__(self, paint: Paint, columns: int | None = None, *, blocks: bool = True) -> None:
@@ -57,11 +57,11 @@ class CheckView:
         self._blocks = blocks
 
     def title(self, room: str) -> list[str]:
-        """Return what stands above it all."""
+        """Return the title."""
         return self._paragraph(f"Checking the way into {one_line(room)}")
 
     def found(self, phase: CheckPhase) -> list[str]:
-        """Return what a stage found, under one another where it is too long for a line."""
+        """Return what a stage found, behind its name, its outcome and its time."""
         return self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
 
     def bars(self, phases: Sequence[CheckPhase], under_way: str = "") -> list[str]:
@@ -78,7 +78,7 @@ class CheckView:
         return [*self._outcome(report.diagnosis, ok=report.ok), *self._advice([report])]
 
     def run(self, number: int, report: Report) -> list[str]:
-        """Return how one run of several went."""
+        """Return the outcome of one run of several, and why it failed."""
         head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
         why = "" if report.ok else f"{report.phases[-1].name}: {report.diagnosis}"
         return self._hanging(head, RUN_WIDTH, why)
@@ -100,7 +100,7 @@ class CheckView:
         return [title, *self._chart(SPREAD_WIDTH, rows)]
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
-        """Return the last lines of as many of `times` runs as there were."""
+        """Return the last lines of several runs; `times` were asked for."""
         passed = sum(report.ok for report in reports)
         text = f"{passed} of {len(reports)} passed."
         if len(reports) < times:
@@ -112,7 +112,7 @@ class CheckView:
         return list(map(paint, self._paragraph(text)))
 
     def _advice(self, reports: Sequence[Report]) -> list[str]:
-        """Return what to do after these runs, what failed first, each piece of advice once."""
+        """Return what to do after these runs: failures first, each piece of advice once."""
         failed, passed = [], []
         for report in reports:
             for phase in report.phases:
@@ -140,7 +140,7 @@ class CheckView:
 
         Where there is no room for bars, there is no axis either.
         """
-        columns = min(BAR_WIDTH, (self._columns or PAGE) - indent)
+        columns = min(BAR_WIDTH, (self._columns or PIPE_COLUMNS) - indent)
         if columns < MIN_BAR_WIDTH:
             return [*(head for head, _, _ in rows), *more]
         total, began = sum(ms for _, ms, _ in rows), 0.0
@@ -157,11 +157,11 @@ class CheckView:
         return [first.rstrip(), *rest]
 
     def _paragraph(self, text: str) -> list[str]:
-        return hanging("", 0, text, CONTINUED, self._columns)
+        return hanging("", 0, text, PARAGRAPH_INDENT, self._columns)
 
 
 def times_of(reports: Sequence[Report]) -> dict[str, list[float]]:
-    """Return the milliseconds that each stage took, in every run that came so far."""
+    """Return the milliseconds of each stage, of the runs that came as far as that."""
     times: dict[str, list[float]] = {}
     for report in reports:
         for phase in report.phases:
@@ -194,7 +194,7 @@ async def check(
     environ: Mapping[str, str],
     in_effect: Iterable[Setting],
 ) -> bool:
-    """Check so many times, and write to stdout how it went; return whether every stage passed.
+    """Check so many times, and write the outcome to stdout; return whether every stage passed.
 
     `first` is the stage before the connection's: reading the settings. Whatever cannot be written
     counts as not passed. When nobody reads stdout any more, no further run is begun.
@@ -234,7 +234,7 @@ async def check(
 
 
 async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
-    """Write as JSON that the settings do not do, in the shape of any other check."""
+    """Write the problems of the settings as JSON, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
     shown = _object(unconfigured(configuration, first), problems)
     shown["settings"] = [asdict(one) for one in configuration.in_effect.values()]

@@ -149,16 +149,11 @@ AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
 class CommandRunner:
     """Carries out commands, one after the other.
 
-    `ask` is None where nobody can be asked for arguments. `follower` is what watches the room, if
-    anything does: its subscriptions end with a change of revision, and are made anew.
+    The subscriptions of `follower` end with a change of revision, and are made anew. `ask` is None
+    where nobody can be asked for arguments.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        ask: AskArgument | None = None,
-        follower: RoomFollower | None = None,
-    ) -> None:
+    def __init__(self, client: Client, follower: RoomFollower, ask: AskArgument | None) -> None:
         self.catalogue_is_stale = False
         """Whether to read the lists of the server again before the next command."""
         self._client = client
@@ -170,14 +165,12 @@ class CommandRunner:
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
             await self._client.read_catalogue()
-        clock = asyncio.get_running_loop().time
-        began = clock()
         try:
             return await self._run(command)
         except ArgumentError as error:
             return console_error(str(error))
         except RequestError as refusal:
-            return formatting.error_response(refusal, clock() - began)
+            return formatting.error_response(refusal)
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest
@@ -290,13 +283,11 @@ class CommandRunner:
             dates = ", ".join(one.date for one in revisions.ALL)
             return console_error(f"The revisions are {dates}.")
         if revision is not None:
-            if self._follower is not None:
-                await self._follower.stop()
+            await self._follower.stop()
             try:
                 agreed = await self._client.negotiate(revision)
             finally:
-                if self._follower is not None:
-                    await self._follower.start()
+                await self._follower.start()
             self.catalogue_is_stale = True  # older revisions say less of each tool
             if agreed != wanted:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)

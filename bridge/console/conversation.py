@@ -148,12 +148,11 @@ class _Conversation:
         self._server = client.server
         self._frontend = frontend
         self._log_handler = log_handler
-        self._follower = ask = None
-        if frontend.interactive:
-            # From a pipe nobody follows the room, and the log on stderr has the same events.
-            self._follower = log_handler.follower = RoomFollower(client, frontend.tell)
-            ask = self._ask
-        self._runner = CommandRunner(client, ask, self._follower)
+        # From a pipe nobody follows the room: the log on stderr has the same events.
+        interactive = frontend.interactive
+        self._follower = RoomFollower(client, frontend.tell, enabled=interactive)
+        log_handler.follower = self._follower
+        self._runner = CommandRunner(client, self._follower, self._ask if interactive else None)
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._server.on_unsolicited = self._take_unsolicited
@@ -164,8 +163,7 @@ class _Conversation:
         await self._client.read_catalogue()
         if waits_for_room:
             self._log_handler.tell(f"[Client] {await self._room_state()}")
-        if self._follower is not None:
-            await self._follower.start()
+        await self._follower.start()
         self._frontend.greet()
         if self._frontend.interactive:  # from a pipe, Ctrl-C ends the client and its call
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
@@ -174,10 +172,9 @@ class _Conversation:
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
             self._frontend.close()
-            if self._follower is not None:
-                with suppress(TimeoutError):  # the subscriptions end with the server at the latest
-                    async with asyncio.timeout(CLOSING_SECONDS):
-                        await self._follower.stop()
+            with suppress(TimeoutError):  # the subscriptions end with the server at the latest
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._follower.stop()
 
     def _interrupt(self) -> None:
         """Cancel what is being typed, or else the command in flight, as Ctrl-C is meant."""
@@ -280,8 +277,7 @@ class _Conversation:
         tell = self._log_handler.tell
         match message:
             case Notification(method="notifications/resources/updated", params=params):
-                if self._follower is not None:
-                    self._follower.take_update(params)
+                self._follower.take_update(params)
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 level = one_line(str(said.get("level")), 20)

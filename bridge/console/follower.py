@@ -34,11 +34,13 @@ class RoomFollower:
     It speaks MCP even while the client's dialect is bare, which has no subscriptions.
     """
 
-    def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, tell: Callable[[str], None], *, enabled: bool) -> None:
+        """Show each event with `tell`; unless `enabled`, `start` does nothing."""
         self.following = False
         """Whether events are shown here, so that the lines of the server's log need not be."""
         self._client = client
         self._tell = tell
+        self._enabled = enabled
         self._cursor: str | None = None
         self._updated = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -48,7 +50,7 @@ class RoomFollower:
         """Subscribe, and show what happens from now on; do nothing for a server without a room."""
         client = self._client
         uris = [uri for uri in RESOURCES if uri in client.catalogue.resources]
-        if not uris or "xmppHistory" not in client.catalogue.tools:
+        if not (self._enabled and uris and "xmppHistory" in client.catalogue.tools):
             return
         if self._cursor is None:
             newest = await client.structured_content("xmppHistory", {"limit": 1})

@@ -59,14 +59,14 @@ def tool_result(result: Json, seconds: float) -> Answer:
     return Answer(result, None, "\n".join(map(_content_block, content)), failed, seconds)
 
 
-def error_response(refusal: RequestError, seconds: float) -> Answer:
+def error_response(refusal: RequestError) -> Answer:
     """Return the error object that a request was answered with."""
     text, data = str(refusal), refusal.error.get("data")
     if isinstance(data, dict) and {"condition", "hint"} & data.keys():
         # The bridge's failures by bare JSON-RPC, in the words that they have under MCP.
         lines = [str(refusal.error.get("message"))]
         text = "\n".join([*lines, *(f"{name.capitalize()}: {said}" for name, said in data.items())])
-    return Answer({"error": refusal.error}, None, visible(text), True, seconds)
+    return Answer({"error": refusal.error}, None, visible(text), True, refusal.seconds)
 
 
 def listing(kind: str, result: Json, seconds: float) -> Answer:

@@ -131,7 +131,7 @@ class ServerProcess:
         took = clock() - began
         log.debug("<- %s id %s, %.1f ms", one_line(method), id_, took * 1000)
         if response.error is not None:
-            raise RequestError(response.error)
+            raise RequestError(response.error, took)
         return Reply(response.result, took)
 
     async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:

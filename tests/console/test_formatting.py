@@ -52,7 +52,7 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
     told = "No.\nCondition: c\nHint: h"
     mcp = tool_result(_result(told, isError=True), 0)
     error = {"code": -32603, "message": "No.", "data": {"condition": "c", "hint": "h"}}
-    bare = error_response(RequestError(error), 0)
+    bare = error_response(RequestError(error, 0))
     assert (mcp.failed, bare.failed) == (True, True)
     assert json.loads(for_pipe(mcp)) == json.loads(for_pipe(bare)) == {"error": told}
     assert json.loads(for_program(bare)) == {"error": error}
@@ -68,7 +68,7 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
         tool_result({"content": [{"type": "resource_link", "name": HOSTILE}]}, 0),
         tool_result({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}, 0),
         tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}, 0),
-        error_response(RequestError({"message": HOSTILE, "data": HOSTILE}), 0),
+        error_response(RequestError({"message": HOSTILE, "data": HOSTILE}, 0)),
         listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}, 0),
         tool_definition(
             {
