@@ -1,7 +1,6 @@
 """A server that lies to the client, or wants to break it or its terminal."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -13,7 +12,8 @@ import pytest
 from bridge.console.process import MAX_DEPTH
 from tests.console import hostile_server
 from tests.console.hostile_server import nested, refusal, reply, structured
-from tests.console.terminal import COMMAND, GREETING, SECONDS, Terminal
+from tests.console.piped import run
+from tests.console.terminal import GREETING, Terminal
 
 ESCAPES = "\x1b[31m\x1b]0;title\x07\u202e\x9b\u2028"
 HOSTILE = json.dumps(ESCAPES)
@@ -82,16 +82,7 @@ def _refuse(name: str) -> NoReturn:
 def _run(
     home: Path, table: dict[str, str], said: str, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
-    ran = subprocess.run(
-        [COMMAND, "client", *arguments, "--", *hostile_server.command(home, table)],
-        input=said,
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={"PATH": os.environ["PATH"], "HOME": str(home)},
-        timeout=SECONDS,
-        check=False,
-    )
+    ran = run(home, said, *arguments, "--", *hostile_server.command(home, table))
     assert "Traceback" not in ran.stderr, ran.stderr
     for shown in (ran.stdout, ran.stderr):
         assert not set(shown) & set(ESCAPES) - set("[31m]0;title"), shown

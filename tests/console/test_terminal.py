@@ -4,13 +4,13 @@ import json
 import os
 import re
 import signal
-import sys
 from asyncio import to_thread
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.console import other_server
 from tests.console.terminal import GREETING, Terminal
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -31,33 +31,7 @@ def sandboxed(tmp_path: Path) -> Iterator[Terminal]:
         yield terminal
 
 
-@pytest.fixture
-def other_server(tmp_path: Path) -> Path:
-    """A server of the official SDK, with tools and a prompt of its own."""
-    path = tmp_path / "server.py"
-    path.write_text(
-        "import asyncio, os, sys\n"
-        "from typing import Literal\n"
-        "from mcp.server import MCPServer\n"
-        "server = MCPServer('other')\n"
-        "@server.tool()\n"
-        "def paint(colour: Literal['red', 'green'], layers: int, glossy: bool = False) -> str:\n"
-        "    'Paint a wall.'\n"
-        "    return f'{layers} x {colour}, glossy: {glossy}'\n"
-        "@server.tool()\n"
-        "def crash() -> str:\n"
-        "    os._exit(3)\n"
-        "@server.tool()\n"
-        "async def sleep(seconds: int) -> None:\n"
-        "    print('asleep', file=sys.stderr, flush=True)\n"
-        "    await asyncio.sleep(seconds)\n"  # until somebody cancels it
-        "@server.prompt()\n"
-        "def greet(name: str) -> str:\n"
-        "    return f'Say hello to {name}\\x1b[31m.'\n"
-        "server.run('stdio')\n",
-        encoding="utf-8",
-    )
-    return path
+OTHER = ["--", *other_server.COMMAND]
 
 
 def test_it_greets_and_echoes_and_says_how_long_it_took(sandboxed: Terminal) -> None:
@@ -187,8 +161,8 @@ def test_ctrl_c_empties_the_line_and_at_an_empty_one_tells_how_to_leave(
     assert sandboxed.end() == 0
 
 
-def test_arguments_are_asked_for_from_the_schema(tmp_path: Path, other_server: Path) -> None:
-    with Terminal(tmp_path, ["--", sys.executable, str(other_server)]) as terminal:
+def test_arguments_are_asked_for_from_the_schema(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
         terminal.prompts()
         terminal.type(f"/call paint{ENTER}")
         terminal.asks("  colour (string: red, green) *: ")
@@ -212,7 +186,7 @@ def test_arguments_are_asked_for_from_the_schema(tmp_path: Path, other_server: P
         terminal.type(CTRL_C)
         terminal.shows("(not called)")
         terminal.prompts()
-        terminal.type(f"/prompts greet{ENTER}")
+        terminal.type(f"/prompts colour{ENTER}")
         terminal.asks("  name (string) *: ")
         terminal.type(f"Ada{ENTER}")
         # What a server writes cannot colour, or move the cursor of, our terminal.
@@ -222,10 +196,8 @@ def test_arguments_are_asked_for_from_the_schema(tmp_path: Path, other_server: P
         terminal.shows("This server has no tool xmppStatus")
 
 
-def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(
-    tmp_path: Path, other_server: Path
-) -> None:
-    with Terminal(tmp_path, ["--", sys.executable, str(other_server)]) as terminal:
+def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
         terminal.prompts()
         terminal.type(f"/call sleep{ENTER}")
         terminal.asks("  seconds (integer) *: ")
@@ -236,12 +208,8 @@ def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(
         terminal.prompts()
 
 
-def test_a_server_that_dies_while_one_types_is_told_in_one_line(
-    tmp_path: Path, other_server: Path
-) -> None:
-    command = ["--", sys.executable, "-c"]
-    program = f"exec(open({str(other_server)!r}).read())"
-    with Terminal(tmp_path, [*command, program]) as terminal:
+def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
         terminal.prompts()
         terminal.type("half a li")
         terminal.prompts("half a li")
@@ -252,10 +220,8 @@ def test_a_server_that_dies_while_one_types_is_told_in_one_line(
     assert "Traceback" not in terminal.written
 
 
-def test_a_server_that_dies_of_a_call_is_told_in_one_line(
-    tmp_path: Path, other_server: Path
-) -> None:
-    with Terminal(tmp_path, ["--", sys.executable, str(other_server)]) as terminal:
+def test_a_server_that_dies_of_a_call_is_told_in_one_line(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
         terminal.prompts()
         terminal.type(f"/call crash{ENTER}")
         terminal.shows("[Client] the server ended without an answer")
