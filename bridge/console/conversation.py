@@ -23,6 +23,9 @@ from bridge.mcp.framing import FrameError
 from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response
 from bridge.mcp.wirelog import shown
 
+GREETING = 'Connected! Type a message or "help" for commands.'
+"""Shown once lines are read."""
+
 ROOM_SECONDS = 10.0
 """How long the greeting waits until the bridge is in the room, or says why it is not."""
 
@@ -164,7 +167,7 @@ class _Conversation:
         if waits_for_room:
             self._log_handler.tell(f"[Client] {await self._room_state()}")
         await self._follower.start()
-        self._frontend.greet()
+        self._frontend.tell(GREETING)
         if self._frontend.interactive:  # from a pipe, Ctrl-C ends the client and its call
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         try:

@@ -13,7 +13,6 @@ from bridge.console.formatting import Answer
 from bridge.log import complain
 from bridge.mcp.stdio import read_chunks
 
-GREETING = 'Connected! Type a message or "help" for commands.'
 PROMPT = "echo> "
 LEAVING = "Ctrl-D leaves, and so does exit."
 """Shown after Ctrl-C at an empty prompt."""
@@ -28,9 +27,6 @@ class Frontend(Protocol):
     @property
     def interactive(self) -> bool:
         """Whether a person is there, who can be asked for arguments and shown the room's events."""
-
-    def greet(self) -> None:
-        """Show that lines are read from now on."""
 
     async def line(self) -> str:
         """Return what is typed next, perhaps several lines.
@@ -62,10 +58,6 @@ class Pipe:
     def __init__(self, *, json: bool = False) -> None:
         self._format = formatting.for_program if json else formatting.for_pipe
         self._lines = _stdin_lines()
-
-    def greet(self) -> None:
-        """Write the greeting to stderr."""
-        complain(GREETING)
 
     async def line(self) -> str:
         """Return the next line that is no comment."""
@@ -105,10 +97,6 @@ class DumbTerminal:
         """The prompt that stands at the end of the output, if one does."""
         self._reading: asyncio.Task[str] | None = None
         self._interrupted = asyncio.Event()
-
-    def greet(self) -> None:
-        """Write the greeting."""
-        self._write(f"{GREETING}\n")
 
     async def line(self) -> str:
         """Prompt, and return the next line."""

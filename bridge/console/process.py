@@ -189,15 +189,13 @@ class ServerProcess:
         self._waiting |= waiting
         try:
             await self._send(body, what)
-            ending = {waiting[id_] for id_ in last}
-            while (pending := {waiting[id_] for id_ in ids if not waiting[id_].done()}) and not any(
-                one.done() for one in ending
+            while not (
+                all(waiting[id_].done() for id_ in ids) or any(waiting[id_].done() for id_ in last)
             ):
                 if self.ended.done():
                     raise ServerError("the server ended without an answer")
-                await asyncio.wait(
-                    {self.ended, *pending, *ending}, return_when=asyncio.FIRST_COMPLETED
-                )
+                pending = {self.ended, *(one for one in waiting.values() if not one.done())}
+                await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             return [one.result() for one in waiting.values() if one.done()]
         finally:
             for id_ in waiting:

@@ -20,7 +20,7 @@ from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
 from bridge.console.errors import InputCancelledError
 from bridge.console.formatting import Answer
-from bridge.console.frontend import GREETING, LEAVING, PROMPT
+from bridge.console.frontend import LEAVING, PROMPT
 from bridge.console.history import LineHistory, history_path
 from bridge.escaping import one_line
 
@@ -44,10 +44,6 @@ class Terminal:
         )
         self._arguments = _session(output)
         self._sessions = (self._commands, self._arguments)
-
-    def greet(self) -> None:
-        """Write the greeting."""
-        self.tell(GREETING)
 
     async def line(self) -> str:
         """Prompt, and return what was typed or pasted: perhaps several lines."""
