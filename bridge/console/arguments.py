@@ -19,10 +19,10 @@ TYPES = ("null", "integer", "number", "boolean", "object", "array", "string")
 """The types of JSON Schema, the narrow ones first: almost any text is an array or a string."""
 
 MAX_PARTS = 200
-"""Schemas that are looked at for one argument: references may lead round in circles."""
+"""Schemas that are read for one argument: references may lead round in circles."""
 
 SHOWN_CHARACTERS = 300
-"""Of a name, a type or a default that a server declares, in a question or an error."""
+"""Characters that are shown of a name, a type or a default, in a question or an error."""
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ async def check(
     reports: list[Report] = []
 
     async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> AsyncIterator[Report]:
-        """Check again and again, if all goes on: a refused password would lock the account."""
+        """Check as often as asked for, but not after a refused password, which locks accounts."""
         while len(reports) < times and probe.may_repeat and not (reports and unread.is_set()):
             reports.append(await probe.run(on_phase, send=send))
             yield reports[-1]

@@ -22,7 +22,7 @@ MAX_PAGES = 100
 """Further pages of one list: a server whose list never ends does not hold us for ever."""
 
 SHOWN_CHARACTERS = 300
-"""Of a server's refusal of the handshake, and of the revision that it names."""
+"""Characters that are shown of a refusal of the handshake, and of the revision in an answer."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 

@@ -1,4 +1,4 @@
-"""Following the room in a terminal, as a participant of its own."""
+"""The command `watch`: shows the events of the room, as a participant of its own."""
 
 import asyncio
 import json
@@ -35,16 +35,16 @@ NICKNAME_LIMIT = 40
 """Columns after which a nickname is cut; a room may allow a thousand characters."""
 
 NOTE_LIMIT = 60
-"""Characters of an id or a time that a message refers to, which is a stranger's text too."""
+"""Characters that are shown of an id or a time in a message: strangers choose them too."""
 
 EVENT_INDENT = len("12:34:56") + 2
-"""Columns under which the further lines of an event stand."""
+"""Columns by which the further lines of an event are indented."""
 
 INDENT = EVENT_INDENT + len("<>") + NICKNAME_WIDTH + 2
-"""Columns under which the further lines of a message stand."""
+"""Columns by which the further lines of a message are indented."""
 
 STANZA_INDENT = 4
-"""Columns under which a stanza stands."""
+"""Columns by which a stanza is indented."""
 
 ARROWS = {"in": "<--", "out": "-->"}
 
@@ -59,10 +59,10 @@ MINOR = (
 """The events that are dim: they matter less than what is said."""
 
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
-"""The events that are notices: how we stand to the room, and nothing that happens in it."""
+"""The events of our own connection, which go to stderr."""
 
 _DECEPTIVE = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800]")
-"""In a nickname: blanks that would end it early for the eye, and the marks around it."""
+"""The characters with which a nickname could seem to end early: blanks, `<` and `>`."""
 
 
 class RoomView:
@@ -79,7 +79,7 @@ class RoomView:
         self._day = ""
 
     def event(self, record: Record) -> str:
-        """Return the line or lines of one event; empty for what another one tells already."""
+        """Return the lines of one event; none for a message of ours: its reflection is shown."""
         time = f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}"
         match record.event:
             case events.MessageSent():
@@ -153,10 +153,10 @@ async def watch(
     as_json: bool = False,
     environ: Mapping[str, str],
 ) -> bool:
-    """Write what happens in the room to stdout, and how we stand to it to stderr, until Ctrl-C.
+    """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    It ends too when nobody reads stdout any more. Return False if nothing can be written, or if
-    the room cannot be reached and trying again would do harm.
+    It ends with Ctrl-C, and when nobody reads stdout any more. Return False if nothing can be
+    written, or if the room cannot be reached and trying again would do harm.
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(replace(settings, nickname=f"{settings.nickname}-watch"))
