@@ -60,31 +60,28 @@ def possible_values(
 
 
 def _after(word: str, rest: str, catalogue: ServerCatalogue) -> Iterator[Completion]:
-    """Yield what may stand at the end of `rest`, behind the command `word`."""
+    """Return what may stand at the end of `rest`, behind the command `word`."""
+    one_word = {
+        "tools": catalogue.tools,
+        "resources": catalogue.resources,
+        "framing": FRAMINGS,
+        "revision": [one.date for one in revisions.ALL],
+        "bare": ("on", "off"),
+    }
     first, space, others = rest.partition(" ")
-    command = TOOL_COMMANDS.get(word)
     match word:
         case "send":
-            yield from _matching(catalogue.nicknames, rest.rpartition(" ")[2])
-        case "call" if space:
-            yield from _arguments(others, catalogue.tools.get(first, ()), None, catalogue)
-        case "call" | "tools" if not space:
-            yield from _matching(catalogue.tools, first)
-        case "resources" if not space:
-            yield from _matching(catalogue.resources, first)
-        case "prompts" if space:
-            yield from _arguments(others, catalogue.prompts.get(first, ()), None, catalogue)
-        case "prompts":
-            yield from _matching(catalogue.prompts, first)
-        case "framing":
-            yield from _matching(FRAMINGS, rest)
-        case "revision":
-            yield from _matching((one.date for one in revisions.ALL), rest)
-        case "bare":
-            yield from _matching(("on", "off"), rest)
-        case _ if command is not None:
-            parameters = catalogue.tools.get(command.tool, ())
-            yield from _arguments(rest, parameters, command.argument, catalogue)
+            return _matching(catalogue.nicknames, rest.rpartition(" ")[2])
+        case "call" | "prompts":
+            known = catalogue.tools if word == "call" else catalogue.prompts
+            if not space:
+                return _matching(known, first)
+            return _arguments(others, known.get(first, ()), None, catalogue)
+        case _ if command := TOOL_COMMANDS.get(word):
+            known_arguments = catalogue.tools.get(command.tool, ())
+            return _arguments(rest, known_arguments, command.argument, catalogue)
+        case _:
+            return _matching(one_word.get(word, ()), rest)
 
 
 def _arguments(
