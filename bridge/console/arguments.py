@@ -22,7 +22,7 @@ MAX_PARTS = 200
 """Schemas that are read for one argument: references may lead round in circles."""
 
 SHOWN_CHARACTERS = 300
-"""Characters that are shown of a name, a type or a default, in a question or an error."""
+"""Characters that are shown of what a server declares or answers, in a sentence of ours."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +123,13 @@ def parameters(schema: Json) -> tuple[Parameter, ...]:
 
 def prompt_parameters(prompt: Mapping[str, Json]) -> tuple[Parameter, ...]:
     """Return the arguments of a prompt, which are strings all (MCP, "Prompts")."""
-    return tuple(
-        Parameter(
-            str(one.get("name")),
-            ("string",),
-            one.get("required") is True,
-            str(one.get("description") or ""),
-        )
-        for one in objects(prompt, "arguments")
-    )
+    declared = {str(one.get("name")): one for one in objects(prompt, "arguments")}
+    properties = {
+        name: {"type": "string", "description": one.get("description")}
+        for name, one in declared.items()
+    }
+    required = [name for name, one in declared.items() if one.get("required") is True]
+    return parameters({"properties": properties, "required": required})
 
 
 def read_arguments(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge import __version__
-from bridge.console.arguments import Parameter, parameters, prompt_parameters
+from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.formatting import objects
 from bridge.console.process import Reply, ServerProcess
@@ -20,9 +20,6 @@ HANDSHAKE_SECONDS = 10.0
 
 MAX_PAGES = 100
 """Further pages of one list: a server whose list never ends does not hold us for ever."""
-
-SHOWN_CHARACTERS = 300
-"""Characters that are shown of a refusal of the handshake, and of the revision in an answer."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from bridge.console import formatting
-from bridge.console.arguments import Parameter, read_arguments
-from bridge.console.client import SHOWN_CHARACTERS, Client
+from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
+from bridge.console.client import Client
 from bridge.console.errors import ArgumentError, RequestError
 from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error, console_message
@@ -32,6 +32,8 @@ class ToolCommand:
     """Whether the whole rest of the line is that argument, as it stands."""
     default: str = ""
     """The rest of the line where none is typed."""
+    asks_all: bool = False
+    """Whether a person who types no argument is asked for all, and not only the required ones."""
 
 
 TOOL_COMMANDS = {
@@ -175,12 +177,12 @@ class CommandRunner:
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest
         first, _, others = rest.partition(" ")
-        shortcut = ECHO if name is None else TOOL_COMMANDS.get(name)
-        if shortcut is not None:
-            return await self._call(shortcut.tool, rest or shortcut.default, shortcut)
+        tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
+        if tool_command is not None:
+            return await self._call(tool_command, rest or tool_command.default)
         match name:
             case "call" if first:
-                return await self._call(first, others.strip())
+                return await self._call(ToolCommand(first, asks_all=True), others.strip())
             case "call":
                 return console_error("Which tool? Type /call NAME; /tools lists them.")
             case "tools" | "resources" | "prompts":
@@ -202,19 +204,16 @@ class CommandRunner:
                 unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
                 return console_error(one_line(unknown))
 
-    async def _call(self, tool: str, typed: str, shortcut: ToolCommand | None = None) -> Answer:
-        catalogue = self._client.catalogue
+    async def _call(self, command: ToolCommand, typed: str) -> Answer:
+        tool, main, catalogue = command.tool, command.argument, self._client.catalogue
         if catalogue.definitions is not None and tool not in catalogue.definitions:
             return _no_tool(tool)
         known = catalogue.tools.get(tool, ())
-        main, verbatim = None, False
-        if shortcut is not None:
-            main, verbatim = shortcut.argument, shortcut.verbatim
-        elif len(known) == 1 and known[0].types == ("string",):
+        if main is None and len(known) == 1 and known[0].types == ("string",):
             main = known[0].name
-        arguments = read_arguments(typed, known, main, verbatim=verbatim)
+        arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
         if not typed.startswith("{"):
-            every = shortcut is None and not typed
+            every = command.asks_all and not typed
             missing = [one for one in known if one.name not in arguments]
             arguments |= await self._asked([one for one in missing if every or one.required])
         reply = await self._client.call(tool, arguments)
