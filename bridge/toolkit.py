@@ -21,9 +21,20 @@ from bridge.httpclient import HttpError, Response, request
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.resource import Completes, Prompt, Resource, prompt, resource
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords, render, wire_name
-from bridge.mcp.toolset import ArgumentError, Tool, ToolError, Toolset, ToolsetError, tool
+from bridge.mcp.toolset import (
+    ArgumentError,
+    Completes,
+    Prompt,
+    Resource,
+    Tool,
+    ToolError,
+    Toolset,
+    ToolsetError,
+    prompt,
+    resource,
+    tool,
+)
 from bridge.settings.table import Configuration
 from bridge.tools.link import RoomLink
 

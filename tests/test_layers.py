@@ -57,7 +57,6 @@ PURE = frozenset(
                 "jsonrpc",
                 "revisions",
                 "schema",
-                "signature",
                 "toolset",
                 "server",
             )

@@ -5,11 +5,18 @@ from typing import Any
 
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError, compact
 from bridge.mcp.replies import described, text
-from bridge.mcp.resource import JSON_TYPE, Completes, Prompt, Resource
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import render
-from bridge.mcp.signature import ArgumentsError, Signature
-from bridge.mcp.toolset import Toolset, bound
+from bridge.mcp.toolset import (
+    JSON_TYPE,
+    ArgumentsError,
+    Completes,
+    Prompt,
+    Resource,
+    Signature,
+    Toolset,
+    bound,
+)
 
 MAX_COMPLETIONS = 100
 """Values in one completion (MCP, "Completion"); the rest are counted."""

@@ -37,9 +37,8 @@ from bridge.mcp.jsonrpc import (
 from bridge.mcp.questions import CannotAskError, Questions
 from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
 from bridge.mcp.revisions import Revision
-from bridge.mcp.signature import ArgumentsError
 from bridge.mcp.subscriptions import MAX_LISTENERS, Subscriptions
-from bridge.mcp.toolset import ArgumentError, Tool
+from bridge.mcp.toolset import ArgumentError, ArgumentsError, Tool
 
 Params: TypeAlias = Mapping[str, Json]
 Answer: TypeAlias = Callable[[Params, Revision], Mapping[str, Json]]

@@ -1,4 +1,4 @@
-"""Tools: typed functions with a docstring, gathered in sets. Pure.
+"""Tools, resources and prompts: typed functions with a docstring, gathered in sets. Pure.
 
 Adding a tool is writing one function::
 
@@ -11,21 +11,36 @@ Parameters before a `/` are collaborators, handed in by type when the set is bou
 are the caller's arguments. The function returns a dataclass or text, or an `Interpret` of a
 dataclass, and raises `ToolError` for what its caller can act on. A plain `def` is answered in the
 turn of the loop that read the call; an `async def` gets a task, a deadline and cancellation.
+
+A resource is read without arguments and returns a dataclass, which its reader gets as JSON. A
+prompt takes text arguments and returns the text that a person hands to a model::
+
+    @resource("bridge://status", title="Status")
+    def status(link: RoomLink, /) -> Status:
+        '''How things stand.'''
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
-from bridge.mcp.resource import Prompt, Resource
-from bridge.mcp.schema import Schema, SchemaError, describe
-from bridge.mcp.signature import Signature
+from bridge.mcp.schema import (
+    MismatchError,
+    Reader,
+    Schema,
+    SchemaError,
+    describe,
+    object_of,
+    render,
+    wire_name,
+)
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
@@ -35,6 +50,9 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 RESERVED = frozenset({"initialize", "ping"})
 """Methods of MCP that could be names of tools; a bare call of such a tool would hide them."""
+
+JSON_TYPE = "application/json"
+"""What every resource here is."""
 
 
 class ToolError(Exception):
@@ -54,6 +72,90 @@ class ArgumentError(ToolError):
 
 class ToolsetError(ValueError):
     """The author of a tool or a set made a mistake."""
+
+
+class ArgumentsError(ValueError):
+    """The caller's arguments do not fit the tool; `problems` has one sentence for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+class Parameter(NamedTuple):
+    """One argument a caller may give."""
+
+    name: str
+    """As Python has it."""
+    wire: str
+    schema: Schema
+    read: Reader
+    required: bool
+
+
+class Signature(NamedTuple):
+    """What a tool's function takes: collaborators from the house, arguments from the caller.
+
+    Positional-only parameters (before the `/`) are collaborators, found by their type; all
+    others are arguments.
+    """
+
+    collaborators: tuple[type, ...]
+    parameters: tuple[Parameter, ...]
+    result: Any
+
+    @classmethod
+    def of(cls, function: Callable[..., object]) -> "Signature":
+        """Read `function`'s signature; raises `SchemaError` where JSON Schema has no words."""
+        hints = typing.get_type_hints(function, include_extras=True)
+        collaborators: list[type] = []
+        parameters: list[Parameter] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name not in hints:
+                raise SchemaError(f"{function.__name__}: {parameter.name} has no type")
+            hint = hints[parameter.name]
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                collaborators.append(hint)
+                continue
+            if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+                raise SchemaError(f"{function.__name__}: a tool names each of its arguments")
+            schema, read = describe(hint)
+            required = parameter.default is parameter.empty
+            if not required and parameter.default is not None:
+                schema = {**schema, "default": render(parameter.default)}
+            wire = wire_name(parameter.name)
+            parameters.append(Parameter(parameter.name, wire, schema, read, required))
+        return cls(tuple(collaborators), tuple(parameters), hints.get("return"))
+
+    def input_schema(self) -> Schema:
+        """Return the schema of the arguments object; nothing beyond the named ones is allowed."""
+        return object_of(
+            {one.wire: one.schema for one in self.parameters},
+            [one.wire for one in self.parameters if one.required],
+        )
+
+    def bind(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return keyword arguments, or raise `ArgumentsError` naming every fault."""
+        bound: dict[str, object] = {}
+        problems: list[str] = []
+        given = 0
+        for one in self.parameters:
+            if one.wire in arguments:
+                given += 1
+                try:
+                    bound[one.name] = one.read(arguments[one.wire], one.wire)
+                except MismatchError as mismatch:
+                    problems.append(str(mismatch))
+            elif one.required:
+                problems.append(f"{one.wire} is missing")
+        if given < len(arguments):
+            known = sorted(one.wire for one in self.parameters)
+            expected = ", ".join(known) or "none"
+            unknown = [name for name in arguments if name not in known]
+            problems += [f"{name[:100]!r} is not an argument ({expected})" for name in unknown[:5]]
+        if problems:
+            raise ArgumentsError(problems)
+        return bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +265,86 @@ def _output(function: Callable[..., Any], signature: Signature) -> Schema | None
     if output.get("type") != "object":
         raise ToolsetError(f"{function.__name__} returns neither text nor a dataclass")
     return output
+
+
+class Resource(NamedTuple):
+    """Something that can be read and watched."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+    function: Callable[..., Any]
+    signature: Signature
+
+
+class Completes(NamedTuple):
+    """In an `Annotated` argument of a prompt: where its values can be looked up.
+
+    `values` is called with the prompt's collaborators and returns all of them; what begins with
+    what was typed is offered.
+    """
+
+    values: Callable[..., list[str]]
+
+
+class PromptArgument(NamedTuple):
+    """One text that a person fills in."""
+
+    name: str
+    description: str | None
+    required: bool
+    completes: Completes | None
+
+
+class Prompt(NamedTuple):
+    """A request to a model, written out by us for a person to send."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+    function: Callable[..., str]
+    signature: Signature
+
+
+def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource]:
+    """Make a resource of the function below it."""
+
+    def make(function: Callable[..., Any]) -> Resource:
+        return Resource(
+            uri=uri,
+            name=function.__name__.replace("_", "-"),
+            title=title,
+            description=inspect.getdoc(function) or "",
+            function=function,
+            signature=Signature.of(function),
+        )
+
+    return make
+
+
+def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
+    """Make a prompt of the function below it."""
+
+    def make(function: Callable[..., str]) -> Prompt:
+        signature = Signature.of(function)
+        hints = typing.get_type_hints(function, include_extras=True)
+        arguments = []
+        for parameter in signature.parameters:
+            notes = getattr(hints[parameter.name], "__metadata__", ())
+            arguments.append(
+                PromptArgument(
+                    name=parameter.wire,
+                    description=next((note for note in notes if isinstance(note, str)), None),
+                    required=parameter.required,
+                    completes=next((note for note in notes if isinstance(note, Completes)), None),
+                )
+            )
+        description = inspect.getdoc(function) or ""
+        return Prompt(name, title, description, tuple(arguments), function, signature)
+
+    return make
 
 
 @dataclass(frozen=True)

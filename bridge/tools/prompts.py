@@ -4,7 +4,7 @@ import json
 from typing import Annotated
 
 from bridge.escaping import one_line
-from bridge.mcp.resource import Completes, prompt
+from bridge.mcp.toolset import Completes, prompt
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bridge.mcp.resource import resource
+from bridge.mcp.toolset import resource
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink

@@ -14,11 +14,10 @@ from typing import Annotated
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.replies import Implementation
-from bridge.mcp.resource import Completes, prompt, resource
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import ToolError, Toolset, tool
+from bridge.mcp.toolset import Completes, ToolError, Toolset, prompt, resource, tool
 
 STEP_SECONDS = 0.05
 """Between two notifications of one call, as the suite asks."""

@@ -8,10 +8,9 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.replies import Implementation
-from bridge.mcp.resource import Completes, prompt, resource
 from bridge.mcp.schema import Bounds
 from bridge.mcp.server import Server
-from bridge.mcp.toolset import ArgumentError, ToolError, Toolset, tool
+from bridge.mcp.toolset import ArgumentError, Completes, ToolError, Toolset, prompt, resource, tool
 
 IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")
 

@@ -3,8 +3,8 @@ from typing import Annotated
 
 import pytest
 
-from bridge.mcp.resource import Completes, PromptArgument, prompt, resource
 from bridge.mcp.schema import SchemaError
+from bridge.mcp.toolset import Completes, PromptArgument, prompt, resource
 
 
 @dataclass(frozen=True)

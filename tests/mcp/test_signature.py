@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import Bounds, SchemaError, wire_name
-from bridge.mcp.signature import ArgumentsError, Signature
+from bridge.mcp.toolset import ArgumentsError, Signature
 from tests.mcp.shapes import Colour, Line, Point, texts, values
 
 PLACE = Point(1)

@@ -7,7 +7,6 @@ import pytest
 
 from bridge.mcp.context import Context
 from bridge.mcp.interpret import Interpret
-from bridge.mcp.resource import prompt, resource
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
@@ -19,6 +18,8 @@ from bridge.mcp.toolset import (
     ToolsetError,
     bound,
     merge,
+    prompt,
+    resource,
     tool,
 )
 

@@ -9,8 +9,7 @@ import pytest
 import pytest_asyncio
 
 from bridge.mcp.schema import render
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.mcp.toolset import ArgumentError, ArgumentsError, ToolError
 from bridge.samples import web
 from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant
 from bridge.samples.weather import MAX_LOCATION, CurrentWeather, current_weather, weather_of

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.signature import ArgumentsError
+from bridge.mcp.toolset import ArgumentsError
 from bridge.samples.words import BAD, GOOD, MAX_CHARACTERS, sentiment, word_count
 
 

@@ -6,8 +6,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from bridge.mcp.schema import render
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import Tool
+from bridge.mcp.toolset import ArgumentsError, Tool
 from bridge.settings.table import Settings
 from bridge.tools.link import InRoom, RoomLink
 from bridge.xmpp.archive import RoomArchive

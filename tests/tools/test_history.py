@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import ArgumentError
+from bridge.mcp.toolset import ArgumentError, ArgumentsError
 from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
 from bridge.xmpp import journal as journal_module

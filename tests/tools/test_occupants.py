@@ -6,8 +6,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.toolset import ArgumentsError, ToolError
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp import events

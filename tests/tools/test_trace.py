@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import ArgumentError
+from bridge.mcp.toolset import ArgumentError, ArgumentsError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES

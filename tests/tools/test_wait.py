@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
-from bridge.mcp.signature import ArgumentsError
-from bridge.mcp.toolset import ArgumentError
+from bridge.mcp.toolset import ArgumentError, ArgumentsError
 from bridge.tools import paging, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
