@@ -11,7 +11,7 @@ from bridge.console.errors import RequestError, ServerError
 from bridge.console.formatting import objects
 from bridge.console.process import Reply, ServerProcess
 from bridge.escaping import one_line
-from bridge.mcp import envelope, revisions
+from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.revisions import Revision
 
@@ -47,9 +47,9 @@ class Dialect:
         if self.revision.handshake:
             return dict(params)
         meta = {
-            envelope.PROTOCOL_VERSION: self.revision.date,
-            envelope.CLIENT_CAPABILITIES: {},
-            envelope.CLIENT_INFO: CLIENT_INFO,
+            revisions.PROTOCOL_VERSION: self.revision.date,
+            revisions.CLIENT_CAPABILITIES: {},
+            revisions.CLIENT_INFO: CLIENT_INFO,
         }
         return {"_meta": meta, **params}
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from bridge.escaping import one_line
 from bridge.llm.node import QUESTION_SECONDS
 from bridge.llm.prompt import Prompt
-from bridge.mcp.context import Context
+from bridge.mcp.context import AskError, Context, NotAnsweredError, RefusedError
 from bridge.mcp.jsonrpc import Json
-from bridge.mcp.questions import AskError, NotAnsweredError, RefusedError
 from bridge.mcp.toolset import ToolError
 
 METHOD = "sampling/createMessage"

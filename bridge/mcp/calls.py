@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from bridge.mcp.envelope import Envelope
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Response
+from bridge.mcp.revisions import Envelope
 from bridge.mcp.toolset import Tool, ToolError
 
 

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
-from bridge.mcp.envelope import SERVER_INFO
 from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import Json, Response, RpcError, compact
-from bridge.mcp.revisions import Revision
+from bridge.mcp.revisions import SERVER_INFO, Revision
 from bridge.mcp.schema import SchemaError, render
 from bridge.mcp.toolset import ArgumentError, Tool
 

@@ -15,14 +15,7 @@ from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.batches import Batches
 from bridge.mcp.calls import Action, Call, Cancel, Failed, Outcome, Reply, Tell
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.envelope import (
-    LEVELS,
-    MISSING_CLIENT_CAPABILITY,
-    PROTOCOL_VERSION,
-    SERVER_INFO,
-    Envelope,
-    open_envelope,
-)
+from bridge.mcp.context import CannotAskError, Questions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import (
     Id,
@@ -34,9 +27,16 @@ from bridge.mcp.jsonrpc import (
     Response,
     RpcError,
 )
-from bridge.mcp.questions import CannotAskError, Questions
 from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
-from bridge.mcp.revisions import Revision
+from bridge.mcp.revisions import (
+    LEVELS,
+    MISSING_CLIENT_CAPABILITY,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+    Envelope,
+    Revision,
+    open_envelope,
+)
 from bridge.mcp.subscriptions import MAX_LISTENERS, Subscriptions
 from bridge.mcp.toolset import ArgumentError, ArgumentsError, Tool
 

@@ -20,7 +20,7 @@ from bridge.mcp.calls import (
     Reply,
     Tell,
 )
-from bridge.mcp.context import Context
+from bridge.mcp.context import Context, NotAnsweredError, answer_in
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
     Id,
@@ -32,7 +32,6 @@ from bridge.mcp.jsonrpc import (
     Response,
     RpcError,
 )
-from bridge.mcp.questions import NotAnsweredError, answer_in
 from bridge.mcp.running import in_words, run_plain, run_waiting
 from bridge.mcp.server import Server
 from bridge.mcp.toolset import ToolError

@@ -10,8 +10,7 @@ from bridge.llm.endpoint import Endpoint
 from bridge.llm.model import model_for
 from bridge.llm.prompt import Prompt
 from bridge.llm.sampling import METHOD, Sampling
-from bridge.mcp.context import Context
-from bridge.mcp.questions import AskError, CannotAskError, NotAnsweredError, RefusedError
+from bridge.mcp.context import AskError, CannotAskError, Context, NotAnsweredError, RefusedError
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.settings.table import Configuration

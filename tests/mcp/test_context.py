@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from bridge.mcp.context import Context
-from bridge.mcp.questions import CannotAskError
+from bridge.mcp.context import CannotAskError, Context
 from tests.mcp.sample_tools import climb
 
 

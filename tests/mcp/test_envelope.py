@@ -5,17 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.mcp import revisions
-from bridge.mcp.envelope import (
+from bridge.mcp.jsonrpc import INVALID_PARAMS, Json, RpcError
+from bridge.mcp.revisions import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LEVELS,
     LOG_LEVEL,
     PROTOCOL_VERSION,
+    V2025_06_18,
+    V2026_07_28,
     Envelope,
     open_envelope,
 )
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Json, RpcError
-from bridge.mcp.revisions import V2025_06_18, V2026_07_28
 
 SESSION_CAPABILITIES: dict[str, Json] = {"roots": {}}
 WHOLE: dict[str, Json] = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {"sampling": {}}}

@@ -4,9 +4,7 @@ import pytest
 
 from bridge.mcp import revisions
 from bridge.mcp.calls import Call, Succeeded
-from bridge.mcp.envelope import Envelope
-from bridge.mcp.jsonrpc import Notification, Request, Response
-from bridge.mcp.questions import (
+from bridge.mcp.context import (
     NOT_WANTED,
     AskError,
     CannotAskError,
@@ -14,7 +12,8 @@ from bridge.mcp.questions import (
     RefusedError,
     answer_in,
 )
-from bridge.mcp.revisions import Revision
+from bridge.mcp.jsonrpc import Notification, Request, Response
+from bridge.mcp.revisions import Envelope, Revision
 from bridge.mcp.server import Server
 from tests.mcp.sample_tools import STATELESS, Workbench, envelope, request, serving, tool_call
 

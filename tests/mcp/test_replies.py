@@ -5,7 +5,6 @@ from mcp_types import methods
 
 from bridge.mcp import revisions
 from bridge.mcp.calls import Call, Crashed, Failed, Outcome, Succeeded
-from bridge.mcp.envelope import Envelope
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.replies import (
     CONTENTS,
@@ -15,7 +14,7 @@ from bridge.mcp.replies import (
     reply_to,
     stamped,
 )
-from bridge.mcp.revisions import V2024_11_05, V2025_03_26, V2026_07_28, Revision
+from bridge.mcp.revisions import V2024_11_05, V2025_03_26, V2026_07_28, Envelope, Revision
 from bridge.mcp.toolset import ArgumentError, ToolError
 from tests.mcp.sample_tools import IMPLEMENTATION, PREFIX, Count, count, say, wait
 

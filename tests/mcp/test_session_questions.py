@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.mcp.context import Context
+from bridge.mcp.context import AskError, CannotAskError, Context, NotAnsweredError, RefusedError
 from bridge.mcp.framing import Framing
-from bridge.mcp.questions import (
-    AskError,
-    CannotAskError,
-    NotAnsweredError,
-    RefusedError,
-)
 from bridge.mcp.toolset import Toolset, tool
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import TOOLS, Workbench, notification, request, tool_call
