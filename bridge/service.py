@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from bridge import __version__
 from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.replies import Implementation
-from bridge.mcp.server import Server
+from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, ToolsetError

@@ -18,8 +18,8 @@ size.
 
 from bridge.escaping import visible
 from bridge.httpclient import HttpError, Response, request
+from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
-from bridge.mcp.interpret import Interpret
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords, render, wire_name
 from bridge.mcp.toolset import (

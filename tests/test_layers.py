@@ -53,10 +53,13 @@ PURE = frozenset(
             f"bridge.mcp.{name}"
             for name in (
                 "framing",
-                "interpret",
+                "content",
+                "context",
+                "errors",
                 "jsonrpc",
                 "revisions",
                 "schema",
+                "subscriptions",
                 "toolset",
                 "server",
             )

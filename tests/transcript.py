@@ -31,12 +31,22 @@ from mcp_types import methods
 from mcp_types.jsonrpc import JSONRPCError
 
 from bridge.mcp import framing, jsonrpc
-from bridge.mcp.calls import Action, Call, Cancel, Crashed, Failed, Outcome, Reply, Succeeded, Tell
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
-from bridge.mcp.server import Server
+from bridge.mcp.server import (
+    Action,
+    Call,
+    Cancel,
+    Crashed,
+    Failed,
+    Outcome,
+    SendNotification,
+    SendResponse,
+    Server,
+    Succeeded,
+)
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
 from bridge.mcp.toolset import ToolError, Toolset
 from tests.mcp import sample_tools
@@ -81,7 +91,7 @@ class Replay:
         self._byte_by_byte = byte_by_byte
         self._framer = Framer()
         self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]))
-        self._waiting: dict[object, tuple[Call, Framing]] = {}
+        self._waiting: dict[object, Call] = {}
         self._asked: dict[tuple[type, object], tuple[str, str]] = {}
         self._heard: list[Line] = []
         self._exact = False
@@ -108,18 +118,17 @@ class Replay:
             case {"bytes": str(text)}:
                 self._feed(text.encode("latin-1"))
             case {"finish": id_}:
-                call, kind = self._waiting.pop(id_)
-                self._complete(call, Succeeded(Count(1, "word")), kind)
+                self._complete(self._waiting.pop(id_), Succeeded(Count(1, "word")))
             case {"changed": uri}:
-                for tell in self._server.changed(uri):
-                    self._tell(tell.notification, tell.framing)
+                for update in self._server.subscriptions.updates(uri):
+                    self._notify(SendNotification(*update))
             case {"announce": [level, data]}:
                 if announced := self._server.announce(level, "transcript", data):
-                    self._tell(announced.notification, announced.framing)
+                    self._notify(announced)
             case {"end": True}:
                 self._take(self._framer.end())
-                for reply in self._server.close():
-                    self._reply(reply, reply.framing)
+                for response in self._server.close():
+                    self._respond(response)
                 assert not self._asked, "some requests have no reply"
             case _:
                 raise AssertionError(f"no transcript has such a line: {line}")
@@ -142,7 +151,7 @@ class Replay:
                 for one in message:
                     self._note(one)
             for action in self._server.receive(message, frame.framing):
-                self._act(action, frame.framing)
+                self._act(action)
 
     def _note(self, message: Message) -> None:
         """Remember that `message` is owed one reply, or that another one no longer is."""
@@ -155,34 +164,35 @@ class Replay:
             case Notification(method="notifications/cancelled", params={"requestId": id_}):
                 self._asked.pop((type(id_), id_), None)
 
-    def _act(self, action: Action, kind: Framing) -> None:
+    def _act(self, action: Action) -> None:
         match action:
-            case Reply():
-                self._reply(action, kind)
-            case Tell(notification=notification):
-                self._tell(notification, kind, sample_tools.STATELESS)
-            case Cancel(call=call, reply=reply):
-                _, theirs = self._waiting.pop(call.id)
-                if reply:
-                    self._reply(reply, theirs)
+            case SendResponse():
+                self._respond(action)
+            case SendNotification():
+                self._notify(action, sample_tools.STATELESS)
+            case Cancel(call=call, response=response):
+                del self._waiting[call.id]
+                if response:
+                    self._respond(response)
             case Call() if action.tool.waits:
-                self._waiting[action.id] = action, kind
+                self._waiting[action.id] = action
             case Call():
-                self._complete(action, self._run(action, kind), kind)
+                self._complete(action, self._run(action))
 
-    def _run(self, call: Call, kind: Framing) -> Outcome:
-        revision = None if call.envelope is None else call.envelope.revision.date
+    def _run(self, call: Call) -> Outcome:
+        revision = None if call.meta is None else call.meta.revision.date
 
-        def report(done: float, total: float | None, message: str | None) -> None:
-            if notification := self._server.progress(call, done, total, message):
-                self._tell(notification, kind, revision)
+        def send_progress(done: float, total: float | None, message: str | None) -> None:
+            if progress := self._server.progress(call, done, total, message):
+                self._notify(progress, revision)
 
-        def log(level: str, data: object) -> None:
-            if notification := self._server.log(call, level, call.tool.name, data):
-                self._tell(notification, kind, revision)
+        def send_log(level: str, data: object) -> None:
+            if message := self._server.log(call, level, data):
+                self._notify(message, revision)
 
-        capabilities = {} if call.envelope is None else call.envelope.capabilities
-        given = (Context(report, log, capabilities),) if call.tool.wants_context else ()
+        capabilities = {} if call.meta is None else call.meta.capabilities
+        context = Context(send_progress, send_log, capabilities)
+        given = (context,) if call.tool.wants_context else ()
         try:
             return Succeeded(call.run(*given, **call.arguments))
         except ToolError as error:
@@ -190,23 +200,24 @@ class Replay:
         except RuntimeError as error:
             return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__})")
 
-    def _complete(self, call: Call, outcome: Outcome, kind: Framing) -> None:
-        if reply := self._server.complete(call, outcome):
-            self._reply(reply, kind)
+    def _complete(self, call: Call, outcome: Outcome) -> None:
+        if response := self._server.complete(call, outcome):
+            self._respond(response)
 
-    def _reply(self, reply: Reply, kind: Framing) -> None:
-        responses = reply.response if isinstance(reply.response, list) else [reply.response]
-        for one in responses:
+    def _respond(self, action: SendResponse) -> None:
+        response = action.response
+        for one in response if isinstance(response, list) else [response]:
             self._judge(one)
-        self._hear(jsonrpc.encode(reply.response), kind)
+        self._hear(jsonrpc.encode(response), action.framing)
 
-    def _tell(self, notification: Notification, kind: Framing, revision: str | None = None) -> None:
+    def _notify(self, action: SendNotification, revision: str | None = None) -> None:
+        notification = action.notification
         params = notification.params
         assert isinstance(params, dict)
         tagged = SUBSCRIPTION_ID in params.get("_meta", {})
         date = sample_tools.STATELESS if tagged else revision or self._server.revision.date
         methods.parse_server_notification(notification.method, date, params)
-        self._hear(jsonrpc.encode(notification), kind)
+        self._hear(jsonrpc.encode(notification), action.framing)
 
     def _hear(self, body: bytes, kind: Framing) -> None:
         """Keep what goes out, as a client reads it back from the wire."""

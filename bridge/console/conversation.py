@@ -20,8 +20,7 @@ from bridge.console.process import ServerProcess, Unsolicited
 from bridge.escaping import one_line
 from bridge.log import complain, open_log
 from bridge.mcp.framing import FrameError
-from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response
-from bridge.mcp.wirelog import shown
+from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, preview
 
 GREETING = 'Connected! Type a message or "help" for commands.'
 """Shown once lines are read."""
@@ -284,13 +283,13 @@ class _Conversation:
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 level = one_line(str(said.get("level")), 20)
-                tell(f"[Client] the server logs ({level}): {shown(said.get('data'))}")
+                tell(f"[Client] the server logs ({level}): {preview(said.get('data'))}")
             case Notification(method=method) if method.endswith("/list_changed"):
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
-                tell(f"[Client] the server found fault: {shown(error)}")
+                tell(f"[Client] the server found fault: {preview(error)}")
             case Response(id=id_):
-                log.debug("<- a response that nobody waits for, id %s", shown(id_))
+                log.debug("<- a response that nobody waits for, id %s", preview(id_))
             case Malformed(error=error):
                 tell(f"[Client] on the server's stdout is no message: {error.data}")
             case FrameError(reason=reason):

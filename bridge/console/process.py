@@ -17,9 +17,18 @@ from bridge.console.errors import RequestError, ServerError
 from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import Id, Json, Malformed, Message, Notification, Request, Response
+from bridge.mcp.jsonrpc import (
+    LOGGED_CHARACTERS,
+    Id,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    preview,
+)
 from bridge.mcp.stdio import READ_BYTES
-from bridge.mcp.wirelog import LOGGED_CHARACTERS, shown
 
 STOP_SECONDS = 12.0
 """How long the server may take to end after its stdin was closed: our own drains for 10 s."""
@@ -202,7 +211,7 @@ class ServerProcess:
                 del self._waiting[id_]
 
     async def _send(self, body: bytes, what: str) -> None:
-        log.debug("-> %s, %d bytes: %s", what, len(body), shown(body.decode("utf-8", "replace")))
+        log.debug("-> %s, %d bytes: %s", what, len(body), preview(body.decode("utf-8", "replace")))
         self._write(body)
         with suppress(ConnectionError):  # the task that reads stdout sees the end too
             await self._stdin.drain()
@@ -225,7 +234,7 @@ class ServerProcess:
             return
         message = jsonrpc.decode(frame.body)
         if isinstance(message, Malformed):
-            log.debug("<- no message: %s", shown(frame.body[:LOGGED_CHARACTERS]))
+            log.debug("<- no message: %s", preview(frame.body[:LOGGED_CHARACTERS]))
             if message.id is None:
                 message = message._replace(id=self._awaited_id_in(frame.body))
         for one in message if isinstance(message, list) else [message]:

@@ -1,52 +1,51 @@
-"""What a client can find here: tools, resources, prompts, ready to be listed and read. Pure."""
+"""What a client can list, read and call: a toolset with its collaborators. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError, compact
-from bridge.mcp.replies import described, text
+from bridge.mcp.content import text_block
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError, compact, param
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import render
-from bridge.mcp.toolset import (
-    JSON_TYPE,
-    ArgumentsError,
-    Completes,
-    Prompt,
-    Resource,
-    Signature,
-    Toolset,
-    bound,
-)
+from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
+
+JSON_TYPE = "application/json"
+"""The MIME type of every resource here."""
 
 MAX_COMPLETIONS = 100
 """Values in one completion (MCP, "Completion"); the rest are counted."""
 
-Params = Mapping[str, Json]
+Params: TypeAlias = Mapping[str, Json]
 
 
 class Catalogue:
-    """A toolset with the collaborators its functions ask for, by type."""
+    """A toolset with the collaborators that its functions ask for, by type.
+
+    Raises `ToolsetError` where one of them is missing.
+    """
 
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
-        self._given = tuple(collaborators)
+        given = tuple(collaborators)
         self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
         self.tools = {
-            one.name: (one, self._bind(one.name, one.function, one.signature))
+            one.name: (one, one.signature.bind_collaborators(one.name, one.function, given))
             for one in toolset.tools
         }
         self.resources = {
-            one.uri: (one, self._bind(one.uri, one.function, one.signature))
+            one.uri: (one, one.signature.bind_collaborators(one.uri, one.function, given))
             for one in toolset.resources
         }
         self.prompts = {
-            one.name: (one, self._bind(one.name, one.function, one.signature))
+            one.name: (one, one.signature.bind_collaborators(one.name, one.function, given))
             for one in toolset.prompts
         }
         self._completions = {
-            (prompt.name, one.name): self._bind_completion(prompt, one.completes)
-            for prompt, _ in self.prompts.values()
-            for one in prompt.arguments
-            if one.completes is not None
+            (prompt.name, one.wire): Signature.of(values).bind_collaborators(
+                prompt.name, values, given
+            )
+            for prompt in toolset.prompts
+            for one in prompt.signature.parameters
+            if (values := one.completions) is not None
         }
 
     def why_missing(self, name: str) -> str:
@@ -55,55 +54,52 @@ class Catalogue:
 
     def list_tools(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
-        _only_page(params)
-        return {"tools": [described(tool, revision) for tool, _ in self.tools.values()]}
+        return _page(params, "tools", [_tool(one, revision) for one, _ in self.tools.values()])
 
     def list_resources(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
-        _only_page(params)
-        return {"resources": [_resource(one, revision) for one, _ in self.resources.values()]}
+        resources = [_resource(one, revision) for one, _ in self.resources.values()]
+        return _page(params, "resources", resources)
 
     def list_resource_templates(self, params: Params, revision: Revision) -> dict[str, Json]:
-        """Answer `resources/templates/list`: every resource here has one address."""
-        del revision
-        _only_page(params)
-        return {"resourceTemplates": []}
-
-    def read_resource(self, params: Params, revision: Revision) -> dict[str, Json]:
-        """Answer `resources/read`."""
-        uri = params.get("uri")
-        if not isinstance(uri, str):
-            raise RpcError(INVALID_PARAMS, "uri: the address of a resource is wanted")
-        one, run = self._found_resource(uri, revision)
-        written = _ran(uri, lambda: compact(render(run())))
-        content = {"uri": one.uri, "mimeType": JSON_TYPE, "text": written}
-        return {"contents": [content]}
-
-    def check_resource(self, params: Params, revision: Revision) -> str:
-        """Return the `uri` of a resource that exists; raises `RpcError` for any other."""
-        uri = params.get("uri")
-        if not isinstance(uri, str):
-            raise RpcError(INVALID_PARAMS, "uri: the address of a resource is wanted")
-        self._found_resource(uri, revision)
-        return uri
+        """Answer `resources/templates/list`: no URI here has a variable."""
+        return _page(params, "resourceTemplates", [])
 
     def list_prompts(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
-        _only_page(params)
-        return {"prompts": [_prompt(one, revision) for one, _ in self.prompts.values()]}
+        return _page(
+            params, "prompts", [_prompt(one, revision) for one, _ in self.prompts.values()]
+        )
+
+    def read_resource(self, params: Params, revision: Revision) -> dict[str, Json]:
+        """Answer `resources/read`."""
+        one, run = self.find_resource(params, revision)
+        text = _guarded(one.uri, lambda: compact(render(run())))
+        return {"contents": [{"uri": one.uri, "mimeType": JSON_TYPE, "text": text}]}
+
+    def find_resource(
+        self, params: Params, revision: Revision
+    ) -> tuple[Resource, Callable[..., Any]]:
+        """Return the resource that `params` name by its `uri`; raises `RpcError`."""
+        uri = param(params, "uri", str, "the address of a resource")
+        if uri not in self.resources:
+            raise RpcError(
+                revision.unknown_resource,
+                {"uri": uri[:200], "known": list(self.resources)},
+                "Resource not found",
+            )
+        return self.resources[uri]
 
     def get_prompt(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/get`."""
-        del revision
-        prompt, run = self._found_prompt(params.get("name"))
-        arguments = params.get("arguments")
-        if arguments is not None and not isinstance(arguments, dict):
-            raise RpcError(INVALID_PARAMS, "arguments: an object is wanted")
+        prompt, run = self._find_prompt(params)
+        arguments = param(params, "arguments", dict, "an object", {})
         try:
-            values = prompt.signature.bind(arguments or {})
-        except ArgumentsError as error:
+            values = prompt.signature.bind(arguments)
+        except MismatchError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
-        message = {"role": "user", "content": text(str(_ran(prompt.name, run, **values)))}
+        text = str(_guarded(prompt.name, lambda: run(**values)))
+        message = {"role": "user", "content": text_block(text)}
         return {"description": prompt.description, "messages": [message]}
 
     def complete(self, params: Params, revision: Revision) -> dict[str, Json]:
@@ -114,91 +110,84 @@ class Catalogue:
         name, typed = argument.get("name"), argument.get("value")
         if not isinstance(name, str) or not isinstance(typed, str):
             raise RpcError(INVALID_PARAMS, "argument: a name and a value are wanted")
-        if reference.get("type") == "ref/resource":
-            # No address here has a part to fill in.
-            self.check_resource({"uri": reference.get("uri")}, revision)
-            return _completion([])
-        if reference.get("type") != "ref/prompt":
-            raise RpcError(INVALID_PARAMS, "ref: the type is ref/prompt or ref/resource")
-        prompt, _ = self._found_prompt(reference.get("name"))
-        if name not in (one.name for one in prompt.arguments):
+        values: list[str] = []
+        match reference.get("type"):
+            case "ref/resource":
+                self.find_resource({"uri": reference.get("uri")}, revision)
+            case "ref/prompt":
+                values = self._completed(reference, name, typed)
+            case _:
+                raise RpcError(INVALID_PARAMS, "ref: the type is ref/prompt or ref/resource")
+        shown = values[:MAX_COMPLETIONS]
+        more = len(values) > len(shown)
+        return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
+
+    def _completed(self, reference: Params, name: str, typed: str) -> list[str]:
+        prompt, _ = self._find_prompt(reference)
+        if name not in (one.wire for one in prompt.signature.parameters):
             raise RpcError(INVALID_PARAMS, f"{prompt.name} has no argument {name[:100]!r}")
-        return _completion(self._values(prompt, name, typed))
+        run = self._completions.get((prompt.name, name), list)
+        values: list[str] = _guarded(f"{prompt.name}: {name}", run)
+        return [one for one in values if one.casefold().startswith(typed.casefold())]
 
-    def _values(self, prompt: Prompt, name: str, typed: str) -> list[str]:
-        run = self._completions.get((prompt.name, name))
-        if run is None:
-            return []
-        everything: list[str] = _ran(f"{prompt.name}: {name}", run)
-        begun = typed.casefold()
-        return [one for one in everything if one.casefold().startswith(begun)]
-
-    def _found_resource(self, uri: str, revision: Revision) -> tuple[Resource, Callable[..., Any]]:
-        if uri not in self.resources:
-            raise RpcError(
-                revision.unknown_resource,
-                {"uri": uri[:200], "known": list(self.resources)},
-                "Resource not found",
-            )
-        return self.resources[uri]
-
-    def _found_prompt(self, name: Json) -> tuple[Prompt, Callable[..., Any]]:
+    def _find_prompt(self, params: Params) -> tuple[Prompt, Callable[..., Any]]:
+        name = params.get("name")
         if not isinstance(name, str) or name not in self.prompts:
             known = ", ".join(self.prompts) or "none"
             raise RpcError(INVALID_PARAMS, f"name: the prompts here are {known}")
         return self.prompts[name]
 
-    def _bind_completion(self, prompt: Prompt, completes: Completes) -> Callable[..., Any]:
-        return self._bind(prompt.name, completes.values, Signature.of(completes.values))
 
-    def _bind(
-        self, name: str, function: Callable[..., Any], signature: Signature
-    ) -> Callable[..., Any]:
-        return bound(name, function, signature, self._given)
-
-
-def _ran(name: str, run: Callable[..., Any], /, **arguments: object) -> Any:
+def _guarded(name: str, run: Callable[[], Any]) -> Any:
     try:
-        return run(**arguments)
-    except Exception as error:  # its author's mistake must not take the others along
+        return run()
+    except Exception as error:  # its author's mistake must not end the session
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 
-def _only_page(params: Params) -> None:
+def _page(params: Params, key: str, items: list[dict[str, Json]]) -> dict[str, Json]:
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out")
+    return {key: items}
 
 
-def _titled(wire: dict[str, Json], title: str, revision: Revision) -> dict[str, Json]:
-    return wire | {"title": title} if revision.titles else wire
+def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
+    wire: dict[str, Json] = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.signature.input_schema(),
+    }
+    if revision.titles:
+        wire["title"] = tool.title
+    if revision.structured and tool.output_schema is not None:
+        wire["outputSchema"] = tool.output_schema
+    if revision.annotations:
+        wire["annotations"] = {
+            "title": tool.title,
+            "readOnlyHint": tool.read_only,
+            "destructiveHint": tool.destructive,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": tool.open_world,
+        }
+    return wire
 
 
 def _resource(one: Resource, revision: Revision) -> dict[str, Json]:
-    wire: dict[str, Json] = {
+    wire = {
         "uri": one.uri,
         "name": one.name,
         "description": one.description,
         "mimeType": JSON_TYPE,
     }
-    return _titled(wire, one.title, revision)
+    return {**wire, "title": one.title} if revision.titles else {**wire}
 
 
 def _prompt(one: Prompt, revision: Revision) -> dict[str, Json]:
     arguments = []
-    for each in one.arguments:
-        argument: dict[str, Json] = {"name": each.name, "required": each.required}
-        if each.description is not None:
-            argument["description"] = each.description
+    for each in one.signature.parameters:
+        argument: dict[str, Json] = {"name": each.wire, "required": each.required}
+        if "description" in each.schema:
+            argument["description"] = each.schema["description"]
         arguments.append(argument)
-    wire: dict[str, Json] = {
-        "name": one.name,
-        "description": one.description,
-        "arguments": arguments,
-    }
-    return _titled(wire, one.title, revision)
-
-
-def _completion(values: list[str]) -> dict[str, Json]:
-    shown = values[:MAX_COMPLETIONS]
-    more = len(values) > len(shown)
-    return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
+    wire = {"name": one.name, "description": one.description, "arguments": arguments}
+    return {**wire, "title": one.title} if revision.titles else {**wire}

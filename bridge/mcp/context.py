@@ -1,9 +1,12 @@
-"""What a tool may ask of whoever called it, while it runs. Pure.
+"""What a running tool can send to the client that called it, and the client's answers. Pure.
 
-A tool that wants it names it last before the `/`::
+A tool that wants it names a `Context` last before the `/`::
 
     async def fetch(room: RoomLink, context: Context, /, since: str) -> Page:
         context.progress(1, 3, "asked the server")
+
+Requests go from server to client only where the revision has them and the client declared the
+capability they are part of; their ids are ours, apart from those of the client's own requests.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,19 +14,22 @@ from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from bridge.mcp.errors import McpError
 from bridge.mcp.jsonrpc import Id, Json, Notification, Request, Response
-from bridge.mcp.revisions import Envelope
+from bridge.mcp.revisions import RequestMeta
 
-NOT_WANTED = "The call that asked this has ended."
-"""The reason that a withdrawn question gives."""
+CANCEL_REASON = "The call that asked this has ended."
+"""The reason given in the notification that cancels a request of ours."""
+
+Result: TypeAlias = Mapping[str, Json]
 
 
-class AskError(Exception):
+class AskError(McpError):
     """The client could not be asked, or gave no answer; the text says which, in one sentence."""
 
 
 class CannotAskError(AskError):
-    """The client is not one that can be asked this, or the call is over."""
+    """The client does not accept this request, or the call is over."""
 
 
 class NotAnsweredError(AskError):
@@ -31,7 +37,7 @@ class NotAnsweredError(AskError):
 
 
 class RefusedError(AskError):
-    """The client answered with an error; its words are a stranger's."""
+    """The client answered with an error; its message is untrusted text."""
 
     def __init__(self, code: int | None, message: str) -> None:
         self.code = code
@@ -39,80 +45,80 @@ class RefusedError(AskError):
         super().__init__(message)
 
 
-Result: TypeAlias = Mapping[str, Json]
-
-
-async def _unheard(method: str, params: Result, timeout_seconds: float) -> Result:
+async def _no_client(method: str, params: Result, timeout_seconds: float) -> Result:
     raise CannotAskError("nobody is there to be asked")
 
 
 class Context(NamedTuple):
-    """One call's way back to its caller. All of it is best effort: nobody need be listening."""
+    """One call's way back to its caller, for progress, log messages and requests.
 
-    report: Callable[[float, float | None, str | None], None]
-    write: Callable[[str, Json], None]
+    Progress and log messages are sent only if the caller asked for them.
+    """
+
+    send_progress: Callable[[float, float | None, str | None], None]
+    send_log: Callable[[str, Json], None]
     capabilities: Mapping[str, Json] = MappingProxyType({})
-    """What the caller can do for us, as it declared."""
-    takes: Callable[[str], bool] = lambda method: False
-    put: Callable[[str, Result, float], Awaitable[Result]] = _unheard
+    """The client's capabilities, as it declared them."""
+    accepts: Callable[[str], bool] = lambda method: False
+    send_request: Callable[[str, Result, float], Awaitable[Result]] = _no_client
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far the work is; what does not grow is not told (MCP, "Progress")."""
-        self.report(done, total, message)
+        """Report progress; a value that does not grow is not sent (MCP, "Progress")."""
+        self.send_progress(done, total, message)
 
     def log(self, level: str, data: Json) -> None:
-        """Write a log message to the caller, if it wants those of `level` (RFC 5424's names)."""
-        self.write(level, data)
+        """Send a log message, if the caller wants those of `level` (RFC 5424's names)."""
+        self.send_log(level, data)
 
     def can_ask(self, method: str) -> bool:
         """Whether the caller can be sent a request `method`, such as `sampling/createMessage`.
 
         Only a client that shook hands and declared the capability can; none since 2026-07-28.
         """
-        return self.takes(method)
+        return self.accepts(method)
 
     async def ask(self, method: str, params: Result, timeout_seconds: float) -> Result:
         """Send the caller a request and return its result.
 
-        Raises an `AskError` of `bridge.mcp.questions`: `CannotAskError`, `NotAnsweredError` after
-        `timeout_seconds` or when the client is gone, `RefusedError` when it answers with an
-        error. A call that ends meanwhile, by its deadline or cancelled, withdraws its question.
+        Raises an `AskError`: `CannotAskError`, `NotAnsweredError` after `timeout_seconds` or when
+        the client is gone, `RefusedError` when it answers with an error. A call that ends
+        meanwhile, by its deadline or cancelled, cancels its request.
         """
-        return await self.put(method, params, timeout_seconds)
+        return await self.send_request(method, params, timeout_seconds)
 
 
-class Questions:
-    """The open questions to one client."""
+class ClientRequests:
+    """The requests to one client that it has not answered yet."""
 
     def __init__(self) -> None:
         self._serials = count(1)
         self._open: dict[str, str] = {}
 
-    def ask(self, envelope: Envelope | None, method: str, params: Mapping[str, Json]) -> Request:
-        """Return the request to send; raises `CannotAskError`. `envelope` is the call's."""
-        if envelope is None or not envelope.takes(method):
+    def open(self, meta: RequestMeta | None, method: str, params: Mapping[str, Json]) -> Request:
+        """Return the request to send; raises `CannotAskError`. `meta` is that of the call."""
+        if meta is None or not meta.accepts(method):
             raise CannotAskError(f"this client takes no {method}")
         id_ = f"ask-{next(self._serials)}"
         self._open[id_] = method
         return Request(id_, method, params)
 
-    def method(self, id_: Id | None) -> str | None:
-        """Return what was asked under `id_`; None if nothing is open there."""
-        return self._open.get(id_) if isinstance(id_, str) else None
+    def method(self, response: Response) -> str | None:
+        """Return the method that `response` answers; None if no request of its id is open."""
+        return self._open.get(response.id) if isinstance(response.id, str) else None
 
-    def answered(self, response: Response) -> bool:
-        """Take the client's answer; False if it answers nothing that is open."""
-        return isinstance(response.id, str) and self._open.pop(response.id, None) is not None
+    def close(self, id_: Id | None) -> bool:
+        """Forget the request of this id; False if none is open."""
+        return isinstance(id_, str) and self._open.pop(id_, None) is not None
 
-    def withdraw(self, id_: Id) -> Notification | None:
-        """Give a question up; return what to tell the client, unless it has answered."""
-        if not isinstance(id_, str) or self._open.pop(id_, None) is None:
+    def cancel(self, id_: Id) -> Notification | None:
+        """Give a request up; return the notification to send, None if it is not open."""
+        if not self.close(id_):
             return None
-        return Notification("notifications/cancelled", {"requestId": id_, "reason": NOT_WANTED})
+        return Notification("notifications/cancelled", {"requestId": id_, "reason": CANCEL_REASON})
 
 
-def answer_in(response: Response) -> Mapping[str, Json]:
-    """Return the result in the client's answer; raises `AskError` for any other answer."""
+def result_of(response: Response) -> Mapping[str, Json]:
+    """Return the result in the client's response; raises `AskError` where there is none."""
     if response.error is not None:
         code, message = response.error.get("code"), response.error.get("message")
         raise RefusedError(

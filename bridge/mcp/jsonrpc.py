@@ -7,7 +7,10 @@ integer and never null, and params are an object.
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from bridge.escaping import one_line
+from bridge.mcp.errors import McpError
 
 PARSE_ERROR = -32700
 """The bytes are not JSON."""
@@ -36,24 +39,23 @@ TITLES = {
 MAX_BATCH_MESSAGES = 4096
 """Messages in one array: each costs far more memory than the bytes it is written in."""
 
+LOGGED_CHARACTERS = 200
+"""How much of a value the log shows."""
+
 Id: TypeAlias = str | int
 Json: TypeAlias = object
 """What `json.loads` gives: None, bool, int, float, str, list, dict."""
+Type = TypeVar("Type")
 
 
-class RpcError(Exception):
-    """The caller's message cannot be served, for the reason in `data`."""
+class RpcError(McpError):
+    """The caller's message cannot be served; `data` says why. It becomes an error response."""
 
     def __init__(self, code: int, data: Json = None, message: str | None = None) -> None:
         self.code = code
         self.message = message or TITLES[code]
         self.data = data
         super().__init__(f"{self.message}: {data}" if data else self.message)
-
-    @property
-    def ours(self) -> bool:
-        """Whether the fault is on this side."""
-        return self.code == INTERNAL_ERROR
 
     def wire(self) -> dict[str, Json]:
         """Return the error object of a response (JSON-RPC 2.0, section 5.1)."""
@@ -96,6 +98,28 @@ class Malformed(NamedTuple):
 Message: TypeAlias = Request | Notification | Response | Malformed
 
 
+class Batch:
+    """The responses to one batch, which go out together (JSON-RPC 2.0, section 6).
+
+    Part of MCP in revision 2025-03-26 only.
+    """
+
+    def __init__(self) -> None:
+        self.responses: list[Response] = []
+        self.pending = 1
+        """Calls whose response is to come, and the batch itself until it is read to its end."""
+
+    def settle(self, response: Response | None = None) -> list[Response]:
+        """Take one off `pending`, with its response unless it was cancelled.
+
+        Return all responses once nothing is pending, and none before.
+        """
+        self.pending -= 1
+        if response is not None:
+            self.responses.append(response)
+        return [] if self.pending else self.responses
+
+
 def decode(body: bytes | bytearray | str) -> Message | list[Message]:
     """Read one message, or the messages of one batch (JSON-RPC 2.0, section 6).
 
@@ -133,6 +157,38 @@ def encode(message: Request | Notification | Response | list[Response]) -> bytes
     except UnicodeEncodeError:
         # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def read_id(value: Json) -> Id | None:
+    """Return `value` if it can be an id or a token; to JSON true is no number."""
+    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def param(
+    params: Mapping[str, Json],
+    name: str,
+    kind: type[Type],
+    wanted: str,
+    default: Type | None = None,
+) -> Type:
+    """Return the parameter `name`; raises `RpcError` if it is not of this type.
+
+    One that is absent or null is the `default`, where there is one.
+    """
+    value = params.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, kind):
+        raise RpcError(INVALID_PARAMS, f"{name}: {wanted} is wanted")
+    return value
+
+
+def preview(value: Json) -> str:
+    """Return any JSON value escaped and cut to one line, for a log."""
+    try:
+        return one_line(repr(value), LOGGED_CHARACTERS)
+    except RecursionError:
+        return "(nested too deeply)"
 
 
 def _refuse_constant(name: str) -> Json:
@@ -175,8 +231,7 @@ def _wire(message: Request | Notification | Response) -> dict[str, Json]:
 def _message(value: Json) -> Message:
     if not isinstance(value, dict):
         return Malformed(RpcError(INVALID_REQUEST, "a message is a JSON object"))
-    raw_id = value.get("id")
-    id_ = raw_id if isinstance(raw_id, (str, int)) and not isinstance(raw_id, bool) else None
+    id_ = read_id(value.get("id"))
     if "method" not in value and ("result" in value or "error" in value):
         error = value.get("error")
         return Response(id_, value.get("result"), error if isinstance(error, dict) else None)

@@ -9,7 +9,7 @@ the client's capabilities in `_meta`, and nothing is taken from earlier requests
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Json, RpcError
+from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Json, RpcError, param, read_id
 
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 """The request names a revision that is not spoken here."""
@@ -112,17 +112,17 @@ def negotiate(requested: str | None) -> Revision:
     return next((one for one in HANDSHAKE if one.date == requested), HANDSHAKE[0])
 
 
-class Envelope(NamedTuple):
-    """The request's own words about how to serve it."""
+class RequestMeta(NamedTuple):
+    """How a request wants to be served: by its own `_meta`, or as the session agreed."""
 
     revision: Revision
     capabilities: Mapping[str, Json]
-    """What the client can do for us. Of handshake-era clients it is told in `initialize`."""
+    """The client's capabilities. A client of the handshake era declares them in `initialize`."""
     progress_token: Id | None = None
     log_level: str | None = None
     """The least severe level that the request wants to see log messages of; None for none."""
 
-    def takes(self, method: str) -> bool:
+    def accepts(self, method: str) -> bool:
         """Whether the client may be sent a request `method`, such as `sampling/createMessage`.
 
         The capability that it is part of is called like the first half of its name.
@@ -131,42 +131,27 @@ class Envelope(NamedTuple):
         return self.revision.server_requests and isinstance(declared, dict)
 
 
-def open_envelope(
-    params: Mapping[str, Json],
-    *,
-    session: Revision,
-    session_capabilities: Mapping[str, Json],
-    session_log_level: str | None,
-    required: bool,
-) -> Envelope:
-    """Read `_meta`; where it names no revision, the session's holds.
+def read_meta(params: Mapping[str, Json], session: RequestMeta, *, required: bool) -> RequestMeta:
+    """Read `_meta`; where it names no revision, what `session` has holds.
 
-    `required` says that the method exists only where the envelope does. Raises `RpcError`.
+    `required` says that the method exists only where `_meta` names a revision. Raises `RpcError`.
     """
-    meta = params.get("_meta")
-    if meta is None:
-        if not required:
-            return Envelope(session, session_capabilities, None, session_log_level)
-        meta = {}
-    if not isinstance(meta, dict):
-        raise RpcError(INVALID_PARAMS, "_meta: an object is wanted")
-    token = meta.get("progressToken")
-    if not isinstance(token, (str, int)) or isinstance(token, bool):
-        token = None
-    marked = any(
+    if params.get("_meta") is None and not required:
+        return session
+    meta = param(params, "_meta", dict, "an object", {})
+    token = read_id(meta.get("progressToken"))
+    if not required and not any(
         key in meta for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL)
-    )
-    if not (marked or required):
-        return Envelope(session, session_capabilities, token, session_log_level)
+    ):
+        return session if token is None else session._replace(progress_token=token)
     version, capabilities = meta.get(PROTOCOL_VERSION), meta.get(CLIENT_CAPABILITIES)
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"_meta: {PROTOCOL_VERSION} is missing or not a string")
     revision = find(version)
     if revision is None:
-        supported = [one.date for one in ALL]
         raise RpcError(
             UNSUPPORTED_PROTOCOL_VERSION,
-            {"supported": supported, "requested": version},
+            {"supported": [one.date for one in ALL], "requested": version},
             "Unsupported protocol version",
         )
     if not isinstance(capabilities, dict):
@@ -174,4 +159,32 @@ def open_envelope(
     level = meta.get(LOG_LEVEL)
     if level is not None and level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"_meta: {LOG_LEVEL} is none of {', '.join(LEVELS)}")
-    return Envelope(revision, capabilities, token, level)
+    return RequestMeta(revision, capabilities, token, level)
+
+
+class Caching(NamedTuple):
+    """How long a client may keep a result, and who may share it (2026-07-28, "Caching")."""
+
+    ttl_ms: int
+    scope: str
+
+
+CACHE_LISTS = Caching(3_600_000, "public")
+"""For an hour: lists are the same for every client and do not change while we run."""
+
+CACHE_CONTENTS = Caching(0, "private")
+"""Not at all: contents may be different a moment later."""
+
+
+def stateless_result(
+    result: Mapping[str, Json], server_info: Mapping[str, Json], caching: Caching | None
+) -> Mapping[str, Json]:
+    """Return `result` with what a revision without a handshake has in every result."""
+    wire: dict[str, Json] = {
+        "resultType": "complete",
+        **result,
+        "_meta": {SERVER_INFO: server_info},
+    }
+    if caching is not None:
+        wire |= {"ttlMs": caching.ttl_ms, "cacheScope": caching.scope}
+    return wire

@@ -14,16 +14,18 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
+from bridge.mcp.errors import McpError
+
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]
 """Takes a JSON value and the path it stands at; gives the Python value or a `MismatchError`."""
 
 
-class SchemaError(TypeError):
+class SchemaError(McpError):
     """The author of a tool used a type that JSON Schema cannot say."""
 
 
-class MismatchError(ValueError):
+class MismatchError(McpError):
     """The caller's value does not fit its type; the text says where and what would."""
 
 

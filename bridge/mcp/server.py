@@ -1,23 +1,23 @@
-"""What each message asks for, and how each outcome is answered. Pure.
+"""The server's side of one MCP conversation: what each message asks for, and its reply. Pure.
 
-`Server.receive` takes a decoded message and says what to do about it; `Server.complete` takes
-what came of a call and words the reply. Each request is judged by what it carries, not by what
-came first: an envelope in `_meta` names its revision, an MCP method without one is answered
-under the revision that `initialize` agreed on (or the newest, before any), and a tool's own
-name as the method is the bare dialect.
+`Server.receive` takes a decoded message and returns the actions that it calls for;
+`Server.complete` takes the outcome of a tool call and returns the response. Each request is judged
+by what it carries, not by what came first: its `_meta` names its revision, an MCP method without
+one is answered under the revision that `initialize` agreed on (or the newest, before any), and a
+tool's own name as the method is a bare call.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
-from bridge.mcp.batches import Batches
-from bridge.mcp.calls import Action, Call, Cancel, Failed, Outcome, Reply, Tell
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.context import CannotAskError, Questions
+from bridge.mcp.content import bare_result, text_block, tool_result
+from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import (
+    Batch,
     Id,
     Json,
     Malformed,
@@ -26,22 +26,108 @@ from bridge.mcp.jsonrpc import (
     Request,
     Response,
     RpcError,
+    param,
+    read_id,
 )
-from bridge.mcp.replies import CONTENTS, LISTS, Caching, Implementation, reply_to, stamped
 from bridge.mcp.revisions import (
+    CACHE_CONTENTS,
+    CACHE_LISTS,
     LEVELS,
-    MISSING_CLIENT_CAPABILITY,
-    PROTOCOL_VERSION,
-    SERVER_INFO,
-    Envelope,
+    Caching,
+    RequestMeta,
     Revision,
-    open_envelope,
+    stateless_result,
 )
-from bridge.mcp.subscriptions import MAX_LISTENERS, Subscriptions
-from bridge.mcp.toolset import ArgumentError, ArgumentsError, Tool
+from bridge.mcp.schema import MismatchError, SchemaError
+from bridge.mcp.subscriptions import Subscriptions
+from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
 Params: TypeAlias = Mapping[str, Json]
 Answer: TypeAlias = Callable[[Params, Revision], Mapping[str, Json]]
+
+
+class Implementation(NamedTuple):
+    """The server's name and version (MCP schema, `Implementation`)."""
+
+    name: str
+    title: str
+    version: str
+    instructions: str
+    """How the tools work together; clients show it to the model."""
+
+    def wire(self, revision: Revision) -> dict[str, Json]:
+        """Return the JSON that `revision` has for it."""
+        info: dict[str, Json] = {"name": self.name, "version": self.version}
+        return info | {"title": self.title} if revision.titles else info
+
+
+class Succeeded(NamedTuple):
+    """The tool returned `value`."""
+
+    value: object
+
+
+class Failed(NamedTuple):
+    """The tool raised a `ToolError`."""
+
+    error: ToolError
+
+
+class Crashed(NamedTuple):
+    """The tool raised anything else; `reason` is fit for the caller to see."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Succeeded | Failed | Crashed
+
+
+class SendResponse(NamedTuple):
+    """Send a response, or the responses to a batch."""
+
+    response: Response | list[Response]
+    framing: Framing
+    """That of the request."""
+    cause: BaseException | None = None
+    """What broke on our side, for the log; its text is not for the client."""
+
+
+class SendNotification(NamedTuple):
+    """Send a notification."""
+
+    notification: Notification
+    framing: Framing
+    """That of the message which asked for such notifications."""
+
+
+class Call(NamedTuple):
+    """Run this tool, then hand its outcome to `Server.complete`."""
+
+    serial: int
+    """Ours, and unique: a client may use one id twice."""
+    id: Id | None
+    """None for a notification: the tool runs and no response is sent."""
+    tool: Tool
+    run: Callable[..., Any]
+    """The tool's function with its collaborators."""
+    arguments: Mapping[str, object]
+    meta: RequestMeta | None
+    """None for a bare call: a tool's name as the method, its arguments as the params."""
+    framing: Framing
+    batch: Batch | None = None
+    """The batch it came in, if that waits for its response."""
+
+
+class Cancel(NamedTuple):
+    """Stop working on this call; it gets no response."""
+
+    call: Call
+    response: SendResponse | None = None
+    """To the batch it came in, if that was waiting for nothing else."""
+
+
+Action: TypeAlias = SendResponse | SendNotification | Call | Cancel | Response
+"""What to do next; a `Response` is the client's, to a request of ours (`Server.ask`)."""
 
 
 class Server:
@@ -50,275 +136,224 @@ class Server:
     def __init__(self, implementation: Implementation, catalogue: Catalogue) -> None:
         self._implementation = implementation
         self._catalogue = catalogue
-        self._revision = revisions.UNNEGOTIATED
-        self._capabilities: Mapping[str, Json] = {}
-        self._log_level: str | None = None
+        self._session = RequestMeta(revisions.UNNEGOTIATED, {})
         self._log_framing = self._framing = Framing.LINES
-        self._serials: Iterator[int] = count(1)
+        self._serials = count(1)
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
-        self._batches = Batches()
-        self._questions = Questions()
-        self._subscriptions = Subscriptions(frozenset(catalogue.resources))
+        self.client_requests = ClientRequests()
+        self.subscriptions = Subscriptions(frozenset(catalogue.resources))
         self._methods: dict[str, tuple[Answer, Caching | None]] = {
             "initialize": (self._initialize, None),
             "ping": (lambda params, revision: {}, None),
-            "server/discover": (self._discover, LISTS),
-            "tools/list": (catalogue.list_tools, LISTS),
-            "resources/list": (catalogue.list_resources, LISTS),
-            "resources/templates/list": (catalogue.list_resource_templates, LISTS),
-            "resources/read": (catalogue.read_resource, CONTENTS),
+            "server/discover": (self._discover, CACHE_LISTS),
+            "tools/list": (catalogue.list_tools, CACHE_LISTS),
+            "resources/list": (catalogue.list_resources, CACHE_LISTS),
+            "resources/templates/list": (catalogue.list_resource_templates, CACHE_LISTS),
+            "resources/read": (catalogue.read_resource, CACHE_CONTENTS),
             "resources/subscribe": (self._subscribe, None),
             "resources/unsubscribe": (self._unsubscribe, None),
-            "prompts/list": (catalogue.list_prompts, LISTS),
+            "prompts/list": (catalogue.list_prompts, CACHE_LISTS),
             "prompts/get": (catalogue.get_prompt, None),
             "completion/complete": (catalogue.complete, None),
             "logging/setLevel": (self._set_level, None),
         }
 
+    @property
+    def revision(self) -> Revision:
+        """The revision under which MCP requests that name none are answered now."""
+        return self._session.revision
+
     def dialect(self, request: Request | Notification) -> str:
-        """Return how `request` is spoken, for the log: `bare`, or a revision's date."""
+        """Return `bare` or the date of the revision that `request` is made in, for the log."""
         if request.method in self._catalogue.tools:
             return "bare"
         meta = request.params.get("_meta") if isinstance(request.params, dict) else None
-        named = meta.get(PROTOCOL_VERSION) if isinstance(meta, dict) else None
-        return named[:10] if isinstance(named, str) else self._revision.date
-
-    @property
-    def revision(self) -> Revision:
-        """The revision that MCP requests without an envelope are answered under just now."""
-        return self._revision
+        named = meta.get(revisions.PROTOCOL_VERSION) if isinstance(meta, dict) else None
+        return named[:10] if isinstance(named, str) else self._session.revision.date
 
     def receive(
         self, message: Message | list[Message], framing: Framing = Framing.LINES
     ) -> list[Action]:
-        """Return what to do about `message`, in order.
-
-        What it asks to be told of later is told in its `framing`.
-        """
+        """Return what to do about `message`, which came in `framing`, in order."""
         self._framing = framing
         if isinstance(message, list):
             return self._receive_batch(message)
         return self._receive(message)
 
-    def complete(self, call: Call, outcome: Outcome) -> Reply | None:
-        """Return the reply to `call`; None if nobody waits for one, or not yet (a batch)."""
-        self._progress.pop(call.serial, None)
-        if self._running.pop(call.serial, None) is None or call.id is None:
+    def complete(self, call: Call, outcome: Outcome) -> SendResponse | None:
+        """Return the response to `call`; None if none is owed, or not yet (a batch)."""
+        if not self._forget(call) or call.id is None:
             return None
-        return self._batches.hand_in(call, reply_to(call, outcome, self._implementation))
+        return _deliver(call, self._response(call.id, call.tool, call.meta, outcome))
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
-    ) -> Notification | None:
-        """Return what to send of a call's progress; None if nobody asked or it did not grow."""
-        envelope = call.envelope
-        if envelope is None or envelope.progress_token is None or call.serial not in self._running:
+    ) -> SendNotification | None:
+        """Return a progress notification; None if none was asked for or `done` did not grow."""
+        meta = call.meta
+        if meta is None or meta.progress_token is None or call.serial not in self._running:
             return None
         if done <= self._progress.get(call.serial, float("-inf")):
             return None
         self._progress[call.serial] = done
-        params: dict[str, Json] = {"progressToken": envelope.progress_token, "progress": done}
+        params: dict[str, Json] = {"progressToken": meta.progress_token, "progress": done}
         if total is not None:
             params["total"] = total
-        if message is not None and envelope.revision.progress_message:
+        if message is not None and meta.revision.progress_message:
             params["message"] = message
-        return Notification("notifications/progress", params)
+        return SendNotification(Notification("notifications/progress", params), call.framing)
 
-    def log(self, call: Call, level: str, logger: str, data: Json) -> Notification | None:
+    def log(self, call: Call, level: str, data: Json) -> SendNotification | None:
         """Return a log message that belongs to `call`; None if it does not want those."""
-        wanted = None if call.envelope is None else call.envelope.log_level
-        if wanted is None or call.serial not in self._running:
+        if call.meta is None or call.serial not in self._running:
             return None
-        if LEVELS.index(level) < LEVELS.index(wanted):
-            return None
-        return _log_message(level, logger, data)
+        return _log_message(call.meta.log_level, level, call.tool.name, data, call.framing)
 
-    def announce(self, level: str, logger: str, data: Json) -> Tell | None:
-        """Return a log message that belongs to no call, for a client that set a level for all."""
-        if self._log_level is None or LEVELS.index(level) < LEVELS.index(self._log_level):
-            return None
-        return Tell(_log_message(level, logger, data), self._log_framing)
+    def announce(self, level: str, logger: str, data: Json) -> SendNotification | None:
+        """Return a log message that belongs to no call; None if the client set no such level."""
+        return _log_message(self._session.log_level, level, logger, data, self._log_framing)
 
     def ask(self, call: Call, method: str, params: Params) -> Request:
         """Return the request to send for `call`; raises `CannotAskError`.
 
-        `receive` returns the `Response` to it; without one it has to be withdrawn.
+        `receive` returns the `Response` to it; without one it has to be cancelled
+        (`ClientRequests.cancel`).
         """
         if call.serial not in self._running:
             raise CannotAskError(f"the call of {call.tool.name} is over")
-        return self._questions.ask(call.envelope, method, params)
+        return self.client_requests.open(call.meta, method, params)
 
-    def asked(self, response: Response) -> str | None:
-        """Return the method that `response` answers; None if nothing was asked under its id."""
-        return self._questions.method(response.id)
+    def close(self) -> list[SendResponse]:
+        """Return what is still owed when we end: the response to each listening request."""
+        own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
+        return [SendResponse(*one) for one in self.subscriptions.close(own)]
 
-    def withdraw(self, id_: Id) -> Notification | None:
-        """Give up the question `id_`; return what to send, unless it was answered."""
-        return self._questions.withdraw(id_)
-
-    def watched(self, uri: str) -> bool:
-        """Whether anybody wants to hear of changes at `uri`."""
-        return self._subscriptions.watched(uri)
-
-    def changed(self, uri: str) -> list[Tell]:
-        """Return what to send now that the resource at `uri` has changed."""
-        return self._subscriptions.changed(uri)
-
-    def close(self) -> list[Reply]:
-        """Return what is still owed when we end: a good end to each listening request."""
-        own = {SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
-        return self._subscriptions.close(own)
-
-    def _receive_batch(self, batch: list[Message]) -> list[Action]:
-        if not self._revision.batches:
-            reason = f"batches are not part of MCP {self._revision.date}"
-            return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
-        if not batch:
-            reason = "a batch holds at least one message"
-            return [_refusal(None, RpcError(jsonrpc.INVALID_REQUEST, reason))]
-        serial = next(self._serials)
-        self._batches.open(serial)
+    def _receive_batch(self, messages: list[Message]) -> list[Action]:
+        problem = None if messages else "a batch holds at least one message"
+        if not self.revision.batches:
+            problem = f"batches are not part of MCP {self.revision.date}"
+        if problem is not None:
+            return [self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))]
+        batch = Batch()
         actions: list[Action] = []
-        for message in batch:
+        for message in messages:
             for action in self._receive_in_batch(message):
                 match action:
-                    case Reply(response=Response() as response):
-                        self._batches.add(serial, response)
+                    case SendResponse(response=Response() as response):
+                        batch.responses.append(response)
                     case Call(id=id_) if id_ is not None:
-                        call = action._replace(batch=serial)
+                        call = action._replace(batch=batch)
                         self._running[call.serial] = call
-                        self._batches.add(serial, call)
+                        batch.pending += 1
                         actions.append(call)
                     case _:
                         actions.append(action)
-        if reply := self._batches.close(serial):
-            actions.append(reply)
+        if responses := batch.settle():
+            actions.append(SendResponse(responses, self._framing))
         return actions
 
     def _receive_in_batch(self, message: Message) -> list[Action]:
         if isinstance(message, Request) and message.method == "initialize":
             reason = "initialize comes alone, not in a batch"  # 2025-03-26, "Initialization"
-            return [_refusal(message.id, RpcError(jsonrpc.INVALID_REQUEST, reason))]
+            return [self._refusal(message.id, RpcError(jsonrpc.INVALID_REQUEST, reason))]
         return self._receive(message)
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
             case Request(id=id_, method=method, params=params):
                 try:
-                    return self._requested(id_, method, _by_name(params))
+                    return [self._request(id_, method, _by_name(params))]
                 except RpcError as error:
-                    return [_refusal(id_, error)]
+                    return [self._refusal(id_, error)]
             case Malformed(error=error, id=id_):
-                return [_refusal(id_, error)]
-            case Response():
-                # What answers nothing that is open is a late answer, or none of ours.
-                return [message] if self._questions.answered(message) else []
+                return [self._refusal(id_, error)]
+            case Response(id=id_):
+                # One that answers no open request is late, or none of ours.
+                return [message] if self.client_requests.close(id_) else []
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancel(params)
             case Notification(method=method, params=params):
-                return self._notified(method, params)
+                # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
+                if method in self._catalogue.tools and not isinstance(params, list):
+                    action = self._call(None, method, _by_name(params), None)
+                    return [action] if isinstance(action, Call) else []
+                return []
 
-    def _notified(self, method: str, params: object) -> list[Action]:
-        # A bare call without an id is carried out and not answered (JSON-RPC 2.0, section 4.1).
-        if method not in self._catalogue.tools or isinstance(params, list):
-            return []
-        call = self._call(None, method, _by_name(params), None)
-        return [call] if isinstance(call, Call) else []
-
-    def _requested(self, id_: Id, method: str, params: Params) -> list[Action]:
+    def _request(self, id_: Id, method: str, params: Params) -> Action:
         if method in self._catalogue.tools:
-            return [self._call(id_, method, params, None)]
+            return self._call(id_, method, params, None)
+        required = method in revisions.STATELESS_METHODS
+        meta = revisions.read_meta(params, self._session, required=required)
         known = method in self._methods or method in {"tools/call", "subscriptions/listen"}
-        envelope = open_envelope(
-            params,
-            session=self._revision,
-            session_capabilities=self._capabilities,
-            session_log_level=self._log_level,
-            required=method in revisions.STATELESS_METHODS,
-        )
-        if not known or not envelope.revision.has(method):
+        if not known or not meta.revision.has(method):
             tools = ", ".join(self._catalogue.tools)
             raise RpcError(
                 jsonrpc.METHOD_NOT_FOUND,
-                f"{method[:100]!r} is neither a method of MCP {envelope.revision.date} that is "
+                f"{method[:100]!r} is neither a method of MCP {meta.revision.date} that is "
                 f"served here nor a tool ({tools}){self._catalogue.why_missing(method)}",
             )
         if method == "tools/call":
-            return [self._call_tool(id_, params, envelope)]
+            return self._call_tool(id_, params, meta)
         if method == "subscriptions/listen":
-            return [self._listen(id_, params)]
+            acknowledgement = self.subscriptions.listen(id_, params, self._framing)
+            return SendNotification(acknowledgement, self._framing)
         answer, caching = self._methods[method]
-        result = answer(params, envelope.revision)
-        wire = stamped(result, envelope.revision, self._implementation, caching)
-        return [Reply(Response(id_, wire))]
+        result = self._result(answer(params, meta.revision), meta.revision, caching)
+        return SendResponse(Response(id_, result), self._framing)
 
     def _initialize(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        del revision
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if requested is not None and not isinstance(requested, str):
             raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
-        self._revision = revisions.negotiate(requested)
-        self._capabilities = capabilities if isinstance(capabilities, dict) else {}
+        revision = revisions.negotiate(requested)
+        self._session = self._session._replace(
+            revision=revision, capabilities=capabilities if isinstance(capabilities, dict) else {}
+        )
         return {
-            "protocolVersion": self._revision.date,
-            "capabilities": self._offered(self._revision),
-            "serverInfo": self._implementation.wire(self._revision),
+            "protocolVersion": revision.date,
+            "capabilities": self._capabilities(revision),
+            "serverInfo": self._implementation.wire(revision),
             "instructions": self._implementation.instructions,
         }
 
     def _discover(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        del params
         return {
             "supportedVersions": [one.date for one in revisions.ALL],
-            "capabilities": self._offered(revision),
+            "capabilities": self._capabilities(revision),
             "instructions": self._implementation.instructions,
         }
 
-    def _offered(self, revision: Revision) -> dict[str, Json]:
-        offered: dict[str, Json] = {"tools": {}, "logging": {}}
+    def _capabilities(self, revision: Revision) -> dict[str, Json]:
+        capabilities: dict[str, Json] = {"tools": {}, "logging": {}}
         if self._catalogue.resources:
-            offered["resources"] = {"subscribe": True}
+            capabilities["resources"] = {"subscribe": True}
         if self._catalogue.prompts:
-            offered["prompts"] = {}
+            capabilities["prompts"] = {}
             if revision.completions:
-                offered["completions"] = {}
-        return offered
+                capabilities["completions"] = {}
+        return capabilities
 
     def _set_level(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        del revision
         level = params.get("level")
         if level not in LEVELS:
             raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
-        self._log_level, self._log_framing = str(level), self._framing
+        self._session = self._session._replace(log_level=str(level))
+        self._log_framing = self._framing
         return {}
 
     def _subscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        uri = self._catalogue.check_resource(params, revision)
-        self._subscriptions.session_wide[uri] = self._framing
+        resource, _ = self._catalogue.find_resource(params, revision)
+        self.subscriptions.session_wide[resource.uri] = self._framing
         return {}
 
     def _unsubscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        uri = self._catalogue.check_resource(params, revision)
-        self._subscriptions.session_wide.pop(uri, None)
+        resource, _ = self._catalogue.find_resource(params, revision)
+        self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
-    def _listen(self, id_: Id, params: Params) -> Action:
-        wanted = params.get("notifications")
-        if not isinstance(wanted, dict):
-            raise RpcError(jsonrpc.INVALID_PARAMS, "notifications: an object is wanted")
-        if id_ in self._subscriptions.listeners:
-            raise RpcError(jsonrpc.INVALID_REQUEST, "a listening request of this id is open")
-        if len(self._subscriptions.listeners) >= MAX_LISTENERS:
-            raise RpcError(
-                jsonrpc.INVALID_PARAMS, f"{MAX_LISTENERS} listening requests are open; end some"
-            )
-        return Tell(self._subscriptions.listen(id_, wanted, self._framing))
-
-    def _call_tool(self, id_: Id, params: Params, envelope: Envelope) -> Action:
-        name, arguments = params.get("name"), params.get("arguments")
-        if not isinstance(name, str):
-            raise RpcError(jsonrpc.INVALID_PARAMS, "name: the name of a tool is wanted")
+    def _call_tool(self, id_: Id, params: Params, meta: RequestMeta) -> Action:
+        name = param(params, "name", str, "the name of a tool")
         if name not in self._catalogue.tools:
             known = ", ".join(self._catalogue.tools)
             raise RpcError(
@@ -326,49 +361,97 @@ class Server:
                 f"Unknown tool: {name[:100]!r}{self._catalogue.why_missing(name)}. "
                 f"The tools are {known}",
             )
-        if arguments is not None and not isinstance(arguments, dict):
-            raise RpcError(jsonrpc.INVALID_PARAMS, "arguments: an object is wanted")
+        arguments = param(params, "arguments", dict, "an object", {})
         tool, _ = self._catalogue.tools[name]
-        missing = [one for one in tool.requires if one not in envelope.capabilities]
-        if missing and not envelope.revision.handshake:
+        if not meta.revision.handshake and (
+            missing := [one for one in tool.requires if one not in meta.capabilities]
+        ):
             raise RpcError(
-                MISSING_CLIENT_CAPABILITY,
+                revisions.MISSING_CLIENT_CAPABILITY,
                 {"requiredCapabilities": {one: {} for one in missing}},
                 "Missing required client capability",
             )
-        return self._call(id_, name, arguments or {}, envelope)
+        return self._call(id_, name, arguments, meta)
 
     def _call(
-        self, id_: Id | None, name: str, arguments: Params, envelope: Envelope | None
-    ) -> Action:
+        self, id_: Id | None, name: str, arguments: Params, meta: RequestMeta | None
+    ) -> Call | SendResponse:
         tool, run = self._catalogue.tools[name]
-        serial = next(self._serials)
         try:
             bound = tool.signature.bind(arguments)
-        except ArgumentsError as error:
+        except MismatchError as error:
             failed = Failed(_argument_error(tool, error))
-            call = Call(serial, id_, tool, run, {}, envelope)
-            return Reply(reply_to(call, failed, self._implementation))
-        call = Call(serial, id_, tool, run, bound, envelope)
+            return SendResponse(self._response(id_, tool, meta, failed), self._framing)
+        call = Call(next(self._serials), id_, tool, run, bound, meta, self._framing)
         self._running[call.serial] = call
         return call
 
     def _cancel(self, params: object) -> list[Action]:
-        id_ = params.get("requestId") if isinstance(params, dict) else None
-        if (
-            isinstance(id_, str | int)
-            and not isinstance(id_, bool)
-            and self._subscriptions.end(id_)
-        ):
+        id_ = read_id(params.get("requestId")) if isinstance(params, dict) else None
+        if id_ is None or self.subscriptions.end(id_):
             return []
-        actions: list[Action] = []
-        for call in [one for one in self._running.values() if one.id is not None]:
-            # 1 and True, or 1 and 1.0, are one key in Python and two ids in JSON.
-            if type(call.id) is type(id_) and call.id == id_:
-                del self._running[call.serial]
-                self._progress.pop(call.serial, None)
-                actions.append(Cancel(call, self._batches.hand_in(call, None)))
-        return actions
+        cancelled = [call for call in self._running.values() if call.id == id_]
+        for call in cancelled:
+            self._forget(call)
+        return [Cancel(call, _deliver(call, None)) for call in cancelled]
+
+    def _forget(self, call: Call) -> bool:
+        self._progress.pop(call.serial, None)
+        return self._running.pop(call.serial, None) is not None
+
+    def _response(
+        self, id_: Id | None, tool: Tool, meta: RequestMeta | None, outcome: Outcome
+    ) -> Response:
+        try:
+            if meta is None:
+                return _bare_response(id_, outcome)
+            result: Mapping[str, Json]
+            match outcome:
+                case Succeeded(value=value):
+                    result = tool_result(value, meta.revision)
+                case Failed(error=error):
+                    lines = error.message, f"Condition: {error.condition}", f"Hint: {error.hint}"
+                    result = {"content": [text_block("\n".join(lines))], "isError": True}
+                case Crashed(reason=reason):
+                    return Response(id_, error=RpcError(jsonrpc.INTERNAL_ERROR, reason).wire())
+            return Response(id_, self._result(result, meta.revision))
+        except (SchemaError, RecursionError) as error:
+            reason = f"what the tool {tool.name} returned is not JSON: {error}"
+            return self._response(id_, tool, meta, Crashed(reason))
+
+    def _result(
+        self, result: Mapping[str, Json], revision: Revision, caching: Caching | None = None
+    ) -> Mapping[str, Json]:
+        if revision.handshake:
+            return result
+        return stateless_result(result, self._implementation.wire(revision), caching)
+
+    def _refusal(self, id_: Id | None, error: RpcError) -> SendResponse:
+        cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None
+        return SendResponse(Response(id_, error=error.wire()), self._framing, cause)
+
+
+def _deliver(call: Call, response: Response | None) -> SendResponse | None:
+    """Return what can be sent now that `call` has its response, or None as it was cancelled."""
+    if call.batch is None:
+        return None if response is None else SendResponse(response, call.framing)
+    responses = call.batch.settle(response)
+    return SendResponse(responses, call.framing) if responses else None
+
+
+def _bare_response(id_: Id | None, outcome: Outcome) -> Response:
+    match outcome:
+        case Succeeded(value=value):
+            return Response(id_, bare_result(value))
+        case Failed(error=failure):
+            wrong = isinstance(failure, ArgumentError)
+            code = jsonrpc.INVALID_PARAMS if wrong else jsonrpc.INTERNAL_ERROR
+            data = {"condition": failure.condition, "hint": failure.hint}
+            error = RpcError(code, data, failure.message)
+        case Crashed(reason=reason):
+            data = {"condition": "internal-server-error", "hint": reason}
+            error = RpcError(jsonrpc.INTERNAL_ERROR, data)
+    return Response(id_, error=error.wire())
 
 
 def _by_name(params: object) -> Params:
@@ -379,15 +462,16 @@ def _by_name(params: object) -> Params:
     return params
 
 
-def _log_message(level: str, logger: str, data: Json) -> Notification:
-    return Notification("notifications/message", {"level": level, "logger": logger, "data": data})
+def _log_message(
+    wanted: str | None, level: str, logger: str, data: Json, framing: Framing
+) -> SendNotification | None:
+    if wanted is None or LEVELS.index(level) < LEVELS.index(wanted):
+        return None
+    params = {"level": level, "logger": logger, "data": data}
+    return SendNotification(Notification("notifications/message", params), framing)
 
 
-def _refusal(id_: Id | None, error: RpcError) -> Reply:
-    return Reply(Response(id_, error=error.wire()), error.__cause__ if error.ours else None)
-
-
-def _argument_error(tool: Tool, error: ArgumentsError) -> ArgumentError:
+def _argument_error(tool: Tool, error: MismatchError) -> ArgumentError:
     expected = ", ".join(
         one.wire if one.required else f"{one.wire} (optional)" for one in tool.signature.parameters
     )

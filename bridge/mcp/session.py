@@ -1,7 +1,8 @@
-"""One client's session: frames in, calls run side by side, frames out.
+"""One client's session: bytes in, tool calls run side by side, bytes out.
 
-Plain tools are answered in the turn that read them; coroutine tools get a task each, a
-deadline, and cancellation. At end of input what is in flight is finished, within a bound.
+Tools that are plain functions are answered in the turn of the loop that read the call; coroutines
+get a task each, a deadline, and cancellation. At the end of input, calls in flight are finished,
+within a bound. At DEBUG the log has one line for each request, reply and cancellation.
 """
 
 import asyncio
@@ -9,20 +10,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
-from bridge.mcp import framing, jsonrpc, wirelog
-from bridge.mcp.calls import (
-    Action,
-    Call,
-    Cancel,
-    Failed,
-    Outcome,
-    Reply,
-    Tell,
-)
-from bridge.mcp.context import Context, NotAnsweredError, answer_in
+from bridge.escaping import one_line
+from bridge.mcp import framing, jsonrpc
+from bridge.mcp.context import Context, NotAnsweredError, result_of
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
+    LOGGED_CHARACTERS,
     Id,
     Json,
     Malformed,
@@ -31,11 +26,21 @@ from bridge.mcp.jsonrpc import (
     Request,
     Response,
     RpcError,
+    preview,
 )
-from bridge.mcp.running import in_words, run_plain, run_waiting
-from bridge.mcp.server import Server
+from bridge.mcp.server import (
+    Action,
+    Call,
+    Cancel,
+    Crashed,
+    Failed,
+    Outcome,
+    SendNotification,
+    SendResponse,
+    Server,
+    Succeeded,
+)
 from bridge.mcp.toolset import ToolError
-from bridge.mcp.wirelog import Asked
 
 MAX_CALLS_AT_ONCE = 256
 """Waiting calls that run side by side; further ones wait their turn."""
@@ -62,21 +67,26 @@ ENDED = ToolError(
 )
 """For calls that are still in flight when we must go."""
 
-GONE = "the client has closed its side and answers no more"
-"""Why a question to it stays open."""
+CLIENT_GONE = "the client has closed its side and answers no more"
+"""Why a request to it stays without an answer."""
 
 log = logging.getLogger(__name__)
 
 
-class _NoiseLimit:
-    def __init__(self) -> None:
-        self.second = self.spent = 0
+class Received(NamedTuple):
+    """What the log says of a message that came in, and of the reply to it."""
 
-    def allows(self, now: float) -> bool:
-        if int(now) != self.second:
-            self.second, self.spent = int(now), 0
-        self.spent += 1
-        return self.spent <= NOISE_REPLIES_PER_SECOND
+    size: int
+    """In bytes; of a message in a batch, its share of them."""
+    started: float
+    """On the session's clock."""
+    dialect: str = "?"
+    """`bare`, or a revision's date."""
+    method: str = "?"
+    id: object = None
+
+    def __str__(self) -> str:
+        return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
 
 
 class Session:
@@ -98,16 +108,15 @@ class Session:
         self._drain_seconds = drain_seconds
         self._framer = Framer()
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._asked: dict[int, Asked] = {}
-        self._questions: dict[Id, asyncio.Future[Response | None]] = {}
+        self._pending: dict[int, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
-        self._noise = _NoiseLimit()
+        self._client_answers: dict[Id, asyncio.Future[Response | None]] = {}
+        self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
-        self._telling: asyncio.Task[None] | None = None
+        self._sending_changes: asyncio.Task[None] | None = None
+        self._input_ended = False
         self._over = False
-        self._unheard = False
         self._listing = False
         self.answered = asyncio.Event()
         """Set once the first reply is on its way."""
@@ -118,228 +127,273 @@ class Session:
         """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""
         try:
             async for chunk in chunks:
-                self._take(self._framer.feed(chunk))
+                self._receive(self._framer.feed(chunk))
                 while self._is_full():
-                    await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-            self._take(self._framer.end())
-            self._leave_unanswered()
-            if self._tasks:
-                await asyncio.wait(self._tasks.values(), timeout=self._drain_seconds)
+                    await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
+            self._receive(self._framer.end())
+            self._input_ended = True
+            for answer in self._client_answers.values():
+                _settle(answer, None)
+            if tasks := self._tasks():
+                await asyncio.wait(tasks, timeout=self._drain_seconds)
         finally:
-            await self._abandon()
+            await self._close()
 
     def changed(self, uri: str) -> None:
-        """Tell whoever watches `uri` of a change: at once, then once a `CHANGES_SECONDS`."""
-        if self._over or not self._server.watched(uri):
+        """Notify the client, if it subscribed to `uri`: at once, then once a `CHANGES_SECONDS`."""
+        if self._over or not self._server.subscriptions.has(uri):
             return
         self._changed[uri] = None
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell_changes())
+        if self._sending_changes is None or self._sending_changes.done():
+            self._sending_changes = asyncio.create_task(self._send_changes())
 
     def announce(self, level: str, logger: str, data: Json) -> None:
-        """Write a log message to a client that set a level for the whole session."""
-        if self._over:
-            return
-        if tell := self._server.announce(level, logger, data):
-            self._tell(tell.notification, tell.framing)
-            self._flush()
+        """Send a log message to a client that set a level for the whole session."""
+        if not self._over:
+            self._notify(self._server.announce(level, logger, data))
 
-    def _take(self, frames: list[Frame | FrameError]) -> None:
+    def _receive(self, frames: list[Frame | FrameError]) -> None:
         for frame in frames:
             started = self._clock()
+            message: Message | list[Message]
             match frame:
                 case Frame(body=body):
-                    message = jsonrpc.decode(body)
-                    asked = self._described(message, frame.framing, len(body), started)
+                    message, size = jsonrpc.decode(body), len(body)
                 case FrameError(reason=reason):
-                    message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
-                    asked = Asked(frame.framing, 0, started)
-            if wirelog.log.isEnabledFor(logging.DEBUG):
-                wirelog.received(message, asked)
-            if isinstance(message, list):
-                asked = self._shared_out(message, asked)
+                    message, size = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason)), 0
+            received = self._described(message, size, started)
             for action in self._server.receive(message, frame.framing):
-                self._act(action, asked)
+                self._act(action, received)
         self._flush()
 
-    def _described(
-        self, message: Message | list[Message], spoken: Framing, size: int, started: float
-    ) -> Asked:
+    def _described(self, message: Message | list[Message], size: int, started: float) -> Received:
+        """Return what the log says of `message`, and log that it came in."""
         match message:
+            case list():
+                if log.isEnabledFor(logging.DEBUG):
+                    log.debug("<- batch of %d, %d bytes", len(message), size)
+                received = Received(size // max(1, len(message)), started)
+                for one in message:
+                    self._described(one, received.size, started)
+                return received
             case Request(id=id_, method=method):
-                return Asked(spoken, size, started, self._server.dialect(message), method, id_)
+                received = Received(size, started, self._server.dialect(message), method, id_)
             case Notification(method=method):
-                return Asked(spoken, size, started, self._server.dialect(message), method)
-            case Response():
-                return Asked(spoken, size, started, answers=self._server.asked(message))
-            case Malformed(id=id_):
-                return Asked(spoken, size, started, id=id_)
-            case _:
-                return Asked(spoken, size, started)
+                received = Received(size, started, self._server.dialect(message), method)
+            case Response(id=id_) | Malformed(id=id_):
+                received = Received(size, started, id=id_)
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_received(message, received)
+        return received
 
-    def _shared_out(self, batch: list[Message], asked: Asked) -> Asked:
-        """Return what each part of `batch` was asked with: of its bytes, its share."""
-        share = asked._replace(size=asked.size // max(1, len(batch)))
-        if wirelog.log.isEnabledFor(logging.DEBUG):
-            for message in batch:
-                part = self._described(message, share.framing, share.size, share.started)
-                wirelog.received(message, part)
-        return share
+    def _log_received(self, message: Message, received: Received) -> None:
+        match message:
+            case Request(params=params):
+                log.debug("<- %s, %d bytes: %s", received, received.size, preview(params))
+            case Notification(params=params):
+                log.debug(
+                    "<- %s, notification, %d bytes: %s", received, received.size, preview(params)
+                )
+            case Malformed(error=error):
+                reason = one_line(str(error), LOGGED_CHARACTERS)
+                log.debug("<- no message, %d bytes: %s", received.size, reason)
+            case Response(id=id_):
+                method = self._server.client_requests.method(message)
+                what = f"the answer to {method}" if method else "a response to nothing we asked"
+                shown = id_ if method else preview(id_)
+                log.debug("<- %s, id %s, %d bytes", what, shown, received.size)
 
-    def _act(self, action: Action, asked: Asked) -> None:
+    def _act(self, action: Action, received: Received) -> None:
         match action:
             case Call():
-                self._start(action, asked if action.batch is None else _in_batch(action, asked))
-            case Reply():
-                self._reply(action, asked)
-            case Tell(notification=notification):
-                self._tell(notification, asked.framing)
+                self._start(action, received)
+            case SendResponse():
+                self._respond(action, received)
+            case SendNotification(notification=notification):
+                self._queue(notification, action.framing)
             case Response(id=id_):
-                if id_ is not None:
-                    _settle(self._questions.get(id_), action)
-            case Cancel(call=call, reply=reply):
-                theirs = self._asked.get(call.serial, asked)
-                if task := self._tasks.get(call.serial):
-                    wirelog.cancelled(theirs, self._clock())
+                if id_ in self._client_answers:
+                    _settle(self._client_answers[id_], action)
+            case Cancel(call=call, response=response):
+                task, started = self._pending.get(call.serial, (None, received))
+                if task is not None:
+                    milliseconds = (self._clock() - started.started) * 1000
+                    log.debug("-- %s, cancelled after %.1f ms", started, milliseconds)
                     task.cancel()
-                if reply:
-                    self._reply(reply, theirs)
+                if response is not None:
+                    self._respond(response, started)
 
-    def _start(self, call: Call, asked: Asked) -> None:
+    # Calls of tools
+
+    def _start(self, call: Call, received: Received) -> None:
+        if call.batch is not None:
+            meta = call.meta
+            dialect, method = (
+                ("bare", call.tool.name) if meta is None else (meta.revision.date, "tools/call")
+            )
+            received = received._replace(dialect=dialect, method=method, id=call.id)
         if not call.tool.waits:
-            outcome = run_plain(call, self._context(call, asked.framing))
-            self._complete(call, outcome, asked)
+            self._complete(call, self._run(call), received)
             return
-        task = asyncio.create_task(self._wait_for(call, asked))
-        self._tasks[call.serial] = task
-        self._asked[call.serial] = asked
-        self._pending_bytes += asked.size
-        task.add_done_callback(partial(self._forget, call))
+        task = asyncio.create_task(self._wait_for(call, received))
+        self._pending[call.serial] = task, received
+        self._pending_bytes += received.size
+        task.add_done_callback(partial(self._ended, call))
 
-    def _is_full(self) -> bool:
-        return (
-            len(self._tasks) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES
-        ) and bool(self._tasks)
+    def _run(self, call: Call) -> Outcome:
+        context = (self._context(call),) if call.tool.wants_context else ()
+        try:
+            return Succeeded(call.run(*context, **call.arguments))
+        except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
+            return _failure(call, error)
 
-    async def _wait_for(self, call: Call, asked: Asked) -> None:
+    async def _wait_for(self, call: Call, received: Received) -> None:
         async with self._slots:
-            outcome = await run_waiting(call, self._context(call, asked.framing))
-        self._complete(call, outcome, asked)
+            outcome = await self._run_coroutine(call)
+        self._complete(call, outcome, received)
         self._flush()
 
-    def _forget(self, call: Call, task: asyncio.Task[None]) -> None:
-        del self._tasks[call.serial]
-        asked = self._asked.pop(call.serial)
-        self._pending_bytes -= asked.size
+    async def _run_coroutine(self, call: Call) -> Outcome:
+        context = (self._context(call),) if call.tool.wants_context else ()
+        deadline = asyncio.timeout(call.tool.deadline)
+        try:
+            async with deadline:
+                return Succeeded(await call.run(*context, **call.arguments))
+        except asyncio.CancelledError as error:
+            # Something it waited for was cancelled, and not the call itself: it is owed a reply.
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise
+            return _failure(call, error)
+        except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
+            if not deadline.expired() or not isinstance(error, TimeoutError):
+                return _failure(call, error)
+            return Failed(
+                ToolError(
+                    f"{call.tool.name} took longer than {call.tool.deadline:g} s and was given up",
+                    condition="remote-server-timeout",
+                    hint="Call it again; the server's log may say what it waited for.",
+                )
+            )
+
+    def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
+        _, received = self._pending.pop(call.serial)
+        self._pending_bytes -= received.size
         if task.cancelled():
             # Either we must go, or its caller gave it up: to the server that one is known.
-            self._complete(call, Failed(ENDED), asked)
+            self._complete(call, Failed(ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
 
-    def _context(self, call: Call, framing: Framing) -> Context | None:
-        """Return the way back to the caller, for the tools that want it."""
-        if not call.tool.wants_context:
-            return None
+    def _complete(self, call: Call, outcome: Outcome, received: Received) -> None:
+        if response := self._server.complete(call, outcome):
+            self._respond(response, received)
 
-        def report(done: float, total: float | None, message: str | None) -> None:
-            if notification := self._server.progress(call, done, total, message):
-                self._tell(notification, framing)
-                self._flush()
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [task for task, _ in self._pending.values()]
 
-        def write(level: str, data: Json) -> None:
-            if notification := self._server.log(call, level, call.tool.name, data):
-                self._tell(notification, framing)
-                self._flush()
+    def _is_full(self) -> bool:
+        too_much = self._pending_bytes > MAX_PENDING_BYTES
+        return len(self._pending) >= MAX_PENDING_CALLS or (too_much and bool(self._pending))
 
-        if call.envelope is None:
-            return Context(report, write)
-        put = partial(self._ask, call, framing)
-        return Context(report, write, call.envelope.capabilities, call.envelope.takes, put)
+    def _context(self, call: Call) -> Context:
+        def send_progress(done: float, total: float | None, message: str | None) -> None:
+            self._notify(self._server.progress(call, done, total, message))
+
+        def send_log(level: str, data: Json) -> None:
+            self._notify(self._server.log(call, level, data))
+
+        if call.meta is None:
+            return Context(send_progress, send_log)
+        meta, ask = call.meta, partial(self._ask, call)
+        return Context(send_progress, send_log, meta.capabilities, meta.accepts, ask)
 
     async def _ask(
-        self,
-        call: Call,
-        spoken: Framing,
-        method: str,
-        params: Mapping[str, Json],
-        timeout_seconds: float,
+        self, call: Call, method: str, params: Mapping[str, Json], timeout_seconds: float
     ) -> Mapping[str, Json]:
         """Send the client a request for `call`, and return its result; raises `AskError`."""
         request = self._server.ask(call, method, params)
-        if self._unheard:
-            self._server.withdraw(request.id)
-            raise NotAnsweredError(GONE)
-        waiting = self._questions[request.id] = asyncio.get_running_loop().create_future()
+        if self._input_ended:
+            self._server.client_requests.close(request.id)
+            raise NotAnsweredError(CLIENT_GONE)
+        answer = self._client_answers[request.id] = asyncio.get_running_loop().create_future()
         try:
-            body = jsonrpc.encode(request)
-            if wirelog.log.isEnabledFor(logging.DEBUG):
-                wirelog.inquired(request, len(body))
-            self._outgoing.append(framing.encode(Frame(body, spoken)))
+            self._queue(request, call.framing)
             self._flush()
             async with asyncio.timeout(timeout_seconds):
-                response = await waiting
+                response = await answer
         except TimeoutError as error:
             raise NotAnsweredError(
                 f"the client gave no answer within {timeout_seconds:g} s"
             ) from error
         finally:
-            del self._questions[request.id]
-            if notification := self._server.withdraw(request.id):
-                self._tell(notification, spoken)
-                self._flush()
+            del self._client_answers[request.id]
+            if notification := self._server.client_requests.cancel(request.id):
+                self._notify(SendNotification(notification, call.framing))
         if response is None:
-            raise NotAnsweredError(GONE)
-        return answer_in(response)
+            raise NotAnsweredError(CLIENT_GONE)
+        return result_of(response)
 
-    def _leave_unanswered(self) -> None:
-        """Whoever asked the client need wait no longer: its input has ended."""
-        self._unheard = True
-        for waiting in self._questions.values():
-            _settle(waiting, None)
+    # What goes out
 
-    def _complete(self, call: Call, outcome: Outcome, asked: Asked) -> None:
-        if reply := self._server.complete(call, outcome):
-            self._reply(reply, asked)
-
-    def _reply(self, reply: Reply, asked: Asked) -> None:
-        if reply.cause is not None:
-            log.error("%s: %s", asked, in_words(reply.cause))
-        response = reply.response
+    def _respond(self, action: SendResponse, received: Received) -> None:
+        if action.cause is not None:
+            log.error("%s: %s", received, _in_words(action.cause))
+        response = action.response
         if isinstance(response, list):
-            response = [one for one in response if self._is_wanted(one)]
+            response = [one for one in response if one.id is not None or self._may_complain()]
             if not response:
                 return
-        elif not self._is_wanted(response):
+        elif response.id is None and not self._may_complain():
             return
-        body = jsonrpc.encode(response)
-        if wirelog.log.isEnabledFor(logging.DEBUG):
-            wirelog.replied(response, asked, len(body), self._clock())
-        self._outgoing.append(framing.encode(Frame(body, asked.framing)))
-        self._listing = self._listing or asked.method == "tools/list"
+        size = self._queue(response, action.framing)
+        if log.isEnabledFor(logging.DEBUG):
+            if isinstance(response, list):
+                what = f"batch of {len(response)}"
+            else:
+                error = response.error
+                what = f"{received}, " + ("result" if error is None else f"error {error['code']}")
+            milliseconds = (self._clock() - received.started) * 1000
+            log.debug("-> %s, %d bytes, %.1f ms", what, size, milliseconds)
+        self._listing = self._listing or received.method == "tools/list"
 
-    def _is_wanted(self, response: Response) -> bool:
-        return response.id is not None or self._noise.allows(self._clock())
+    def _may_complain(self) -> bool:
+        """Whether an error reply without an id is within `NOISE_REPLIES_PER_SECOND`."""
+        if (second := int(self._clock())) != self._noise_second:
+            self._noise_second, self._noise_replies = second, 0
+        self._noise_replies += 1
+        return self._noise_replies <= NOISE_REPLIES_PER_SECOND
 
-    def _tell(self, notification: Notification, spoken: Framing) -> None:
-        body = jsonrpc.encode(notification)
-        if wirelog.log.isEnabledFor(logging.DEBUG):
-            wirelog.told(notification, len(body))
-        self._outgoing.append(framing.encode(Frame(body, spoken)))
+    def _notify(self, action: SendNotification | None) -> None:
+        if action is not None:
+            self._queue(action.notification, action.framing)
+            self._flush()
 
-    async def _tell_changes(self) -> None:
+    def _queue(
+        self, message: Request | Notification | Response | list[Response], framed: Framing
+    ) -> int:
+        """Add `message` to what the next flush sends, and return its size in bytes."""
+        body = jsonrpc.encode(message)
+        match message:
+            case Request(id=id_, method=method):
+                log.debug("-> %s, our request, id %s, %d bytes", method, id_, len(body))
+            case Notification(method=method):
+                log.debug("-> %s, notification, %d bytes", method, len(body))
+        self._outgoing.append(framing.encode(Frame(body, framed)))
+        return len(body)
+
+    async def _send_changes(self) -> None:
         while self._changed:
             if self._ready is not None:
                 await self._ready()  # a client that does not read is told once, when it does
-            self._tell_changed()
+            self._queue_changes()
             self._flush()
             await asyncio.sleep(CHANGES_SECONDS)
 
-    def _tell_changed(self) -> None:
+    def _queue_changes(self) -> None:
         uris, self._changed = self._changed, {}
         for uri in uris:
-            for tell in self._server.changed(uri):
-                self._tell(tell.notification, tell.framing)
+            for notification, framed in self._server.subscriptions.updates(uri):
+                self._queue(notification, framed)
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -350,28 +404,35 @@ class Session:
             if self._listing:
                 self.listed.set()
 
-    async def _abandon(self) -> None:
+    async def _close(self) -> None:
         self._over = True
-        tasks = [*self._tasks.values(), *([self._telling] if self._telling else [])]
+        tasks = self._tasks() + ([self._sending_changes] if self._sending_changes else [])
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._tell_changed()
-        for reply in self._server.close():
-            self._reply(
-                reply, Asked(reply.framing, 0, self._clock(), method="subscriptions/listen")
-            )
+        self._queue_changes()
+        for response in self._server.close():
+            self._respond(response, Received(0, self._clock(), method="subscriptions/listen"))
         self._flush()
 
 
-def _settle(waiting: asyncio.Future[Response | None] | None, response: Response | None) -> None:
+def _settle(answer: asyncio.Future[Response | None], response: Response | None) -> None:
     # A call that was cancelled in this turn of the loop waits no more.
-    if waiting is not None and not waiting.done():
-        waiting.set_result(response)
+    if not answer.done():
+        answer.set_result(response)
 
 
-def _in_batch(call: Call, asked: Asked) -> Asked:
-    if call.envelope is None:
-        return asked._replace(dialect="bare", method=call.tool.name, id=call.id)
-    dialect = call.envelope.revision.date
-    return asked._replace(dialect=dialect, method="tools/call", id=call.id)
+def _failure(call: Call, error: BaseException) -> Outcome:
+    if isinstance(error, ToolError):
+        return Failed(error)
+    log.error(
+        "the tool %s broke: %s",
+        call.tool.name,
+        _in_words(error),
+        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+    )
+    return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__}); see the log")
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {one_line(str(error), LOGGED_CHARACTERS)}"

@@ -13,6 +13,8 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator
 
+from bridge.mcp.errors import McpError
+
 READ_BYTES = 64 * 1024
 """The most taken in one turn of the loop, so that a pipe full of calls starves nobody else."""
 
@@ -20,7 +22,7 @@ MAX_UNSENT_BYTES = 4 * 1024 * 1024
 """Replies waiting for a client that does not read; beyond it no further request is read."""
 
 
-class StdioError(Exception):
+class StdioError(McpError):
     """There is no stdout to answer on."""
 
 

@@ -23,14 +23,15 @@ prompt takes text arguments and returns the text that a person hands to a model:
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_origin
 
+from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
-from bridge.mcp.interpret import Interpret
+from bridge.mcp.errors import McpError
 from bridge.mcp.schema import (
     MismatchError,
     Reader,
@@ -51,11 +52,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 RESERVED = frozenset({"initialize", "ping"})
 """Methods of MCP that could be names of tools; a bare call of such a tool would hide them."""
 
-JSON_TYPE = "application/json"
-"""What every resource here is."""
 
-
-class ToolError(Exception):
+class ToolError(McpError):
     """The tool could not do what was asked, and its caller can act on the reason."""
 
     def __init__(self, message: str, *, condition: str, hint: str) -> None:
@@ -70,31 +68,36 @@ class ArgumentError(ToolError):
     """An argument that its type allows and its meaning does not."""
 
 
-class ToolsetError(ValueError):
+class ToolsetError(McpError):
     """The author of a tool or a set made a mistake."""
 
 
-class ArgumentsError(ValueError):
-    """The caller's arguments do not fit the tool; `problems` has one sentence for each."""
+class Completes(NamedTuple):
+    """In an `Annotated` argument of a prompt: where its values can be looked up.
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("; ".join(problems))
+    `values` is called with the prompt's collaborators and returns all of them; those that begin
+    with what was typed are offered.
+    """
+
+    values: Callable[..., list[str]]
 
 
 class Parameter(NamedTuple):
-    """One argument a caller may give."""
+    """An argument that a caller may give."""
 
     name: str
-    """As Python has it."""
+    """In Python."""
     wire: str
+    """In JSON."""
     schema: Schema
     read: Reader
     required: bool
+    completions: Callable[..., list[str]] | None
+    """What its values are completed from, in a prompt."""
 
 
 class Signature(NamedTuple):
-    """What a tool's function takes: collaborators from the house, arguments from the caller.
+    """What a function takes: collaborators from this process, arguments from the caller.
 
     Positional-only parameters (before the `/`) are collaborators, found by their type; all
     others are arguments.
@@ -106,7 +109,7 @@ class Signature(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., object]) -> "Signature":
-        """Read `function`'s signature; raises `SchemaError` where JSON Schema has no words."""
+        """Read `function`'s signature; raises `SchemaError` for a type without a JSON Schema."""
         hints = typing.get_type_hints(function, include_extras=True)
         collaborators: list[type] = []
         parameters: list[Parameter] = []
@@ -123,8 +126,10 @@ class Signature(NamedTuple):
             required = parameter.default is parameter.empty
             if not required and parameter.default is not None:
                 schema = {**schema, "default": render(parameter.default)}
+            notes = getattr(hint, "__metadata__", ())
+            values = next((one.values for one in notes if isinstance(one, Completes)), None)
             wire = wire_name(parameter.name)
-            parameters.append(Parameter(parameter.name, wire, schema, read, required))
+            parameters.append(Parameter(parameter.name, wire, schema, read, required, values))
         return cls(tuple(collaborators), tuple(parameters), hints.get("return"))
 
     def input_schema(self) -> Schema:
@@ -135,7 +140,7 @@ class Signature(NamedTuple):
         )
 
     def bind(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return keyword arguments, or raise `ArgumentsError` naming every fault."""
+        """Return keyword arguments; raises `MismatchError` with all that is wrong with them."""
         bound: dict[str, object] = {}
         problems: list[str] = []
         given = 0
@@ -154,8 +159,27 @@ class Signature(NamedTuple):
             unknown = [name for name in arguments if name not in known]
             problems += [f"{name[:100]!r} is not an argument ({expected})" for name in unknown[:5]]
         if problems:
-            raise ArgumentsError(problems)
+            raise MismatchError("; ".join(problems))
         return bound
+
+    def bind_collaborators(
+        self, name: str, function: Callable[..., Any], given: Iterable[object]
+    ) -> Callable[..., Any]:
+        """Return `function` with its collaborators, found among `given` by type.
+
+        A `Context` is left to be given with each call. Raises `ToolsetError`.
+        """
+        found = []
+        for wanted in self.collaborators:
+            if wanted is Context:
+                continue
+            fitting = [each for each in given if isinstance(each, wanted)]
+            if len(fitting) != 1:
+                raise ToolsetError(
+                    f"{name} wants a {wanted.__name__}; there are {len(fitting)} here"
+                )
+            found.append(fitting[0])
+        return partial(function, *found) if found else function
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +292,7 @@ def _output(function: Callable[..., Any], signature: Signature) -> Schema | None
 
 
 class Resource(NamedTuple):
-    """Something that can be read and watched."""
+    """A function whose result can be read under a URI, and subscribed to."""
 
     uri: str
     name: str
@@ -278,32 +302,12 @@ class Resource(NamedTuple):
     signature: Signature
 
 
-class Completes(NamedTuple):
-    """In an `Annotated` argument of a prompt: where its values can be looked up.
-
-    `values` is called with the prompt's collaborators and returns all of them; what begins with
-    what was typed is offered.
-    """
-
-    values: Callable[..., list[str]]
-
-
-class PromptArgument(NamedTuple):
-    """One text that a person fills in."""
-
-    name: str
-    description: str | None
-    required: bool
-    completes: Completes | None
-
-
 class Prompt(NamedTuple):
-    """A request to a model, written out by us for a person to send."""
+    """A function that writes out a request to a model, for a person to send."""
 
     name: str
     title: str
     description: str
-    arguments: tuple[PromptArgument, ...]
     function: Callable[..., str]
     signature: Signature
 
@@ -312,14 +316,8 @@ def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource
     """Make a resource of the function below it."""
 
     def make(function: Callable[..., Any]) -> Resource:
-        return Resource(
-            uri=uri,
-            name=function.__name__.replace("_", "-"),
-            title=title,
-            description=inspect.getdoc(function) or "",
-            function=function,
-            signature=Signature.of(function),
-        )
+        name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
+        return Resource(uri, name, title, description, function, Signature.of(function))
 
     return make
 
@@ -328,21 +326,8 @@ def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
     """Make a prompt of the function below it."""
 
     def make(function: Callable[..., str]) -> Prompt:
-        signature = Signature.of(function)
-        hints = typing.get_type_hints(function, include_extras=True)
-        arguments = []
-        for parameter in signature.parameters:
-            notes = getattr(hints[parameter.name], "__metadata__", ())
-            arguments.append(
-                PromptArgument(
-                    name=parameter.wire,
-                    description=next((note for note in notes if isinstance(note, str)), None),
-                    required=parameter.required,
-                    completes=next((note for note in notes if isinstance(note, Completes)), None),
-                )
-            )
         description = inspect.getdoc(function) or ""
-        return Prompt(name, title, description, tuple(arguments), function, signature)
+        return Prompt(name, title, description, function, Signature.of(function))
 
     return make
 
@@ -395,43 +380,24 @@ class Toolset:
 
 def merge(sets: Iterable[Toolset]) -> Toolset:
     """Return one set of all that `sets` have, in order; raises `ToolsetError` when names clash."""
+    given = tuple(sets)
     owners: dict[tuple[str, str], str] = {}
-    tools: list[Tool] = []
-    resources: list[Resource] = []
-    prompts: list[Prompt] = []
-    for one in sets:
+    for one in given:
         for kind, name in (
             *(("tool", each.name) for each in one.tools),
             *(("resource", each.uri) for each in one.resources),
             *(("prompt", each.name) for each in one.prompts),
         ):
-            if owners.get((kind, name)) == one.name:
-                raise ToolsetError(f"the toolset {one.name} has two of the {kind} {name}")
-            if (kind, name) in owners:
-                raise ToolsetError(
-                    f"the toolsets {owners[kind, name]} and {one.name} both have a {kind} {name}"
-                )
+            owner = owners.get((kind, name))
+            if owner == one.name:
+                raise ToolsetError(f"the toolset {owner} has two of the {kind} {name}")
+            if owner is not None:
+                both = f"{owner} and {one.name}"
+                raise ToolsetError(f"the toolsets {both} both have a {kind} {name}")
             owners[kind, name] = one.name
-        tools += one.tools
-        resources += one.resources
-        prompts += one.prompts
-    name = "+".join(dict.fromkeys(owners.values()))
-    return Toolset(name, tuple(tools), tuple(resources), tuple(prompts))
-
-
-def bound(
-    name: str, function: Callable[..., Any], signature: Signature, given: Iterable[object]
-) -> Callable[..., Any]:
-    """Return `function` with the collaborators it asks for, found among `given` by type.
-
-    A `Context` is left to be given with each call.
-    """
-    found = []
-    for wanted in signature.collaborators:
-        if wanted is Context:
-            continue
-        fitting = [each for each in given if isinstance(each, wanted)]
-        if len(fitting) != 1:
-            raise ToolsetError(f"{name} wants a {wanted.__name__}; there are {len(fitting)} here")
-        found.append(fitting[0])
-    return partial(function, *found) if found else function
+    return Toolset(
+        "+".join(dict.fromkeys(owners.values())),
+        tuple(each for one in given for each in one.tools),
+        tuple(each for one in given for each in one.resources),
+        tuple(each for one in given for each in one.prompts),
+    )

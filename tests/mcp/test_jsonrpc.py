@@ -1,4 +1,5 @@
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -7,8 +8,10 @@ from hypothesis import strategies as st
 from bridge.mcp import jsonrpc
 from bridge.mcp.jsonrpc import (
     INVALID_REQUEST,
+    LOGGED_CHARACTERS,
     MAX_BATCH_MESSAGES,
     PARSE_ERROR,
+    Batch,
     Malformed,
     Notification,
     Request,
@@ -16,6 +19,7 @@ from bridge.mcp.jsonrpc import (
     RpcError,
     decode,
     encode,
+    preview,
 )
 
 texts = st.text(st.characters(exclude_categories=[]))
@@ -228,3 +232,57 @@ def test_what_stands_behind_an_object_is_told_and_white_space_is_nothing() -> No
         wrong = decode(text)
         assert isinstance(wrong, Malformed)
         assert str(wrong.error).endswith(f"Extra data at character {place}")
+
+
+# Batches
+
+
+def test_a_response_that_is_there_before_the_batch_is_read_settles_nothing() -> None:
+    batch = Batch()
+    batch.pending += 1
+    assert batch.settle(Response(1, "done")) == []
+    batch.responses.append(Response(2, "at once"))
+    assert batch.settle() == [Response(1, "done"), Response(2, "at once")]
+
+
+@given(
+    st.lists(st.sampled_from(["response", "call", "cancelled"])),
+    st.randoms(use_true_random=False),
+)
+def test_a_batch_is_answered_once_with_its_last_response_and_holds_all_of_them(
+    kinds: list[str], random: Random
+) -> None:
+    batch = Batch()
+    owed = [number for number, kind in enumerate(kinds) if kind != "cancelled"]
+    pending: list[Response | None] = [None]  # the batch itself, until it is read
+    for number, kind in enumerate(kinds):
+        if kind == "response":
+            batch.responses.append(Response(number))
+        else:
+            batch.pending += 1
+            pending.append(Response(number) if kind == "call" else None)
+    random.shuffle(pending)
+    *before, last = [list(batch.settle(one)) for one in pending]
+    assert not any(before)
+    assert sorted(one.id for one in last if isinstance(one.id, int)) == owed
+
+
+# What the log shows
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_value_is_shown_up_to_two_hundred_characters(extra: int) -> None:
+    text = "x" * (LOGGED_CHARACTERS - 2 + extra)
+    assert LOGGED_CHARACTERS == 200
+    assert preview(text) == (f"'{text}... (201 characters)" if extra else f"'{text}'")
+
+
+def test_what_is_nested_too_deeply_to_be_shown_is_told_so() -> None:
+    nested: object = 1
+    for _ in range(100_000):
+        nested = [nested]
+    assert preview(nested) == "(nested too deeply)"
+
+
+def test_json_for_a_model_is_one_line_of_plain_unicode() -> None:
+    assert jsonrpc.compact({"a": ["ü", None, 1.5]}) == '{"a":["ü",null,1.5]}'

@@ -1,6 +1,8 @@
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -16,6 +18,7 @@ from bridge.mcp.schema import (
     SchemaError,
     describe,
     render,
+    wire_name,
 )
 from tests.mcp.shapes import Colour, Level, Line, Point, values
 
@@ -261,3 +264,64 @@ def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: obje
     found = describe(hint)[1](value, "value")
     assert found == read
     assert type(found) is type(read)
+
+
+# Results
+
+
+@dataclass(frozen=True)
+class Seen:
+    at_time: str
+    reason: Annotated[str | None, ABSENT_IF_NONE]
+    real_jid: str | None = None
+    level: Level = Level.LOW
+
+
+def test_a_result_leaves_out_what_is_absent_and_keeps_what_is_null() -> None:
+    assert render(Seen("now", None)) == {"atTime": "now", "realJid": None, "level": 1}
+    assert render(Seen("now", "r", "j", Level.HIGH)) == {
+        "atTime": "now",
+        "reason": "r",
+        "realJid": "j",
+        "level": 2,
+    }
+    assert type(render(Level.HIGH)) is int
+    schema = describe(Seen)[0]
+    assert schema["required"] == ["atTime"]
+    assert Draft202012Validator(schema).is_valid(render(Seen("now", None)))
+
+
+def test_keys_of_a_mapping_are_data_and_keep_their_spelling() -> None:
+    assert render({"snake_case": [Point(1)]}) == {
+        "snake_case": [{"xAxis": 1, "label": "here", "tags": []}]
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object, b"x", {1, 2}, Point, {1: "x"}, float("nan"), [float("inf")], {"a": -float("inf")}],
+    ids=str,
+)
+def test_what_has_no_json_form_is_not_rendered(value: object) -> None:
+    with pytest.raises(SchemaError):
+        render(value)
+
+
+@given(values)
+def test_json_is_rendered_as_it_is(value: object) -> None:
+    assert render(value) == value
+
+
+def test_fields_are_not_shared_between_classes_of_one_name() -> None:
+    first = dataclasses.make_dataclass("Same", [("a", int)])
+    second = dataclasses.make_dataclass("Same", [("b", int)])
+    assert render(first(1)) == {"a": 1}
+    assert render(second(1)) == {"b": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [("from_", "from"), ("timeout_seconds", "timeoutSeconds"), ("a_b_c", "aBC"), ("x", "x")],
+)
+def test_a_wire_name_is_camel_case_without_a_trailing_underscore(name: str, wire: str) -> None:
+    assert wire_name(name) == wire

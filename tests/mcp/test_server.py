@@ -3,7 +3,7 @@ import json
 import pytest
 from mcp_types import methods
 
-from bridge.mcp.calls import Crashed, Failed, Succeeded
+from bridge.mcp.server import Crashed, Failed, Succeeded
 from bridge.mcp.toolset import ToolError
 from tests.mcp.conversation import (
     HANDSHAKE,

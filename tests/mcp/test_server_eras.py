@@ -4,9 +4,8 @@ import pytest
 from mcp_types import methods
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.calls import Failed, Outcome, Reply, Succeeded
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.server import Server
+from bridge.mcp.server import Failed, Outcome, SendResponse, Server, Succeeded
 from bridge.mcp.toolset import ToolError, Toolset
 from tests.mcp.conversation import (
     HANDSHAKE,
@@ -155,15 +154,15 @@ def test_a_tool_that_needs_what_the_client_cannot_do_is_refused_before_it_runs()
     assert talk.calls == []
     able = envelope(clientCapabilities={"elicitation": {}})
     assert talk.send(stateless(2, "tools/call", name="ask_back", _meta=able)) is None
-    assert talk.calls[0].envelope is not None
-    assert talk.calls[0].envelope.capabilities == {"elicitation": {}}
+    assert talk.calls[0].meta is not None
+    assert talk.calls[0].meta.capabilities == {"elicitation": {}}
 
 
 def test_a_handshake_client_is_not_refused_a_tool_for_what_it_did_not_declare() -> None:
     talk = Conversation("2025-11-25")
     assert talk.send(tool_call(1, "ask_back")) is None
-    assert talk.calls[0].envelope is not None
-    assert talk.calls[0].envelope.capabilities == {}
+    assert talk.calls[0].meta is not None
+    assert talk.calls[0].meta.capabilities == {}
 
 
 def test_what_a_client_declared_in_its_handshake_is_not_taken_for_a_stateless_request() -> None:
@@ -172,8 +171,8 @@ def test_what_a_client_declared_in_its_handshake_is_not_taken_for_a_stateless_re
     talk.send(request(0, "initialize", protocolVersion="2025-11-25", capabilities=able))
     assert error_code(talk.send(stateless(1, "tools/call", name="ask_back"))) == -32021
     assert talk.send(tool_call(2, "ask_back")) is None
-    assert talk.calls[0].envelope is not None
-    assert talk.calls[0].envelope.capabilities == able
+    assert talk.calls[0].meta is not None
+    assert talk.calls[0].meta.capabilities == able
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_what_ended_with_the_handshake_is_no_method_of_the_stateless_era(method:
     reply = talk.send(stateless(1, method, uri="sample://words", level="info"))
     assert error_code(reply) == -32601
     assert STATELESS in reply["error"]["data"]
-    assert not talk.server.watched("sample://words")
+    assert not talk.server.subscriptions.has("sample://words")
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
@@ -280,7 +279,7 @@ def test_a_toolset_of_tools_alone_offers_nothing_else() -> None:
     tools_only = Toolset("only", TOOLS.tools)
     server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]))
     (reply,) = server.receive(jsonrpc.decode(json.dumps(stateless(1, "server/discover"))))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, SendResponse)
     assert wire(reply)["result"]["capabilities"] == {"tools": {}, "logging": {}}
 
 

@@ -1,7 +1,7 @@
 import pytest
 from mcp_types import methods
 
-from bridge.mcp.calls import Call
+from bridge.mcp.server import Call
 from bridge.mcp.subscriptions import MAX_LISTENERS
 from tests.mcp.conversation import (
     HANDSHAKE,
@@ -33,15 +33,13 @@ UPDATED = "notifications/resources/updated"
 
 def test_a_session_hears_of_what_it_subscribed_to_until_it_does_no_more() -> None:
     talk = Conversation("2025-11-25")
-    assert talk.server.changed("sample://words") == []
+    assert talk.updates("sample://words") == []
     assert talk.result(request(1, "resources/subscribe", uri="sample://words")) == {}
     assert talk.result(request(2, "resources/subscribe", uri="sample://words")) == {}
-    assert [told(one.notification) for one in talk.server.changed("sample://words")] == [
-        {"uri": "sample://words"}
-    ]
-    assert talk.server.changed("sample://nothing") == []
+    assert talk.updates("sample://words") == [{"uri": "sample://words"}]
+    assert talk.updates("sample://nothing") == []
     assert talk.result(request(3, "resources/unsubscribe", uri="sample://words")) == {}
-    assert talk.server.changed("sample://words") == []
+    assert talk.updates("sample://words") == []
     assert talk.server.close() == []
 
 
@@ -56,10 +54,10 @@ def test_listening_is_acknowledged_first_and_every_update_carries_its_id() -> No
         )
     ]
     talk.send(listen("1", "sample://words", "sample://nothing"))
-    assert [told(one.notification) for one in talk.server.changed("sample://words")] == [
+    assert talk.updates("sample://words") == [
         {"_meta": {SUBSCRIPTION_ID: id_}, "uri": "sample://words"} for id_ in (1, "1")
     ]
-    assert [told(one.notification) for one in talk.server.changed("sample://nothing")] == [
+    assert talk.updates("sample://nothing") == [
         {"_meta": {SUBSCRIPTION_ID: "1"}, "uri": "sample://nothing"}
     ]
 
@@ -75,8 +73,8 @@ def test_a_cancelled_listening_request_gets_neither_updates_nor_a_reply() -> Non
     talk = Conversation()
     talk.send(listen(1, "sample://words"))
     assert talk.send(notification("notifications/cancelled", requestId=1)) is None
-    assert talk.server.changed("sample://words") == []
-    assert not talk.server.watched("sample://words")
+    assert talk.updates("sample://words") == []
+    assert not talk.server.subscriptions.has("sample://words")
     assert talk.server.close() == []
 
 
@@ -85,7 +83,7 @@ def test_only_the_same_id_of_the_same_type_ends_listening(id_: object) -> None:
     talk = Conversation()
     talk.send(listen(1, "sample://words"))
     talk.send(notification("notifications/cancelled", requestId=id_))
-    assert talk.server.watched("sample://words")
+    assert talk.server.subscriptions.has("sample://words")
 
 
 def test_listening_is_ended_in_good_order_when_we_end() -> None:
@@ -119,7 +117,7 @@ def test_an_id_that_listens_already_cannot_listen_again() -> None:
     talk = Conversation()
     talk.send(listen(1, "sample://words"))
     assert error_code(talk.send(listen(1))) == -32600
-    assert talk.server.watched("sample://words")
+    assert talk.server.subscriptions.has("sample://words")
 
 
 def test_as_many_may_listen_as_allowed_and_no_more() -> None:
@@ -199,36 +197,36 @@ def test_a_bare_call_has_neither_progress_nor_log_messages() -> None:
     talk.send(request(0, "logging/setLevel", level="debug"))
     talk.send(request(1, "climb", heights=[]))
     assert talk.server.progress(talk.calls[0], 1, None, None) is None
-    assert talk.server.log(talk.calls[0], "emergency", "climb", "x") is None
+    assert talk.server.log(talk.calls[0], "emergency", "x") is None
 
 
 def test_a_stateless_call_gets_the_log_messages_it_asked_for_and_no_others() -> None:
     talk, call = climbing(envelope(logLevel="warning"))
-    assert talk.server.log(call, "notice", "climb", "too little") is None
-    assert told(talk.server.log(call, "warning", "climb", {"enough": 1})) == {
+    assert talk.server.log(call, "notice", "too little") is None
+    assert told(talk.server.log(call, "warning", {"enough": 1})) == {
         "level": "warning",
         "logger": "climb",
         "data": {"enough": 1},
     }
     talk.finish(call)
-    assert talk.server.log(call, "emergency", "climb", "too late") is None
+    assert talk.server.log(call, "emergency", "too late") is None
 
 
 def test_the_sessions_level_is_not_taken_for_a_stateless_call() -> None:
     talk = Conversation("2025-11-25")
     assert talk.result(request(0, "logging/setLevel", level="debug")) == {}
     talk.send(stateless(1, "tools/call", name="climb", arguments={"heights": []}))
-    assert talk.server.log(talk.calls[0], "emergency", "climb", "x") is None
+    assert talk.server.log(talk.calls[0], "emergency", "x") is None
 
 
 def test_a_session_gets_log_messages_once_it_has_set_a_level() -> None:
     talk, call = climbing(None, revision="2025-11-25")
-    assert talk.server.log(call, "emergency", "climb", "nobody asked") is None
+    assert talk.server.log(call, "emergency", "nobody asked") is None
     assert talk.server.announce("emergency", "room", "nobody asked") is None
     talk.send(request(2, "logging/setLevel", level="error"))
     talk.send(tool_call(3, "climb", heights=[]))
-    assert talk.server.log(talk.calls[1], "warning", "climb", "too little") is None
-    assert told(talk.server.log(talk.calls[1], "error", "climb", "x")) is not None
+    assert talk.server.log(talk.calls[1], "warning", "too little") is None
+    assert told(talk.server.log(talk.calls[1], "error", "x")) is not None
     assert talk.server.announce("warning", "room", "too little") is None
     assert told(talk.server.announce("critical", "room", "x")) == {
         "level": "critical",

@@ -3,6 +3,8 @@ import logging
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import (
@@ -133,3 +135,30 @@ async def test_what_the_log_shows_of_a_message_is_escaped_and_cut() -> None:
         assert "\n" not in line
         assert "\u202e" not in line
         assert len(line) < 1000
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+anything = st.recursive(
+    st.one_of(st.none(), st.integers(), texts), lambda inner: st.lists(inner, max_size=3)
+)
+
+
+@given(texts, st.one_of(texts, st.integers()), texts, anything)
+async def test_nothing_that_comes_in_can_forge_a_line(
+    dialect: str, id_: object, method: str, value: object
+) -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(
+            request(id_, method, value=value, _meta=envelope(dialect)),
+            notification(method, value=value),
+            {"jsonrpc": "2.0", "id": id_, "result": value},
+            {"id": id_, "method": method},
+            request(id_, "wait", name=method),
+            notification("notifications/cancelled", requestId=id_),
+        )
+        await client.end()
+    assert len(of_the_wire(lines)) >= 8
+    for line in lines:
+        assert len(line.splitlines()) == 1
+        line.encode()

@@ -1,27 +1,33 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
-from bridge.mcp.interpret import Interpret
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
+from bridge.mcp.schema import Bounds, MismatchError, SchemaError
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     RESERVED,
     ArgumentError,
+    Completes,
+    Signature,
     Tool,
     ToolError,
     Toolset,
     ToolsetError,
-    bound,
     merge,
     prompt,
     resource,
     tool,
 )
+from tests.mcp.shapes import Colour, Line, Point, texts, values
 
 
 class Room:
@@ -228,7 +234,7 @@ def test_one_set_with_a_name_twice_is_named_alone() -> None:
 
 def run(one: Tool, given: Iterable[object]) -> Any:
     """Return the function of `one`, ready to be called."""
-    return bound(one.name, one.function, one.signature, given)
+    return one.signature.bind_collaborators(one.name, one.function, given)
 
 
 async def test_a_function_is_handed_its_collaborators_by_type() -> None:
@@ -316,3 +322,187 @@ def test_a_tool_is_a_value() -> None:
     assert isinstance(word_count, Tool)
     with pytest.raises(AttributeError):
         word_count.name = "other"  # type: ignore[misc]
+
+
+# What a function takes
+
+
+PLACE = Point(1)
+
+
+def gather(
+    house: Point,
+    /,
+    message: Annotated[str, Bounds(min_length=1)],
+    timeout_seconds: Annotated[float, Bounds(minimum=0, maximum=50)] = 10,
+    from_: str | None = None,
+    *,
+    colours: Sequence[Colour] = (Colour.RED,),
+    where: Point = PLACE,
+) -> Line:
+    raise AssertionError((house, message, timeout_seconds, from_, colours, where))
+
+
+SIGNATURE = Signature.of(gather)
+
+
+def test_a_signature_is_told_apart_into_collaborators_and_arguments() -> None:
+    assert SIGNATURE.collaborators == (Point,)
+    assert SIGNATURE.result is Line
+    assert [(one.name, one.wire, one.required) for one in SIGNATURE.parameters] == [
+        ("message", "message", True),
+        ("timeout_seconds", "timeoutSeconds", False),
+        ("from_", "from", False),
+        ("colours", "colours", False),
+        ("where", "where", False),
+    ]
+
+
+def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> None:
+    schema = SIGNATURE.input_schema()
+    Draft202012Validator.check_schema(schema)
+    assert schema["required"] == ["message"]
+    assert schema["additionalProperties"] is False
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    assert {name: one.get("default") for name, one in properties.items()} == {
+        "message": None,
+        "timeoutSeconds": 10,
+        "from": None,
+        "colours": ["red"],
+        "where": {"xAxis": 1, "label": "here", "tags": []},
+    }
+
+
+def test_arguments_are_bound_by_their_python_names() -> None:
+    arguments = {"message": "m", "from": "x", "timeoutSeconds": 50, "colours": [1]}
+    assert SIGNATURE.bind(arguments) == {
+        "message": "m",
+        "from_": "x",
+        "timeout_seconds": 50,
+        "colours": [Colour.ONE],
+    }
+
+
+def test_every_fault_of_the_arguments_is_named_at_once() -> None:
+    with pytest.raises(MismatchError) as caught:
+        SIGNATURE.bind({"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}})
+    assert str(caught.value) == "; ".join(
+        [
+            "message is missing",
+            "timeoutSeconds is 51; the most is 50",
+            "from is a number; a string is wanted",
+            "'from_' is not an argument (colours, from, message, timeoutSeconds, where)",
+            "'house' is not an argument (colours, from, message, timeoutSeconds, where)",
+        ]
+    )
+
+
+def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
+    with pytest.raises(MismatchError) as caught:
+        SIGNATURE.bind({"message": "m"} | {f"{index}" * 10_000: 1 for index in range(100)})
+    assert str(caught.value).count("is not an argument") == 5
+    assert len(str(caught.value)) < 1000
+
+
+@given(
+    st.one_of(
+        st.dictionaries(texts, values),
+        st.fixed_dictionaries(
+            {},
+            optional=dict.fromkeys(
+                ("message", "timeoutSeconds", "from", "colours", "where", "house"), values
+            ),
+        ),
+    )
+)
+def test_arguments_are_bound_exactly_if_the_schema_allows_them(
+    arguments: dict[str, object],
+) -> None:
+    allowed = Draft202012Validator(SIGNATURE.input_schema()).is_valid(arguments)
+    if allowed:
+        SIGNATURE.bind(arguments)
+    else:
+        with pytest.raises(MismatchError):
+            SIGNATURE.bind(arguments)
+
+
+def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:
+    def untyped(x) -> str:  # type: ignore[no-untyped-def]
+        return str(x)
+
+    def several(*xs: int) -> str:
+        return str(xs)
+
+    def options(**xs: int) -> str:
+        return str(xs)
+
+    def raw(x: bytes) -> str:
+        return str(x)
+
+    for function in (untyped, several, options, raw):
+        with pytest.raises(SchemaError):
+            Signature.of(function)
+
+
+# Resources and prompts
+
+
+@dataclass(frozen=True)
+class Weather:
+    degrees: float
+
+
+def cities() -> list[str]:
+    return ["Rome"]
+
+
+def test_a_typed_function_is_a_resource_named_after_it() -> None:
+    @resource("sample://weather", title="Weather")
+    def weather_now() -> Weather:
+        """How it is outside.
+
+        In one place.
+        """
+        return Weather(21.5)
+
+    assert (weather_now.uri, weather_now.name, weather_now.title) == (
+        "sample://weather",
+        "weather-now",
+        "Weather",
+    )
+    assert weather_now.description == "How it is outside.\n\nIn one place."
+    assert weather_now.function() == Weather(21.5)
+
+
+def test_the_arguments_of_a_prompt_are_those_of_its_function_as_the_wire_spells_them() -> None:
+    @prompt("ask", title="Ask")
+    def ask(
+        city_name: Annotated[str, "where", Completes(cities)], from_: Annotated[str, "who"] = ""
+    ) -> str:
+        """Ask about the weather."""
+        return f"{from_}: what about {city_name}?"
+
+    assert (ask.name, ask.title, ask.description) == ("ask", "Ask", "Ask about the weather.")
+    city, whose = ask.signature.parameters
+    assert (city.wire, city.schema["description"], city.required) == ("cityName", "where", True)
+    assert (whose.wire, whose.schema["description"], whose.required) == ("from", "who", False)
+    assert (city.completions, whose.completions) == (cities, None)
+    assert ask.function(**ask.signature.bind({"cityName": "Rome"})) == ": what about Rome?"
+
+
+def test_a_collaborator_is_no_argument() -> None:
+    @prompt("ask", title="Ask")
+    def ask(weather: Weather, /, city: str) -> str:
+        return f"{city}: {weather.degrees}"
+
+    assert [one.name for one in ask.signature.parameters] == ["city"]
+    assert ask.description == ""
+
+
+def test_a_type_that_the_wire_cannot_say_is_its_authors_error() -> None:
+    def ask(when: complex) -> str:
+        return str(when)
+
+    with pytest.raises(SchemaError):
+        prompt("ask", title="Ask")(ask)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ArgumentsError, ToolError
+from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import web
 from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant
 from bridge.samples.weather import MAX_LOCATION, CurrentWeather, current_weather, weather_of
@@ -150,7 +150,7 @@ async def test_a_location_without_a_name_asks_nobody(server: OpenMeteoServer) ->
 def test_a_location_has_bounds() -> None:
     current_weather.signature.bind({"location": "a" * MAX_LOCATION})
     for location in ("", "a" * (MAX_LOCATION + 1)):
-        with pytest.raises(ArgumentsError):
+        with pytest.raises(MismatchError):
             current_weather.signature.bind({"location": location})
 
 

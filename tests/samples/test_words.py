@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.toolset import ArgumentsError
+from bridge.mcp.schema import MismatchError
 from bridge.samples.words import BAD, GOOD, MAX_CHARACTERS, sentiment, word_count
 
 
@@ -56,5 +56,5 @@ def test_the_description_admits_what_it_is() -> None:
 def test_a_text_has_a_bound(one: object) -> None:
     signature = (word_count if one is word_count else sentiment).signature
     signature.bind({"text": "a" * MAX_CHARACTERS})
-    with pytest.raises(ArgumentsError, match="the most is 1000000"):
+    with pytest.raises(MismatchError, match="the most is 1000000"):
         signature.bind({"text": "a" * (MAX_CHARACTERS + 1)})

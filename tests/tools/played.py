@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentsError, Tool
+from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.toolset import Tool
 from bridge.settings.table import Settings
 from bridge.tools.link import InRoom, RoomLink
 from bridge.xmpp.archive import RoomArchive
@@ -118,8 +118,8 @@ def wire(result: object) -> dict[str, Any]:
 
 
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
-    """What the function of `tool` gets when a client gives this; raises `ArgumentsError`."""
+    """What the function of `tool` gets when a client gives this; raises `MismatchError`."""
     return tool.signature.bind(given)
 
 
-__all__ = ["FAULT", "ROOM", "STATUS", "ArgumentsError", "Played", "arguments", "wire"]
+__all__ = ["FAULT", "ROOM", "STATUS", "MismatchError", "Played", "arguments", "wire"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
-from bridge.mcp.toolset import ArgumentError, ArgumentsError
+from bridge.mcp.schema import MismatchError
+from bridge.mcp.toolset import ArgumentError
 from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
 from bridge.xmpp import journal as journal_module
@@ -288,7 +289,7 @@ async def test_a_page_holds_no_more_entries_than_were_asked_for(limit: int) -> N
     ],
 )
 def test_arguments_that_are_none_are_refused_and_named(wrong: dict[str, object]) -> None:
-    with pytest.raises(ArgumentsError) as refusal:
+    with pytest.raises(MismatchError) as refusal:
         arguments(TOOL, wrong)
     assert next(iter(wrong)) in str(refusal.value)
 

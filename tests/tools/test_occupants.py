@@ -6,7 +6,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import visible
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.toolset import ArgumentsError, ToolError
+from bridge.mcp.schema import MismatchError
+from bridge.mcp.toolset import ToolError
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp import events
@@ -77,7 +78,7 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
 
 @pytest.mark.parametrize("wrong", [{"nickname": ""}, {"nickname": 5}, {"nick": "Wilma"}])
 def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ArgumentsError, match=next(iter(wrong))):
+    with pytest.raises(MismatchError, match=next(iter(wrong))):
         _occupants(Played(), **wrong)
 
 

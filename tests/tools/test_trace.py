@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.toolset import ArgumentError, ArgumentsError
+from bridge.mcp.schema import MismatchError
+from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES
@@ -159,5 +160,5 @@ async def test_a_stanza_that_is_longer_than_a_page_is_cut_to_fit(size: int, char
     ],
 )
 def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ArgumentsError, match=next(iter(wrong))):
+    with pytest.raises(MismatchError, match=next(iter(wrong))):
         arguments(TOOL, wrong)

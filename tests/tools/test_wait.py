@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
-from bridge.mcp.toolset import ArgumentError, ArgumentsError
+from bridge.mcp.schema import MismatchError
+from bridge.mcp.toolset import ArgumentError
 from bridge.tools import paging, wait
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
@@ -140,7 +141,7 @@ async def test_our_own_messages_match_only_when_from_names_us() -> None:
 
 @pytest.mark.parametrize("seconds", [-0.001, MAX_WAIT_SECONDS + 0.001, 51, "1", None, True])
 def test_a_time_out_of_bounds_is_refused(seconds: object) -> None:
-    with pytest.raises(ArgumentsError, match="timeoutSeconds"):
+    with pytest.raises(MismatchError, match="timeoutSeconds"):
         arguments(TOOL, {"timeoutSeconds": seconds})
 
 
