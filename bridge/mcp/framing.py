@@ -1,7 +1,7 @@
 """Bytes to frames and back: newline-delimited JSON, and `Content-Length` headers. Pure.
 
-Each message may use either; `Framer` tells them apart by its first byte, since JSON begins with
-no letter and a header with nothing else. After rubbish it finds its way back at the next line.
+Each message may use either: a line that is a header whose name begins with `Content-` opens a
+block of headers, any other is a message. After malformed input reading goes on at the next line.
 """
 
 import re
@@ -15,8 +15,8 @@ MAX_HEADER_BYTES = 8 * 1024
 """The longest block of headers, in bytes, as HTTP servers commonly have it."""
 
 MAX_SKIPPED_BYTES = 1024 * 1024 * 1024
-"""The longest body that is passed over as announced; a greater number is taken for rubbish, since
-waiting for so much would be waiting for ever."""
+"""The longest body that is skipped as announced. A greater number is taken for garbage, since
+waiting for so many bytes would be waiting for ever."""
 
 # Compiled where it is used: most clients send none.
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
@@ -24,7 +24,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Framing(Enum):
-    """How a message is set apart from the next."""
+    """How a message is separated from the next."""
 
     LINES = "newline-delimited"
     HEADERS = "Content-Length"
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 
 class FrameError(NamedTuple):
-    """Bytes that were passed over, and why."""
+    """Bytes that were skipped, and why; a value, not an exception."""
 
     reason: str
     framing: Framing = Framing.LINES
@@ -62,42 +62,39 @@ class Framer:
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
-        self._longest = limit + 1  # for the CR of a CRLF; `_line` looks at what is left without it
+        self._longest_line = limit + 1  # for the CR of a CRLF; `_line` looks at the rest
+        self._found: list[Frame | FrameError] = []
         self._buffer = bytearray()
-        self._searched = 0
-        self._skip = 0
+        self._searched = 0  # bytes at the start of the buffer that hold no newline
+        self._skip = 0  # bytes still to come of a body that was refused
         self._skip_line = False
+        self._lengths: set[bytes] | None = None  # of the headers being read; None outside them
         self._header_bytes = 0
-        self._headers: list[bytes] | None = None
-        self._length: int | None = None
+        self._length: int | None = None  # of the body being read
 
     def feed(self, data: bytes) -> list[Frame | FrameError]:
         """Take the next bytes and return what they complete, in order."""
         self._buffer += data
-        found: list[Frame | FrameError] = []
-        while self._step(found):
+        while self._step():
             pass
+        found, self._found = self._found, []
         return found
 
     def end(self) -> list[Frame | FrameError]:
-        """Say that no more bytes come: a last line needs no newline, a body cut short is lost."""
+        """Return what is left at the end of input: a last line, or what was cut short."""
         found: list[Frame | FrameError] = []
         if self._length is None and self._buffer and not self._skip and not self._skip_line:
-            found += self.feed(b"\n")
+            found = self.feed(b"\n")
         if self._length is not None:
             missing = self._length - len(self._buffer)
-            found.append(
-                FrameError(
-                    f"input ended {missing} bytes short of its Content-Length", Framing.HEADERS
-                )
-            )
-        elif self._headers is not None:
-            found.append(FrameError("input ended within headers", Framing.HEADERS))
+            self._refuse(f"input ended {missing} bytes short of its Content-Length")
+        elif self._lengths is not None:
+            self._refuse("input ended within headers")
         self._buffer.clear()
-        return found
+        return found + self._found
 
-    def _step(self, found: list[Frame | FrameError]) -> bool:
-        """Consume one thing from the buffer; False when more bytes are needed."""
+    def _step(self) -> bool:
+        """Consume a body or a line from the buffer; False when more bytes are needed."""
         if self._skip:
             dropped = min(self._skip, len(self._buffer))
             del self._buffer[:dropped]
@@ -106,97 +103,73 @@ class Framer:
         if self._length is not None:
             if len(self._buffer) < self._length:
                 return False
-            found.append(Frame(bytes(self._buffer[: self._length]), Framing.HEADERS))
+            self._found.append(Frame(bytes(self._buffer[: self._length]), Framing.HEADERS))
             del self._buffer[: self._length]
             self._length = None
             return True
         end = self._buffer.find(b"\n", self._searched)
+        if end < 0 and not self._skip_line and len(self._buffer) <= self._longest_line:
+            self._searched = len(self._buffer)
+            return False
+        self._searched = 0
         if end < 0:
-            self._bound_line(found)
+            if not self._skip_line:
+                self._refuse_line()
+            self._skip_line = True
+            self._buffer.clear()
             return False
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
-        self._searched = 0
         if self._skip_line:
             self._skip_line = False
-        elif end > self._longest:
-            self._refuse_line(found)
+        elif end > self._longest_line:
+            self._refuse_line()
         else:
-            self._line(line, found)
+            self._line(line)
         return True
 
-    def _bound_line(self, found: list[Frame | FrameError]) -> None:
-        self._searched = len(self._buffer)
-        if self._skip_line:
-            self._buffer.clear()
-            self._searched = 0
-        elif self._searched > self._longest:
-            self._refuse_line(found)
-            self._skip_line = True
-            self._buffer.clear()
-            self._searched = 0
-
-    def _refuse_line(self, found: list[Frame | FrameError]) -> None:
-        found.append(FrameError(f"a line is longer than {self._limit} bytes"))
-        self._headers = None
-
-    def _line(self, line: bytes, found: list[Frame | FrameError]) -> None:
+    def _line(self, line: bytes) -> None:
         line = line.removeprefix(_BOM).strip(b" \t\r")
-        if self._headers is None and line[:8].lower() == b"content-" and re.match(_HEADER, line):
-            self._headers = []
-            self._header_bytes = 0
-        if self._headers is not None:
-            if not line:
-                self._end_of_headers(self._headers, found)
-                self._headers = None
-            elif re.match(_HEADER, line):
-                self._header_bytes += len(line)
-                if self._header_bytes > MAX_HEADER_BYTES:
-                    found.append(
-                        FrameError(
-                            f"headers are longer than {MAX_HEADER_BYTES} bytes", Framing.HEADERS
-                        )
-                    )
-                    self._headers = None
-                else:
-                    self._headers.append(line)
-            else:
-                found.append(
-                    FrameError("headers without the blank line that ends them", Framing.HEADERS)
-                )
-                self._headers = None
-                self._line(line, found)
-        elif not line:
-            return
-        elif len(line) > self._limit:
-            self._refuse_line(found)
+        if self._lengths is None:
+            if line[:8].lower() != b"content-" or not re.match(_HEADER, line):
+                if len(line) > self._limit:
+                    self._refuse_line()
+                elif line:
+                    self._found.append(Frame(line))
+                return
+            self._lengths, self._header_bytes = set(), 0
+        self._header_bytes += len(line)
+        if not line:
+            self._end_headers(self._lengths)
+        elif not re.match(_HEADER, line):
+            self._refuse("headers without the blank line that ends them")
+            self._line(line)
+        elif self._header_bytes > MAX_HEADER_BYTES:
+            self._refuse(f"headers are longer than {MAX_HEADER_BYTES} bytes")
         else:
-            found.append(Frame(line))
+            name, _, value = line.partition(b":")
+            if name.strip().lower() == b"content-length":
+                self._lengths.add(value.strip())
 
-    def _end_of_headers(self, headers: list[bytes], found: list[Frame | FrameError]) -> None:
-        values = {
-            value.strip()
-            for name, _, value in (header.partition(b":") for header in headers)
-            if name.strip().lower() == b"content-length"
-        }
-        problem = None
-        length = 0
-        if not values:
-            problem = "headers without a Content-Length"
-        elif len(values) > 1:
-            problem = "Content-Length is given more than once, with different values"
-        else:
-            text = values.pop()
-            if not text.isdigit() or len(text) > 18:
-                problem = "Content-Length is not a number of bytes"
-            else:
-                length = int(text)
-                if length > self._limit:
-                    problem = f"Content-Length is more than {self._limit} bytes"
-                    self._skip = length if length <= MAX_SKIPPED_BYTES else 0
-        if problem is not None:
-            found.append(FrameError(problem, Framing.HEADERS))
+    def _end_headers(self, lengths: set[bytes]) -> None:
+        self._lengths = None
+        if not lengths:
+            self._refuse("headers without a Content-Length")
+        elif len(lengths) > 1:
+            self._refuse("Content-Length is given more than once, with different values")
+        elif not (text := lengths.pop()).isdigit() or len(text) > 18:
+            self._refuse("Content-Length is not a number of bytes")
+        elif (length := int(text)) > self._limit:
+            self._refuse(f"Content-Length is more than {self._limit} bytes")
+            self._skip = length if length <= MAX_SKIPPED_BYTES else 0
         elif length == 0:
-            found.append(FrameError("Content-Length is 0: there is no message", Framing.HEADERS))
+            self._refuse("Content-Length is 0: there is no message")
         else:
             self._length = length
+
+    def _refuse(self, reason: str, framing: Framing = Framing.HEADERS) -> None:
+        self._lengths = None
+        self._found.append(FrameError(reason, framing))
+
+    def _refuse_line(self) -> None:
+        self._refuse(f"a line is longer than {self._limit} bytes", Framing.LINES)
