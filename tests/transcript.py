@@ -39,13 +39,9 @@ from bridge.mcp.server import (
     Action,
     Call,
     Cancel,
-    Crashed,
-    Failed,
-    Outcome,
     SendNotification,
     SendResponse,
     Server,
-    Succeeded,
 )
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
 from bridge.mcp.toolset import ToolError, Toolset
@@ -118,7 +114,7 @@ class Replay:
             case {"bytes": str(text)}:
                 self._feed(text.encode("latin-1"))
             case {"finish": id_}:
-                self._complete(self._waiting.pop(id_), Succeeded(Count(1, "word")))
+                self._respond(self._server.complete(self._waiting.pop(id_), Count(1, "word")))
             case {"changed": uri}:
                 for update in self._server.subscriptions.updates(uri):
                     self._notify(SendNotification(*update))
@@ -172,14 +168,13 @@ class Replay:
                 self._notify(action, sample_tools.STATELESS)
             case Cancel(call=call, response=response):
                 del self._waiting[call.id]
-                if response:
-                    self._respond(response)
+                self._respond(response)
             case Call() if action.tool.waits:
                 self._waiting[action.id] = action
             case Call():
-                self._complete(action, self._run(action))
+                self._respond(self._run(action))
 
-    def _run(self, call: Call) -> Outcome:
+    def _run(self, call: Call) -> SendResponse | None:
         revision = None if call.meta is None else call.meta.revision.date
 
         def send_progress(done: float, total: float | None, message: str | None) -> None:
@@ -194,17 +189,14 @@ class Replay:
         context = Context(send_progress, send_log, capabilities)
         given = (context,) if call.tool.wants_context else ()
         try:
-            return Succeeded(call.run(*given, **call.arguments))
-        except ToolError as error:
-            return Failed(error)
-        except RuntimeError as error:
-            return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__})")
+            value = call.run(*given, **call.arguments)
+        except (ToolError, RuntimeError) as error:
+            return self._server.fail(call, error)
+        return self._server.complete(call, value)
 
-    def _complete(self, call: Call, outcome: Outcome) -> None:
-        if response := self._server.complete(call, outcome):
-            self._respond(response)
-
-    def _respond(self, action: SendResponse) -> None:
+    def _respond(self, action: SendResponse | None) -> None:
+        if action is None:
+            return
         response = action.response
         for one in response if isinstance(response, list) else [response]:
             self._judge(one)

@@ -16,28 +16,8 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import (
-    Batch,
-    Id,
-    Json,
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    RpcError,
-    param,
-    read_id,
-)
-from bridge.mcp.revisions import (
-    CACHE_CONTENTS,
-    CACHE_LISTS,
-    LEVELS,
-    Caching,
-    RequestMeta,
-    Revision,
-    stateless_result,
-)
+from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Request, Response, RpcError, param
+from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, Caching, RequestMeta, Revision
 from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
@@ -61,27 +41,6 @@ class Implementation(NamedTuple):
         return info | {"title": self.title} if revision.titles else info
 
 
-class Succeeded(NamedTuple):
-    """The tool returned `value`."""
-
-    value: object
-
-
-class Failed(NamedTuple):
-    """The tool raised a `ToolError`."""
-
-    error: ToolError
-
-
-class Crashed(NamedTuple):
-    """The tool raised anything else; `reason` is fit for the caller to see."""
-
-    reason: str
-
-
-Outcome: TypeAlias = Succeeded | Failed | Crashed
-
-
 class SendResponse(NamedTuple):
     """Send a response, or the responses to a batch."""
 
@@ -101,7 +60,7 @@ class SendNotification(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Run this tool, then hand its outcome to `Server.complete`."""
+    """Run this tool, then hand what came of it to `Server.complete` or `Server.fail`."""
 
     serial: int
     """Ours, and unique: a client may use one id twice."""
@@ -114,7 +73,7 @@ class Call(NamedTuple):
     meta: RequestMeta | None
     """None for a bare call: a tool's name as the method, its arguments as the params."""
     framing: Framing
-    batch: Batch | None = None
+    batch: jsonrpc.Batch | None = None
     """The batch it came in, if that waits for its response."""
 
 
@@ -181,11 +140,28 @@ class Server:
             return self._receive_batch(message)
         return self._receive(message)
 
-    def complete(self, call: Call, outcome: Outcome) -> SendResponse | None:
-        """Return the response to `call`; None if none is owed, or not yet (a batch)."""
+    def complete(self, call: Call, value: object) -> SendResponse | None:
+        """Return the response with what the tool returned; None if none is owed, or not yet."""
         if not self._forget(call) or call.id is None:
             return None
-        return _deliver(call, self._response(call.id, call.tool, call.meta, outcome))
+        try:
+            if call.meta is None:
+                return _deliver(call, Response(call.id, bare_result(value)))
+            revision = call.meta.revision
+            result = self._result(tool_result(value, revision), revision)
+            return _deliver(call, Response(call.id, result))
+        except (SchemaError, RecursionError) as error:
+            reason = f"what the tool {call.tool.name} returned is not JSON: {error}"
+            return _deliver(call, _crash(call.id, call.meta, reason))
+
+    def fail(self, call: Call, error: BaseException) -> SendResponse | None:
+        """Return the response to a call whose tool raised `error`; None as in `complete`."""
+        if not self._forget(call) or call.id is None:
+            return None
+        if isinstance(error, ToolError):
+            return _deliver(call, self._failure(call.id, call.meta, error))
+        reason = f"the tool {call.tool.name} broke ({type(error).__name__}); see the log"
+        return _deliver(call, _crash(call.id, call.meta, reason))
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
@@ -235,7 +211,7 @@ class Server:
             problem = f"batches are not part of MCP {self.revision.date}"
         if problem is not None:
             return [self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))]
-        batch = Batch()
+        batch = jsonrpc.Batch()
         actions: list[Action] = []
         for message in messages:
             for action in self._receive_in_batch(message):
@@ -266,7 +242,7 @@ class Server:
                     return [self._request(id_, method, _by_name(params))]
                 except RpcError as error:
                     return [self._refusal(id_, error)]
-            case Malformed(error=error, id=id_):
+            case jsonrpc.Malformed(error=error, id=id_):
                 return [self._refusal(id_, error)]
             case Response(id=id_):
                 # One that answers no open request is late, or none of ours.
@@ -380,14 +356,14 @@ class Server:
         try:
             bound = tool.signature.bind(arguments)
         except MismatchError as error:
-            failed = Failed(_argument_error(tool, error))
-            return SendResponse(self._response(id_, tool, meta, failed), self._framing)
+            failure = self._failure(id_, meta, _argument_error(tool, error))
+            return SendResponse(failure, self._framing)
         call = Call(next(self._serials), id_, tool, run, bound, meta, self._framing)
         self._running[call.serial] = call
         return call
 
     def _cancel(self, params: object) -> list[Action]:
-        id_ = read_id(params.get("requestId")) if isinstance(params, dict) else None
+        id_ = jsonrpc.read_id(params.get("requestId")) if isinstance(params, dict) else None
         if id_ is None or self.subscriptions.end(id_):
             return []
         cancelled = [call for call in self._running.values() if call.id == id_]
@@ -399,32 +375,25 @@ class Server:
         self._progress.pop(call.serial, None)
         return self._running.pop(call.serial, None) is not None
 
-    def _response(
-        self, id_: Id | None, tool: Tool, meta: RequestMeta | None, outcome: Outcome
-    ) -> Response:
-        try:
-            if meta is None:
-                return _bare_response(id_, outcome)
-            result: Mapping[str, Json]
-            match outcome:
-                case Succeeded(value=value):
-                    result = tool_result(value, meta.revision)
-                case Failed(error=error):
-                    lines = error.message, f"Condition: {error.condition}", f"Hint: {error.hint}"
-                    result = {"content": [text_block("\n".join(lines))], "isError": True}
-                case Crashed(reason=reason):
-                    return Response(id_, error=RpcError(jsonrpc.INTERNAL_ERROR, reason).wire())
-            return Response(id_, self._result(result, meta.revision))
-        except (SchemaError, RecursionError) as error:
-            reason = f"what the tool {tool.name} returned is not JSON: {error}"
-            return self._response(id_, tool, meta, Crashed(reason))
+    def _failure(self, id_: Id | None, meta: RequestMeta | None, error: ToolError) -> Response:
+        if meta is None:
+            code = (
+                jsonrpc.INVALID_PARAMS
+                if isinstance(error, ArgumentError)
+                else jsonrpc.INTERNAL_ERROR
+            )
+            data = {"condition": error.condition, "hint": error.hint}
+            return Response(id_, error=RpcError(code, data, error.message).wire())
+        text = f"{error.message}\nCondition: {error.condition}\nHint: {error.hint}"
+        result = {"content": [text_block(text)], "isError": True}
+        return Response(id_, self._result(result, meta.revision))
 
     def _result(
         self, result: Mapping[str, Json], revision: Revision, caching: Caching | None = None
     ) -> Mapping[str, Json]:
         if revision.handshake:
             return result
-        return stateless_result(result, self._implementation.wire(revision), caching)
+        return revisions.stateless_result(result, self._implementation.wire(revision), caching)
 
     def _refusal(self, id_: Id | None, error: RpcError) -> SendResponse:
         cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None
@@ -439,19 +408,9 @@ def _deliver(call: Call, response: Response | None) -> SendResponse | None:
     return SendResponse(responses, call.framing) if responses else None
 
 
-def _bare_response(id_: Id | None, outcome: Outcome) -> Response:
-    match outcome:
-        case Succeeded(value=value):
-            return Response(id_, bare_result(value))
-        case Failed(error=failure):
-            wrong = isinstance(failure, ArgumentError)
-            code = jsonrpc.INVALID_PARAMS if wrong else jsonrpc.INTERNAL_ERROR
-            data = {"condition": failure.condition, "hint": failure.hint}
-            error = RpcError(code, data, failure.message)
-        case Crashed(reason=reason):
-            data = {"condition": "internal-server-error", "hint": reason}
-            error = RpcError(jsonrpc.INTERNAL_ERROR, data)
-    return Response(id_, error=error.wire())
+def _crash(id_: Id | None, meta: RequestMeta | None, reason: str) -> Response:
+    data = {"condition": "internal-server-error", "hint": reason} if meta is None else reason
+    return Response(id_, error=RpcError(jsonrpc.INTERNAL_ERROR, data).wire())
 
 
 def _by_name(params: object) -> Params:

@@ -10,37 +10,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.context import Context, NotAnsweredError, result_of
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
-from bridge.mcp.jsonrpc import (
-    LOGGED_CHARACTERS,
-    Id,
-    Json,
-    Malformed,
-    Message,
-    Notification,
-    Request,
-    Response,
-    RpcError,
-    preview,
-)
-from bridge.mcp.server import (
-    Action,
-    Call,
-    Cancel,
-    Crashed,
-    Failed,
-    Outcome,
-    SendNotification,
-    SendResponse,
-    Server,
-    Succeeded,
-)
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.jsonrpc import Json, Message, Notification, Request, Response, RpcError, preview
+from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
+from bridge.mcp.toolset import Tool, ToolError
 
 MAX_CALLS_AT_ONCE = 256
 """Waiting calls that run side by side; further ones wait their turn."""
@@ -110,7 +88,7 @@ class Session:
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._pending: dict[int, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
-        self._client_answers: dict[Id, asyncio.Future[Response | None]] = {}
+        self._client_answers: dict[jsonrpc.Id, asyncio.Future[Response | None]] = {}
         self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
@@ -160,7 +138,7 @@ class Session:
                 case Frame(body=body):
                     message, size = jsonrpc.decode(body), len(body)
                 case FrameError(reason=reason):
-                    message, size = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason)), 0
+                    message, size = jsonrpc.Malformed(RpcError(jsonrpc.PARSE_ERROR, reason)), 0
             received = self._described(message, size, started)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, received)
@@ -180,7 +158,7 @@ class Session:
                 received = Received(size, started, self._server.dialect(message), method, id_)
             case Notification(method=method):
                 received = Received(size, started, self._server.dialect(message), method)
-            case Response(id=id_) | Malformed(id=id_):
+            case Response(id=id_) | jsonrpc.Malformed(id=id_):
                 received = Received(size, started, id=id_)
         if log.isEnabledFor(logging.DEBUG):
             self._log_received(message, received)
@@ -194,8 +172,8 @@ class Session:
                 log.debug(
                     "<- %s, notification, %d bytes: %s", received, received.size, preview(params)
                 )
-            case Malformed(error=error):
-                reason = one_line(str(error), LOGGED_CHARACTERS)
+            case jsonrpc.Malformed(error=error):
+                reason = one_line(str(error), jsonrpc.LOGGED_CHARACTERS)
                 log.debug("<- no message, %d bytes: %s", received.size, reason)
             case Response(id=id_):
                 method = self._server.client_requests.method(message)
@@ -220,73 +198,68 @@ class Session:
                     milliseconds = (self._clock() - started.started) * 1000
                     log.debug("-- %s, cancelled after %.1f ms", started, milliseconds)
                     task.cancel()
-                if response is not None:
-                    self._respond(response, started)
+                self._respond(response, started)
 
     # Calls of tools
 
     def _start(self, call: Call, received: Received) -> None:
         if call.batch is not None:
-            meta = call.meta
-            dialect, method = (
-                ("bare", call.tool.name) if meta is None else (meta.revision.date, "tools/call")
-            )
+            dialect, method = "bare", call.tool.name
+            if call.meta is not None:
+                dialect, method = call.meta.revision.date, "tools/call"
             received = received._replace(dialect=dialect, method=method, id=call.id)
-        if not call.tool.waits:
-            self._complete(call, self._run(call), received)
+        if call.tool.waits:
+            task = asyncio.create_task(self._wait_for(call, received))
+            self._pending[call.serial] = task, received
+            self._pending_bytes += received.size
+            task.add_done_callback(partial(self._ended, call))
             return
-        task = asyncio.create_task(self._wait_for(call, received))
-        self._pending[call.serial] = task, received
-        self._pending_bytes += received.size
-        task.add_done_callback(partial(self._ended, call))
-
-    def _run(self, call: Call) -> Outcome:
-        context = (self._context(call),) if call.tool.wants_context else ()
         try:
-            return Succeeded(call.run(*context, **call.arguments))
+            value = self._run(call)
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-            return _failure(call, error)
+            self._respond(self._fail(call, error), received)
+        else:
+            self._respond(self._server.complete(call, value), received)
+
+    def _run(self, call: Call) -> Any:
+        context = (self._context(call),) if call.tool.wants_context else ()
+        return call.run(*context, **call.arguments)
 
     async def _wait_for(self, call: Call, received: Received) -> None:
-        async with self._slots:
-            outcome = await self._run_coroutine(call)
-        self._complete(call, outcome, received)
-        self._flush()
-
-    async def _run_coroutine(self, call: Call) -> Outcome:
-        context = (self._context(call),) if call.tool.wants_context else ()
-        deadline = asyncio.timeout(call.tool.deadline)
         try:
-            async with deadline:
-                return Succeeded(await call.run(*context, **call.arguments))
+            async with self._slots, asyncio.timeout(call.tool.deadline) as deadline:
+                value = await self._run(call)
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
-            return _failure(call, error)
+            response = self._fail(call, error)
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-            if not deadline.expired() or not isinstance(error, TimeoutError):
-                return _failure(call, error)
-            return Failed(
-                ToolError(
-                    f"{call.tool.name} took longer than {call.tool.deadline:g} s and was given up",
-                    condition="remote-server-timeout",
-                    hint="Call it again; the server's log may say what it waited for.",
-                )
+            late = isinstance(error, TimeoutError) and deadline.expired()
+            response = self._fail(call, _too_late(call.tool) if late else error)
+        else:
+            response = self._server.complete(call, value)
+        self._respond(response, received)
+        self._flush()
+
+    def _fail(self, call: Call, error: BaseException) -> SendResponse | None:
+        if not isinstance(error, ToolError):
+            log.error(
+                "the tool %s broke: %s",
+                call.tool.name,
+                _in_words(error),
+                exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
             )
+        return self._server.fail(call, error)
 
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
         _, received = self._pending.pop(call.serial)
         self._pending_bytes -= received.size
         if task.cancelled():
             # Either we must go, or its caller gave it up: to the server that one is known.
-            self._complete(call, Failed(ENDED), received)
+            self._respond(self._server.fail(call, ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
-
-    def _complete(self, call: Call, outcome: Outcome, received: Received) -> None:
-        if response := self._server.complete(call, outcome):
-            self._respond(response, received)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         return [task for task, _ in self._pending.values()]
@@ -335,7 +308,9 @@ class Session:
 
     # What goes out
 
-    def _respond(self, action: SendResponse, received: Received) -> None:
+    def _respond(self, action: SendResponse | None, received: Received) -> None:
+        if action is None:
+            return
         if action.cause is not None:
             log.error("%s: %s", received, _in_words(action.cause))
         response = action.response
@@ -422,17 +397,13 @@ def _settle(answer: asyncio.Future[Response | None], response: Response | None) 
         answer.set_result(response)
 
 
-def _failure(call: Call, error: BaseException) -> Outcome:
-    if isinstance(error, ToolError):
-        return Failed(error)
-    log.error(
-        "the tool %s broke: %s",
-        call.tool.name,
-        _in_words(error),
-        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+def _too_late(tool: Tool) -> ToolError:
+    return ToolError(
+        f"{tool.name} took longer than {tool.deadline:g} s and was given up",
+        condition="remote-server-timeout",
+        hint="Call it again; the server's log may say what it waited for.",
     )
-    return Crashed(f"the tool {call.tool.name} broke ({type(error).__name__}); see the log")
 
 
 def _in_words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {one_line(str(error), LOGGED_CHARACTERS)}"
+    return f"{type(error).__name__}: {one_line(str(error), jsonrpc.LOGGED_CHARACTERS)}"

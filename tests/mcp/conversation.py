@@ -7,11 +7,9 @@ from bridge.mcp import jsonrpc
 from bridge.mcp.server import (
     Call,
     Cancel,
-    Outcome,
     SendNotification,
     SendResponse,
     Server,
-    Succeeded,
 )
 from tests.mcp.sample_tools import Count, Workbench, request, serving, stateless
 
@@ -32,6 +30,8 @@ STATELESS_RESULTS: dict[str, dict[str, object]] = {
     },
 }
 """Methods of 2026-07-28 that are answered at once, each with params that it takes."""
+
+COUNT = Count(1)
 
 
 class Conversation:
@@ -71,8 +71,12 @@ class Conversation:
         """Return the params of the notification told last."""
         return self.told[-1]["params"]
 
-    def finish(self, call: Call, outcome: Outcome | None = None) -> Any:
-        response = self.server.complete(call, outcome or Succeeded(Count(1)))
+    def finish(self, call: Call, outcome: object = COUNT) -> Any:
+        """Return the response to `call`, whose tool returned or raised `outcome`."""
+        if isinstance(outcome, Exception):
+            response = self.server.fail(call, outcome)
+        else:
+            response = self.server.complete(call, outcome)
         return wire(response) if response else None
 
     def updates(self, uri: str) -> list[Any]:

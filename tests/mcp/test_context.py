@@ -15,7 +15,7 @@ from bridge.mcp.context import (
 )
 from bridge.mcp.jsonrpc import Notification, Request, Response
 from bridge.mcp.revisions import RequestMeta, Revision
-from bridge.mcp.server import Call, Server, Succeeded
+from bridge.mcp.server import Call, Server
 from tests.mcp.sample_tools import (
     STATELESS,
     Workbench,
@@ -145,7 +145,7 @@ def test_what_a_client_takes_is_called_as_its_capability(revision: Revision) -> 
 
 def test_a_call_that_is_over_asks_nothing() -> None:
     server, call = asking()
-    server.complete(call, Succeeded("done"))
+    server.complete(call, "done")
     with pytest.raises(CannotAskError, match="over"):
         server.ask(call, METHOD, {})
 

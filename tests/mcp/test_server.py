@@ -3,7 +3,6 @@ import json
 import pytest
 from mcp_types import methods
 
-from bridge.mcp.server import Crashed, Failed, Succeeded
 from bridge.mcp.toolset import ToolError
 from tests.mcp.conversation import (
     HANDSHAKE,
@@ -17,6 +16,9 @@ from tests.mcp.sample_tools import (
     request,
     tool_call,
 )
+
+BROKE = "the tool fail broke (RuntimeError); see the log"
+
 
 # The handshake
 
@@ -51,7 +53,7 @@ def test_the_list_of_tools_is_what_each_revision_knows_of_tools(revision: str) -
 def test_a_tools_object_is_structured_content_where_there_is_such_a_thing(revision: str) -> None:
     talk = Conversation(revision)
     assert talk.send(tool_call(1, "count", text="a bb")) is None
-    result = talk.finish(talk.calls[0], Succeeded(Count(2, "bb")))["result"]
+    result = talk.finish(talk.calls[0], Count(2, "bb"))["result"]
     methods.validate_server_result("tools/call", revision, result)
     assert not result["isError"]
     assert json.loads(result["content"][0]["text"]) == {"words": 2, "longestWord": "bb"}
@@ -63,7 +65,7 @@ def test_a_tools_object_is_structured_content_where_there_is_such_a_thing(revisi
 def test_a_failure_is_a_result_with_one_text_and_no_structured_content(revision: str) -> None:
     talk = Conversation(revision)
     talk.send(tool_call(1, "count", text=""))
-    failed = Failed(ToolError("it is gone", condition="gone", hint="Wait."))
+    failed = ToolError("it is gone", condition="gone", hint="Wait.")
     result = talk.finish(talk.calls[0], failed)["result"]
     methods.validate_server_result("tools/call", revision, result)
     assert result == {
@@ -75,7 +77,7 @@ def test_a_failure_is_a_result_with_one_text_and_no_structured_content(revision:
 def test_text_has_no_structured_content() -> None:
     talk = Conversation("2025-11-25")
     talk.send(tool_call(1, "say", message="x"))
-    assert talk.finish(talk.calls[0], Succeeded("Said: x"))["result"] == {
+    assert talk.finish(talk.calls[0], "Said: x")["result"] == {
         "content": [{"type": "text", "text": "Said: x"}],
         "isError": False,
     }
@@ -196,7 +198,7 @@ def test_responses_and_notifications_get_no_reply(value: object) -> None:
 def test_a_tools_name_is_a_method_with_and_without_a_handshake(revision: str | None) -> None:
     talk = Conversation(revision)
     assert talk.send(request("1", "count", text="a")) is None
-    assert talk.finish(talk.calls[0], Succeeded(Count(1, "a"))) == {
+    assert talk.finish(talk.calls[0], Count(1, "a")) == {
         "jsonrpc": "2.0",
         "id": "1",
         "result": {"words": 1, "longestWord": "a"},
@@ -212,7 +214,7 @@ def test_a_bare_call_may_leave_its_params_out() -> None:
 def test_bare_text_is_content() -> None:
     talk = Conversation()
     talk.send(request(1, "say", message="x"))
-    assert talk.finish(talk.calls[0], Succeeded("Said: x"))["result"] == {
+    assert talk.finish(talk.calls[0], "Said: x")["result"] == {
         "content": [{"type": "text", "text": "Said: x"}]
     }
 
@@ -221,7 +223,7 @@ def test_a_bare_call_without_an_id_runs_and_gets_no_reply() -> None:
     talk = Conversation()
     assert talk.send(notification("say", message="x")) is None
     assert talk.calls[0].arguments == {"message": "x"}
-    assert talk.finish(talk.calls[0], Succeeded("Said: x")) is None
+    assert talk.finish(talk.calls[0], "Said: x") is None
 
 
 def test_a_bare_call_without_an_id_that_is_wrong_does_nothing() -> None:
@@ -245,7 +247,7 @@ def test_bare_arguments_that_break_the_schema_are_invalid_params() -> None:
 def test_a_bare_failure_is_an_error_with_condition_and_hint() -> None:
     talk = Conversation()
     talk.send(request(1, "fail"))
-    failed = Failed(ToolError("it is gone", condition="gone", hint="Wait."))
+    failed = ToolError("it is gone", condition="gone", hint="Wait.")
     assert talk.finish(talk.calls[0], failed)["error"] == {
         "code": -32603,
         "message": "it is gone",
@@ -257,13 +259,13 @@ def test_a_crash_is_an_internal_error_in_both_dialects() -> None:
     talk = Conversation()
     talk.send(request(1, "fail"))
     talk.send(tool_call(2, "fail"))
-    bare, mcp = (talk.finish(call, Crashed("it broke"))["error"] for call in talk.calls)
+    bare, mcp = (talk.finish(call, RuntimeError("a secret"))["error"] for call in talk.calls)
     assert bare == {
         "code": -32603,
         "message": "Internal error",
-        "data": {"condition": "internal-server-error", "hint": "it broke"},
+        "data": {"condition": "internal-server-error", "hint": BROKE},
     }
-    assert mcp == {"code": -32603, "message": "Internal error", "data": "it broke"}
+    assert mcp == {"code": -32603, "message": "Internal error", "data": BROKE}
 
 
 @pytest.mark.parametrize("value", [{"x": float("nan")}, {"x": object}, {1: 2}, b"x"], ids=str)
@@ -272,7 +274,7 @@ def test_a_result_that_json_cannot_say_is_a_crash_and_still_a_reply(value: objec
     talk.send(request(1, "overflow"))
     talk.send(tool_call(2, "overflow"))
     for call in talk.calls:
-        reply = talk.finish(call, Succeeded(value))
+        reply = talk.finish(call, value)
         assert error_code(reply) == -32603
         assert "the tool overflow" in json.dumps(reply["error"]["data"])
 
@@ -282,7 +284,7 @@ def test_a_result_that_is_nested_without_end_is_a_crash_and_still_a_reply() -> N
     endless["itself"] = endless
     talk = Conversation()
     talk.send(request(1, "overflow"))
-    assert error_code(talk.finish(talk.calls[0], Succeeded(endless))) == -32603
+    assert error_code(talk.finish(talk.calls[0], endless)) == -32603
 
 
 # Cancellation

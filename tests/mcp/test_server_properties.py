@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.server import Call, Cancel, SendNotification, SendResponse, Succeeded
+from bridge.mcp.server import Call, Cancel, SendNotification, SendResponse
 from tests.mcp.conversation import (
     HANDSHAKE,
     STATELESS_RESULTS,
@@ -141,9 +141,9 @@ def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_as
                     jsonrpc.encode(one)
         for call in data.draw(st.permutations(running))[:2] if running else ():
             running.remove(call)
-            ledger.answered(server.complete(call, Succeeded("done")))
+            ledger.answered(server.complete(call, "done"))
     for call in running:
-        ledger.answered(server.complete(call, Succeeded("done")))
+        ledger.answered(server.complete(call, "done"))
     for closing in server.close():
         ledger.answered(closing)
     assert server._running == {}  # noqa: SLF001 - a leak shows nowhere else
