@@ -189,7 +189,7 @@ class Replay:
         context = Context(send_progress, send_log, capabilities)
         given = (context,) if call.tool.wants_context else ()
         try:
-            value = call.run(*given, **call.arguments)
+            value = call.tool.function(*given, **call.arguments)
         except (ToolError, RuntimeError) as error:
             return self._server.fail(call, error)
         return self._server.complete(call, value)

@@ -1,10 +1,18 @@
 """What a client can list, read and call: a toolset with its collaborators. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from bridge.mcp.content import text_block
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Json, RpcError, compact, param
+from bridge.mcp.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    Json,
+    Params,
+    RpcError,
+    compact,
+    param,
+)
 from bridge.mcp.revisions import Revision
 from bridge.mcp.schema import MismatchError, render
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
@@ -15,7 +23,7 @@ JSON_TYPE = "application/json"
 MAX_COMPLETIONS = 100
 """Values in one completion (MCP, "Completion"); the rest are counted."""
 
-Params: TypeAlias = Mapping[str, Json]
+Definition = TypeVar("Definition", Tool, Resource, Prompt)
 
 
 class Catalogue:
@@ -27,22 +35,11 @@ class Catalogue:
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
         given = tuple(collaborators)
         self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
-        self.tools = {
-            one.name: (one, one.signature.bind_collaborators(one.name, one.function, given))
-            for one in toolset.tools
-        }
-        self.resources = {
-            one.uri: (one, one.signature.bind_collaborators(one.uri, one.function, given))
-            for one in toolset.resources
-        }
-        self.prompts = {
-            one.name: (one, one.signature.bind_collaborators(one.name, one.function, given))
-            for one in toolset.prompts
-        }
+        self.tools = {one.name: _bound(one.name, one, given) for one in toolset.tools}
+        self.resources = {one.uri: _bound(one.uri, one, given) for one in toolset.resources}
+        self.prompts = {one.name: _bound(one.name, one, given) for one in toolset.prompts}
         self._completions = {
-            (prompt.name, one.wire): Signature.of(values).bind_collaborators(
-                prompt.name, values, given
-            )
+            (prompt.name, one.wire): Signature.of(values).bound(prompt.name, values, given)
             for prompt in toolset.prompts
             for one in prompt.signature.parameters
             if (values := one.completions) is not None
@@ -54,11 +51,11 @@ class Catalogue:
 
     def list_tools(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
-        return _page(params, "tools", [_tool(one, revision) for one, _ in self.tools.values()])
+        return _page(params, "tools", [_tool(one, revision) for one in self.tools.values()])
 
     def list_resources(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
-        resources = [_resource(one, revision) for one, _ in self.resources.values()]
+        resources = [_resource(one, revision) for one in self.resources.values()]
         return _page(params, "resources", resources)
 
     def list_resource_templates(self, params: Params, revision: Revision) -> dict[str, Json]:
@@ -67,19 +64,15 @@ class Catalogue:
 
     def list_prompts(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
-        return _page(
-            params, "prompts", [_prompt(one, revision) for one, _ in self.prompts.values()]
-        )
+        return _page(params, "prompts", [_prompt(one, revision) for one in self.prompts.values()])
 
     def read_resource(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `resources/read`."""
-        one, run = self.find_resource(params, revision)
-        text = _guarded(one.uri, lambda: compact(render(run())))
+        one = self.find_resource(params, revision)
+        text = _guarded(one.uri, lambda: compact(render(one.function())))
         return {"contents": [{"uri": one.uri, "mimeType": JSON_TYPE, "text": text}]}
 
-    def find_resource(
-        self, params: Params, revision: Revision
-    ) -> tuple[Resource, Callable[..., Any]]:
+    def find_resource(self, params: Params, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
         if uri not in self.resources:
@@ -92,13 +85,13 @@ class Catalogue:
 
     def get_prompt(self, params: Params, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/get`."""
-        prompt, run = self._find_prompt(params)
+        prompt = self._find_prompt(params)
         arguments = param(params, "arguments", dict, "an object", {})
         try:
             values = prompt.signature.bind(arguments)
         except MismatchError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
-        text = str(_guarded(prompt.name, lambda: run(**values)))
+        text = str(_guarded(prompt.name, lambda: prompt.function(**values)))
         message = {"role": "user", "content": text_block(text)}
         return {"description": prompt.description, "messages": [message]}
 
@@ -123,19 +116,23 @@ class Catalogue:
         return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
 
     def _completed(self, reference: Params, name: str, typed: str) -> list[str]:
-        prompt, _ = self._find_prompt(reference)
+        prompt = self._find_prompt(reference)
         if name not in (one.wire for one in prompt.signature.parameters):
             raise RpcError(INVALID_PARAMS, f"{prompt.name} has no argument {name[:100]!r}")
         run = self._completions.get((prompt.name, name), list)
         values: list[str] = _guarded(f"{prompt.name}: {name}", run)
         return [one for one in values if one.casefold().startswith(typed.casefold())]
 
-    def _find_prompt(self, params: Params) -> tuple[Prompt, Callable[..., Any]]:
+    def _find_prompt(self, params: Params) -> Prompt:
         name = params.get("name")
         if not isinstance(name, str) or name not in self.prompts:
             known = ", ".join(self.prompts) or "none"
             raise RpcError(INVALID_PARAMS, f"name: the prompts here are {known}")
         return self.prompts[name]
+
+
+def _bound(name: str, one: Definition, given: Iterable[object]) -> Definition:
+    return one._replace(function=one.signature.bound(name, one.function, given))
 
 
 def _guarded(name: str, run: Callable[[], Any]) -> Any:

@@ -45,7 +45,8 @@ LOGGED_CHARACTERS = 200
 Id: TypeAlias = str | int
 Json: TypeAlias = object
 """What `json.loads` gives: None, bool, int, float, str, list, dict."""
-Type = TypeVar("Type")
+Params: TypeAlias = Mapping[str, Json]
+T = TypeVar("T")
 
 
 class RpcError(McpError):
@@ -164,13 +165,7 @@ def read_id(value: Json) -> Id | None:
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
-def param(
-    params: Mapping[str, Json],
-    name: str,
-    kind: type[Type],
-    wanted: str,
-    default: Type | None = None,
-) -> Type:
+def param(params: Params, name: str, kind: type[T], wanted: str, default: T | None = None) -> T:
     """Return the parameter `name`; raises `RpcError` if it is not of this type.
 
     One that is absent or null is the `default`, where there is one.

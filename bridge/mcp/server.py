@@ -9,20 +9,29 @@ tool's own name as the method is a bare call.
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Request, Response, RpcError, param
+from bridge.mcp.jsonrpc import (
+    Id,
+    Json,
+    Message,
+    Notification,
+    Params,
+    Request,
+    Response,
+    RpcError,
+    param,
+)
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, Caching, RequestMeta, Revision
 from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
-Params: TypeAlias = Mapping[str, Json]
 Answer: TypeAlias = Callable[[Params, Revision], Mapping[str, Json]]
 
 
@@ -67,8 +76,6 @@ class Call(NamedTuple):
     id: Id | None
     """None for a notification: the tool runs and no response is sent."""
     tool: Tool
-    run: Callable[..., Any]
-    """The tool's function with its collaborators."""
     arguments: Mapping[str, object]
     meta: RequestMeta | None
     """None for a bare call: a tool's name as the method, its arguments as the params."""
@@ -319,12 +326,12 @@ class Server:
         return {}
 
     def _subscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        resource, _ = self._catalogue.find_resource(params, revision)
+        resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide[resource.uri] = self._framing
         return {}
 
     def _unsubscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
-        resource, _ = self._catalogue.find_resource(params, revision)
+        resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
@@ -338,7 +345,7 @@ class Server:
                 f"The tools are {known}",
             )
         arguments = param(params, "arguments", dict, "an object", {})
-        tool, _ = self._catalogue.tools[name]
+        tool = self._catalogue.tools[name]
         if not meta.revision.handshake and (
             missing := [one for one in tool.requires if one not in meta.capabilities]
         ):
@@ -352,13 +359,13 @@ class Server:
     def _call(
         self, id_: Id | None, name: str, arguments: Params, meta: RequestMeta | None
     ) -> Call | SendResponse:
-        tool, run = self._catalogue.tools[name]
+        tool = self._catalogue.tools[name]
         try:
             bound = tool.signature.bind(arguments)
         except MismatchError as error:
             failure = self._failure(id_, meta, _argument_error(tool, error))
             return SendResponse(failure, self._framing)
-        call = Call(next(self._serials), id_, tool, run, bound, meta, self._framing)
+        call = Call(next(self._serials), id_, tool, bound, meta, self._framing)
         self._running[call.serial] = call
         return call
 

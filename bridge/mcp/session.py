@@ -223,7 +223,7 @@ class Session:
 
     def _run(self, call: Call) -> Any:
         context = (self._context(call),) if call.tool.wants_context else ()
-        return call.run(*context, **call.arguments)
+        return call.tool.function(*context, **call.arguments)
 
     async def _wait_for(self, call: Call, received: Received) -> None:
         try:

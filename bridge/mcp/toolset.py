@@ -162,7 +162,7 @@ class Signature(NamedTuple):
             raise MismatchError("; ".join(problems))
         return bound
 
-    def bind_collaborators(
+    def bound(
         self, name: str, function: Callable[..., Any], given: Iterable[object]
     ) -> Callable[..., Any]:
         """Return `function` with its collaborators, found among `given` by type.
@@ -182,8 +182,7 @@ class Signature(NamedTuple):
         return partial(function, *found) if found else function
 
 
-@dataclass(frozen=True, eq=False)
-class Tool:
+class Tool(NamedTuple):
     """One function that an agent can call, and what is said of it."""
 
     name: str
@@ -206,7 +205,6 @@ class Tool:
     """It reaches beyond this process, to other people and machines."""
     deadline: float
     """Seconds after which a call of an `async def` is given up."""
-
     requires: tuple[str, ...] = ()
     """Capabilities of the client without which it cannot work."""
 
@@ -243,7 +241,13 @@ def tool(
         description = inspect.getdoc(function)
         if not description:
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
-        signature = _signature(function)
+        try:
+            signature = Signature.of(function)
+            output_schema = _output_schema(function.__name__, signature.result)
+        except RecursionError as error:
+            raise ToolsetError(f"{function.__name__}: a type in it contains itself") from error
+        if Context in signature.collaborators[:-1]:
+            raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
         return Tool(
             name=named,
             title=title,
@@ -251,7 +255,7 @@ def tool(
             function=function,
             signature=signature,
             waits=inspect.iscoroutinefunction(function),
-            output_schema=_output(function, signature),
+            output_schema=output_schema,
             read_only=read_only,
             destructive=destructive and not read_only,
             idempotent=idempotent or read_only,
@@ -263,32 +267,19 @@ def tool(
     return make
 
 
-def _signature(function: Callable[..., Any]) -> Signature:
-    try:
-        signature = Signature.of(function)
-    except RecursionError as error:
-        raise ToolsetError(f"{function.__name__}: a type in it contains itself") from error
-    if Context in signature.collaborators[:-1]:
-        raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
-    return signature
-
-
-def _output(function: Callable[..., Any], signature: Signature) -> Schema | None:
-    """Return the schema of what `function` returns; None for text."""
-    result = signature.result
+def _output_schema(name: str, result: Any) -> Schema | None:
+    """Return the schema of what a tool returns; None for text."""
     if result is str:
         return None
     if get_origin(result) is Interpret:
         (result,) = get_args(result)
     try:
-        output, _ = describe(result)
+        schema, _ = describe(result)
     except SchemaError as error:
-        raise ToolsetError(f"{function.__name__}: its result: {error}") from error
-    except RecursionError as error:
-        raise ToolsetError(f"{function.__name__}: its result contains itself") from error
-    if output.get("type") != "object":
-        raise ToolsetError(f"{function.__name__} returns neither text nor a dataclass")
-    return output
+        raise ToolsetError(f"{name}: its result: {error}") from error
+    if schema.get("type") != "object":
+        raise ToolsetError(f"{name} returns neither text nor a dataclass")
+    return schema
 
 
 class Resource(NamedTuple):
@@ -346,11 +337,7 @@ class Toolset:
     """Why they were: a clause, as what follows a colon."""
 
     def __post_init__(self) -> None:
-        for kind, given in (
-            (Tool, self.tools),
-            (Resource, self.resources),
-            (Prompt, self.prompts),
-        ):
+        for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
             for one in given:
                 if not isinstance(one, kind):
                     shown = getattr(one, "__name__", type(one).__name__)

@@ -397,7 +397,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
             await refused(xmpp_ping(link, target="room")),
             await refused(xmpp_info(link, target="room")),
             await refused(xmpp_history(link, archive=True)),
-            await refused(asyncio.to_thread(xmpp_occupants, link)),
+            await refused(asyncio.to_thread(xmpp_occupants.function, link)),
         ):
             assert_quotes(error)
             assert error.hint.startswith(fault.hint)
@@ -511,7 +511,7 @@ async def test_the_text_with_which_an_occupant_refuses_a_ping_is_told_harmlessly
 async def test_the_names_of_those_who_are_there_are_told_harmlessly() -> None:
     link, _ = standing(None, *(f"{NAME}{WORDS}{number}" for number in range(20)))
     for error in (
-        await refused(asyncio.to_thread(xmpp_occupants, link, nickname=WORDS)),
+        await refused(asyncio.to_thread(xmpp_occupants.function, link, nickname=WORDS)),
         await refused(xmpp_ping(link, target=WORDS)),
     ):
         assert_quotes(error)

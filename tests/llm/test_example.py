@@ -48,7 +48,7 @@ async def test_the_example_judges_a_report(tmp_path: Path) -> None:
     assert isinstance(triage, Tool)
     async with model_service(saying({"severity": "high", "reason": "it burns"})) as service:
         catalogue = Catalogue(Toolset("own", (triage,)), [configured(tmp_path, service)])
-        _, run = catalogue.tools["triage"]
+        run = catalogue.tools["triage"].function
         verdict = await run(context(), text="fire")
     assert (verdict.severity, verdict.reason) == ("high", "it burns")
     assert '{"text":"fire"}' in service.asked[0].user
