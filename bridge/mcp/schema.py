@@ -58,23 +58,19 @@ class Bounds(NamedTuple):
 
     def check(self, value: object, path: str) -> None:
         """Raise `MismatchError` when `value` is outside."""
-        if isinstance(value, bool):
-            return
-        if isinstance(value, (int, float)):
-            if self.minimum is not None and value < self.minimum:
-                raise MismatchError(f"{path} is {value}; the least is {self.minimum}")
-            if self.maximum is not None and value > self.maximum:
-                raise MismatchError(f"{path} is {value}; the most is {self.maximum}")
-        elif isinstance(value, (str, list, tuple)):
+        if isinstance(value, (str, list, tuple)):
             noun = "characters" if isinstance(value, str) else "items"
-            if self.min_length is not None and len(value) < self.min_length:
-                raise MismatchError(
-                    f"{path} has {len(value)} {noun}; the least is {self.min_length}"
-                )
-            if self.max_length is not None and len(value) > self.max_length:
-                raise MismatchError(
-                    f"{path} has {len(value)} {noun}; the most is {self.max_length}"
-                )
+            found = f"{path} has {len(value)} {noun}"
+            _check(len(value), self.min_length, self.max_length, found)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            _check(value, self.minimum, self.maximum, f"{path} is {value}")
+
+
+def _check(size: float, least: float | None, most: float | None, found: str) -> None:
+    if least is not None and size < least:
+        raise MismatchError(f"{found}; the least is {least}")
+    if most is not None and size > most:
+        raise MismatchError(f"{found}; the most is {most}")
 
 
 class Keywords:
@@ -150,52 +146,46 @@ def render(value: object) -> object:
     raise SchemaError(f"{type(value).__name__} has no JSON form")
 
 
-_LAYOUTS: dict[type, tuple[tuple[str, str, bool], ...]] = {}
-
-
+@cache
 def _layout(cls: type) -> tuple[tuple[str, str, bool], ...]:
-    """Return (name, wire name, left out when None) of each field, worked out once a class."""
-    layout = _LAYOUTS.get(cls)
-    if layout is None:
-        hints = typing.get_type_hints(cls, include_extras=True)
-        layout = tuple(
-            (one.name, wire_name(one.name), _may_be_absent(hints[one.name]))
-            for one in dataclasses.fields(cls)
-        )
-        _LAYOUTS[cls] = layout
-    return layout
+    """Return (name, wire name, left out when None) of each field."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple(
+        (one.name, wire_name(one.name), _may_be_absent(hints[one.name]))
+        for one in dataclasses.fields(cls)
+    )
 
 
 def _may_be_absent(hint: Any) -> bool:
     return get_origin(hint) is Annotated and ABSENT_IF_NONE in get_args(hint)[1:]
 
 
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a string"
-        case int() | float():
-            return "a number"
-        case list():
-            return "an array"
-        case _:
-            return "an object"
+_KINDS = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    list: "an array",
+    dict: "an object",
+}
+"""What a value that `json.loads` gives is called."""
 
 
-def _read_string(value: object, path: str) -> object:
-    if not isinstance(value, str):
-        raise MismatchError(f"{path} is {_kind(value)}; a string is wanted")
-    return value
+def _mismatch(value: object, path: str, wanted: str) -> MismatchError:
+    return MismatchError(f"{path} is {_KINDS[type(value)]}; {wanted} is wanted")
 
 
-def _read_boolean(value: object, path: str) -> object:
-    if not isinstance(value, bool):
-        raise MismatchError(f"{path} is {_kind(value)}; true or false is wanted")
-    return value
+def _instance_reader(kind: type, wanted: str) -> Reader:
+    def read(value: object, path: str) -> object:
+        if not isinstance(value, kind):
+            raise _mismatch(value, path, wanted)
+        return value
+
+    return read
+
+
+_read_null = _instance_reader(type(None), "null")
 
 
 def _read_integer(value: object, path: str) -> object:
@@ -203,23 +193,17 @@ def _read_integer(value: object, path: str) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise MismatchError(f"{path} is {_kind(value)}; a whole number is wanted")
+        raise _mismatch(value, path, "a whole number")
     return value
 
 
 def _read_number(value: object, path: str) -> object:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise MismatchError(f"{path} is {_kind(value)}; a number is wanted")
+        raise _mismatch(value, path, "a number")
     # JSON has integers of any size, and writes infinity as 1e999.
     if not abs(value) <= sys.float_info.max:
         raise MismatchError(f"{path} is too large a number")
     return value
-
-
-def _read_null(value: object, path: str) -> object:
-    if value is not None:
-        raise MismatchError(f"{path} is {_kind(value)}; null is wanted")
-    return None
 
 
 def _read_any(value: object, path: str) -> object:
@@ -228,8 +212,8 @@ def _read_any(value: object, path: str) -> object:
 
 
 _SCALARS: dict[Any, tuple[Schema, Reader]] = {
-    str: ({"type": "string"}, _read_string),
-    bool: ({"type": "boolean"}, _read_boolean),
+    str: ({"type": "string"}, _instance_reader(str, "a string")),
+    bool: ({"type": "boolean"}, _instance_reader(bool, "true or false")),
     int: ({"type": "integer"}, _read_integer),
     float: ({"type": "number"}, _read_number),
     type(None): ({"type": "null"}, _read_null),
@@ -290,7 +274,7 @@ def _one_of(members: Sequence[object]) -> Reader:
             # To JSON Schema 1 and 1.0 are one number; true is none.
             if spelling == value and isinstance(spelling, bool) is isinstance(value, bool):
                 return member
-        shown = repr(value[:100]) if isinstance(value, str) else _kind(value)
+        shown = repr(value[:100]) if isinstance(value, str) else _KINDS[type(value)]
         raise MismatchError(f"{path} is {shown}; one of {expected} is wanted")
 
     return read
@@ -320,18 +304,32 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
 
 
 def _array(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
-    is_tuple = get_origin(hint) is tuple
-    if is_tuple and tuple(arguments[1:]) != (...,):
-        raise SchemaError(f"{hint}: only a tuple of one repeated type is a JSON array")
+    make: type[list[object] | tuple[object, ...]] = list
+    if get_origin(hint) is tuple:
+        if tuple(arguments[1:]) != (...,):
+            raise SchemaError(f"{hint}: only a tuple of one repeated type is a JSON array")
+        make = tuple
     schema, read = describe(arguments[0])
-    return {"type": "array", "items": schema}, _items(read, tuple if is_tuple else list)
+
+    def read_items(value: object, path: str) -> object:
+        if not isinstance(value, list):
+            raise _mismatch(value, path, "an array")
+        return make(read(item, f"{path}[{index}]") for index, item in enumerate(value))
+
+    return {"type": "array", "items": schema}, read_items
 
 
 def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
     if arguments[0] is not str:
         raise SchemaError(f"{hint}: the keys of a JSON object are strings")
     schema, read = describe(arguments[1])
-    return {"type": "object", "additionalProperties": schema}, _values(read)
+
+    def read_values(value: object, path: str) -> object:
+        if not isinstance(value, dict):
+            raise _mismatch(value, path, "an object")
+        return {key: read(one, f"{path}.{key}") for key, one in value.items()}
+
+    return {"type": "object", "additionalProperties": schema}, read_values
 
 
 _CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = {
@@ -341,24 +339,6 @@ _CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = 
     dict: _mapping,
     Mapping: _mapping,
 }
-
-
-def _items(read: Reader, make: type[list[object]] | type[tuple[object, ...]]) -> Reader:
-    def read_items(value: object, path: str) -> object:
-        if not isinstance(value, list):
-            raise MismatchError(f"{path} is {_kind(value)}; an array is wanted")
-        return make(read(item, f"{path}[{index}]") for index, item in enumerate(value))
-
-    return read_items
-
-
-def _values(read: Reader) -> Reader:
-    def read_values(value: object, path: str) -> object:
-        if not isinstance(value, dict):
-            raise MismatchError(f"{path} is {_kind(value)}; an object is wanted")
-        return {key: read(one, f"{path}.{key}") for key, one in value.items()}
-
-    return read_values
 
 
 def _dataclass(cls: type) -> tuple[Schema, Reader]:
@@ -380,7 +360,7 @@ def _dataclass(cls: type) -> tuple[Schema, Reader]:
 
     def read_object(value: object, path: str) -> object:
         if not isinstance(value, dict):
-            raise MismatchError(f"{path} is {_kind(value)}; an object is wanted")
+            raise _mismatch(value, path, "an object")
         for wire in required:
             if wire not in value:
                 raise MismatchError(f"{path}.{wire} is missing")
