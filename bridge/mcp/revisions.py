@@ -6,10 +6,9 @@ the client's capabilities in `_meta`, and nothing is taken from earlier requests
 "Per-request protocol fields").
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Json, RpcError, param, read_id
+from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Params, RpcError, param, read_id
 
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 """The request names a revision that is not spoken here."""
@@ -23,6 +22,13 @@ CLIENT_CAPABILITIES = f"{_PREFIX}clientCapabilities"
 CLIENT_INFO = f"{_PREFIX}clientInfo"
 LOG_LEVEL = f"{_PREFIX}logLevel"
 SERVER_INFO = f"{_PREFIX}serverInfo"
+
+CACHE_LISTS: Params = {"ttlMs": 3_600_000, "cacheScope": "public"}
+"""How long a client may keep a list and who may share it (2026-07-28, "Caching"): an hour, since
+lists are the same for every client and do not change while we run."""
+
+CACHE_CONTENTS: Params = {"ttlMs": 0, "cacheScope": "private"}
+"""The same for contents, which may be different a moment later."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of RFC 5424, section 6.2.1, least severe first."""
@@ -116,7 +122,7 @@ class RequestMeta(NamedTuple):
     """How a request wants to be served: by its own `_meta`, or as the session agreed."""
 
     revision: Revision
-    capabilities: Mapping[str, Json]
+    capabilities: Params
     """The client's capabilities. A client of the handshake era declares them in `initialize`."""
     progress_token: Id | None = None
     log_level: str | None = None
@@ -131,7 +137,7 @@ class RequestMeta(NamedTuple):
         return self.revision.server_requests and isinstance(declared, dict)
 
 
-def read_meta(params: Mapping[str, Json], session: RequestMeta, *, required: bool) -> RequestMeta:
+def read_meta(params: Params, session: RequestMeta, *, required: bool) -> RequestMeta:
     """Read `_meta`; where it names no revision, what `session` has holds.
 
     `required` says that the method exists only where `_meta` names a revision. Raises `RpcError`.
@@ -160,31 +166,3 @@ def read_meta(params: Mapping[str, Json], session: RequestMeta, *, required: boo
     if level is not None and level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"_meta: {LOG_LEVEL} is none of {', '.join(LEVELS)}")
     return RequestMeta(revision, capabilities, token, level)
-
-
-class Caching(NamedTuple):
-    """How long a client may keep a result, and who may share it (2026-07-28, "Caching")."""
-
-    ttl_ms: int
-    scope: str
-
-
-CACHE_LISTS = Caching(3_600_000, "public")
-"""For an hour: lists are the same for every client and do not change while we run."""
-
-CACHE_CONTENTS = Caching(0, "private")
-"""Not at all: contents may be different a moment later."""
-
-
-def stateless_result(
-    result: Mapping[str, Json], server_info: Mapping[str, Json], caching: Caching | None
-) -> Mapping[str, Json]:
-    """Return `result` with what a revision without a handshake has in every result."""
-    wire: dict[str, Json] = {
-        "resultType": "complete",
-        **result,
-        "_meta": {SERVER_INFO: server_info},
-    }
-    if caching is not None:
-        wire |= {"ttlMs": caching.ttl_ms, "cacheScope": caching.scope}
-    return wire

@@ -167,13 +167,16 @@ _KINDS = {
     int: "a number",
     float: "a number",
     list: "an array",
-    dict: "an object",
 }
-"""What a value that `json.loads` gives is called."""
+"""What a JSON value is called in errors; any other is an object."""
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "an object")
 
 
 def _mismatch(value: object, path: str, wanted: str) -> MismatchError:
-    return MismatchError(f"{path} is {_KINDS[type(value)]}; {wanted} is wanted")
+    return MismatchError(f"{path} is {_kind(value)}; {wanted} is wanted")
 
 
 def _instance_reader(kind: type, wanted: str) -> Reader:
@@ -185,6 +188,7 @@ def _instance_reader(kind: type, wanted: str) -> Reader:
     return read
 
 
+_read_any = _instance_reader(object, "any value")
 _read_null = _instance_reader(type(None), "null")
 
 
@@ -203,11 +207,6 @@ def _read_number(value: object, path: str) -> object:
     # JSON has integers of any size, and writes infinity as 1e999.
     if not abs(value) <= sys.float_info.max:
         raise MismatchError(f"{path} is too large a number")
-    return value
-
-
-def _read_any(value: object, path: str) -> object:
-    del path
     return value
 
 
@@ -274,7 +273,7 @@ def _one_of(members: Sequence[object]) -> Reader:
             # To JSON Schema 1 and 1.0 are one number; true is none.
             if spelling == value and isinstance(spelling, bool) is isinstance(value, bool):
                 return member
-        shown = repr(value[:100]) if isinstance(value, str) else _KINDS[type(value)]
+        shown = repr(value[:100]) if isinstance(value, str) else _kind(value)
         raise MismatchError(f"{path} is {shown}; one of {expected} is wanted")
 
     return read

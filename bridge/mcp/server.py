@@ -16,23 +16,13 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import (
-    Id,
-    Json,
-    Message,
-    Notification,
-    Params,
-    Request,
-    Response,
-    RpcError,
-    param,
-)
-from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, Caching, RequestMeta, Revision
+from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Params, Request, Response, RpcError
+from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
 from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
-Answer: TypeAlias = Callable[[Params, Revision], Mapping[str, Json]]
+Answer: TypeAlias = Callable[[Params, Revision], Params]
 
 
 class Implementation(NamedTuple):
@@ -109,20 +99,20 @@ class Server:
         self._progress: dict[int, float] = {}
         self.client_requests = ClientRequests()
         self.subscriptions = Subscriptions(frozenset(catalogue.resources))
-        self._methods: dict[str, tuple[Answer, Caching | None]] = {
-            "initialize": (self._initialize, None),
-            "ping": (lambda params, revision: {}, None),
+        self._methods: dict[str, tuple[Answer, Params]] = {
+            "initialize": (self._initialize, {}),
+            "ping": (lambda params, revision: {}, {}),
             "server/discover": (self._discover, CACHE_LISTS),
             "tools/list": (catalogue.list_tools, CACHE_LISTS),
             "resources/list": (catalogue.list_resources, CACHE_LISTS),
             "resources/templates/list": (catalogue.list_resource_templates, CACHE_LISTS),
             "resources/read": (catalogue.read_resource, CACHE_CONTENTS),
-            "resources/subscribe": (self._subscribe, None),
-            "resources/unsubscribe": (self._unsubscribe, None),
+            "resources/subscribe": (self._subscribe, {}),
+            "resources/unsubscribe": (self._unsubscribe, {}),
             "prompts/list": (catalogue.list_prompts, CACHE_LISTS),
-            "prompts/get": (catalogue.get_prompt, None),
-            "completion/complete": (catalogue.complete, None),
-            "logging/setLevel": (self._set_level, None),
+            "prompts/get": (catalogue.get_prompt, {}),
+            "completion/complete": (catalogue.complete, {}),
+            "logging/setLevel": (self._set_level, {}),
         }
 
     @property
@@ -285,7 +275,7 @@ class Server:
         result = self._result(answer(params, meta.revision), meta.revision, caching)
         return SendResponse(Response(id_, result), self._framing)
 
-    def _initialize(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+    def _initialize(self, params: Params, revision: Revision) -> Params:
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if requested is not None and not isinstance(requested, str):
             raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
@@ -300,7 +290,7 @@ class Server:
             "instructions": self._implementation.instructions,
         }
 
-    def _discover(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+    def _discover(self, params: Params, revision: Revision) -> Params:
         return {
             "supportedVersions": [one.date for one in revisions.ALL],
             "capabilities": self._capabilities(revision),
@@ -317,7 +307,7 @@ class Server:
                 capabilities["completions"] = {}
         return capabilities
 
-    def _set_level(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+    def _set_level(self, params: Params, revision: Revision) -> Params:
         level = params.get("level")
         if level not in LEVELS:
             raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
@@ -325,18 +315,18 @@ class Server:
         self._log_framing = self._framing
         return {}
 
-    def _subscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+    def _subscribe(self, params: Params, revision: Revision) -> Params:
         resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide[resource.uri] = self._framing
         return {}
 
-    def _unsubscribe(self, params: Params, revision: Revision) -> Mapping[str, Json]:
+    def _unsubscribe(self, params: Params, revision: Revision) -> Params:
         resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
     def _call_tool(self, id_: Id, params: Params, meta: RequestMeta) -> Action:
-        name = param(params, "name", str, "the name of a tool")
+        name = jsonrpc.param(params, "name", str, "the name of a tool")
         if name not in self._catalogue.tools:
             known = ", ".join(self._catalogue.tools)
             raise RpcError(
@@ -344,7 +334,7 @@ class Server:
                 f"Unknown tool: {name[:100]!r}{self._catalogue.why_missing(name)}. "
                 f"The tools are {known}",
             )
-        arguments = param(params, "arguments", dict, "an object", {})
+        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
         tool = self._catalogue.tools[name]
         if not meta.revision.handshake and (
             missing := [one for one in tool.requires if one not in meta.capabilities]
@@ -395,12 +385,12 @@ class Server:
         result = {"content": [text_block(text)], "isError": True}
         return Response(id_, self._result(result, meta.revision))
 
-    def _result(
-        self, result: Mapping[str, Json], revision: Revision, caching: Caching | None = None
-    ) -> Mapping[str, Json]:
+    def _result(self, result: Params, revision: Revision, caching: Params | None = None) -> Params:
+        """Return `result` with what a revision without a handshake has in every result."""
         if revision.handshake:
             return result
-        return revisions.stateless_result(result, self._implementation.wire(revision), caching)
+        meta = {revisions.SERVER_INFO: self._implementation.wire(revision)}
+        return {"resultType": "complete", **result, "_meta": meta, **(caching or {})}
 
     def _refusal(self, id_: Id | None, error: RpcError) -> SendResponse:
         cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None

@@ -78,20 +78,11 @@ class Stdio:
         """Send `data` after all that was written before; what does not fit waits in memory."""
         if self.broken.is_set() or not data:
             return
-        if not self._unsent:
-            try:
-                sent = os.write(self._writing, data)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                self._break()
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-            asyncio.get_running_loop().add_writer(self._writing, self._send_more)
+        first = not self._unsent
         self._unsent.append(memoryview(data))
         self._unsent_bytes += len(data)
+        if first:
+            self._send()
         if self._unsent_bytes > MAX_UNSENT_BYTES:
             self._writable.clear()
 
@@ -108,23 +99,22 @@ class Stdio:
         if self._reading is not None:
             os.close(self._reading)
 
-    def _send_more(self) -> None:
+    def _send(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._unsent:
-                head = self._unsent[0]
-                sent = os.write(self._writing, head)
+                sent = os.write(self._writing, self._unsent[0])
                 self._unsent_bytes -= sent
-                if sent < len(head):
-                    self._unsent[0] = head[sent:]
-                    return
-                self._unsent.popleft()
+                self._unsent[0] = self._unsent[0][sent:]
+                if not self._unsent[0]:
+                    self._unsent.popleft()
         except BlockingIOError:
-            return
+            loop.add_writer(self._writing, self._send)
         except OSError:
             self._break()
-            return
-        asyncio.get_running_loop().remove_writer(self._writing)
-        self._writable.set()
+        else:
+            loop.remove_writer(self._writing)
+            self._writable.set()
 
     def _break(self) -> None:
         if self._unsent:

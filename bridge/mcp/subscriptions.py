@@ -4,19 +4,9 @@ Until 2025-11-25 a client subscribes to a URI for the whole session; since 2026-
 listening request with a filter, and every notification carries that request's id.
 """
 
-from collections.abc import Mapping
-
+from bridge.mcp import jsonrpc
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    Id,
-    Json,
-    Notification,
-    Response,
-    RpcError,
-    param,
-)
+from bridge.mcp.jsonrpc import Id, Notification, Params, Response, RpcError
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 """In `_meta`: which listening request a notification belongs to (2026-07-28, Subscriptions)."""
@@ -37,17 +27,18 @@ class Subscriptions:
         """By URI: what `resources/subscribe` asked for."""
         self._listeners: dict[Id, tuple[frozenset[str], Framing]] = {}
 
-    def listen(self, id_: Id, params: Mapping[str, Json], framing: Framing) -> Notification:
+    def listen(self, id_: Id, params: Params, framing: Framing) -> Notification:
         """Open a listening request and return its acknowledgement; raises `RpcError`.
 
         The lists of tools, prompts and resources never change while we run, so of the filter
         only resources are agreed to.
         """
-        wanted = param(params, "notifications", dict, "an object")
+        wanted = jsonrpc.param(params, "notifications", dict, "an object")
         if id_ in self._listeners:
-            raise RpcError(INVALID_REQUEST, "a listening request of this id is open")
+            raise RpcError(jsonrpc.INVALID_REQUEST, "a listening request of this id is open")
         if len(self._listeners) >= MAX_LISTENERS:
-            raise RpcError(INVALID_PARAMS, f"{MAX_LISTENERS} listening requests are open; end some")
+            reason = f"{MAX_LISTENERS} listening requests are open; end some"
+            raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         uris = wanted.get("resourceSubscriptions")
         asked = [one for one in uris if isinstance(one, str)] if isinstance(uris, list) else []
         honoured = [one for one in dict.fromkeys(asked) if one in self._known]
@@ -78,7 +69,7 @@ class Subscriptions:
             updates.insert(0, (Notification(method, {"uri": uri}), self.session_wide[uri]))
         return updates
 
-    def close(self, meta: Mapping[str, Json]) -> list[tuple[Response, Framing]]:
+    def close(self, meta: Params) -> list[tuple[Response, Framing]]:
         """End every listening request and return the responses (2026-07-28, "Graceful Closure").
 
         `meta` is what every result carries in `_meta`.
