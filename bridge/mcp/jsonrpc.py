@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages as values: decoding, encoding, error codes. Pure.
+"""JSON-RPC 2.0 messages as values: decoding, encoding, batches, error codes. Pure.
 
 https://www.jsonrpc.org/specification, narrowed as MCP narrows it: an id is a string or an
 integer and never null, and params are an object.
@@ -19,13 +19,13 @@ INVALID_REQUEST = -32600
 """JSON, but not a JSON-RPC message."""
 
 METHOD_NOT_FOUND = -32601
-"""Neither a method of MCP nor the name of a tool."""
+"""The method is neither one of MCP nor the name of a tool."""
 
 INVALID_PARAMS = -32602
-"""The method is known; what was handed to it does not fit."""
+"""The method is known, its params are wrong."""
 
 INTERNAL_ERROR = -32603
-"""Our fault, or in the bare dialect a tool that failed."""
+"""Our fault, or in a bare call a tool that failed."""
 
 TITLES = {
     PARSE_ERROR: "Parse error",
@@ -34,10 +34,10 @@ TITLES = {
     INVALID_PARAMS: "Invalid params",
     INTERNAL_ERROR: "Internal error",
 }
-"""The specification's own words for each code."""
+"""The message that the specification has for each code."""
 
 MAX_BATCH_MESSAGES = 4096
-"""Messages in one array: each costs far more memory than the bytes it is written in."""
+"""The most messages in one batch: each takes far more memory than its bytes."""
 
 LOGGED_CHARACTERS = 200
 """How much of a value the log shows."""
@@ -67,7 +67,7 @@ class RpcError(McpError):
 
 
 class Request(NamedTuple):
-    """A call that wants one reply."""
+    """A message that is owed one response."""
 
     id: Id
     method: str
@@ -75,14 +75,14 @@ class Request(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """A call that wants none."""
+    """A message that gets no response."""
 
     method: str
     params: Mapping[str, Json] | Sequence[Json] | None = None
 
 
 class Response(NamedTuple):
-    """An answer: ours on its way out, or the peer's on its way in."""
+    """The response to a request, to one of ours or one of the peer's."""
 
     id: Id | None
     result: Json = None
@@ -90,7 +90,7 @@ class Response(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """Input that is no message; it is answered with `error`, under its id if it showed one."""
+    """Input that is not a message; the response is `error`, with its id if it has a usable one."""
 
     error: RpcError
     id: Id | None = None

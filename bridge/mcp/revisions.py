@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Params, RpcError, param, read_id
 
 UNSUPPORTED_PROTOCOL_VERSION = -32022
-"""The request names a revision that is not spoken here."""
+"""The request names a revision that is not supported."""
 
 MISSING_CLIENT_CAPABILITY = -32021
 """The request needs something of the client that it did not declare."""
@@ -35,43 +35,43 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class Revision(NamedTuple):
-    """One dated revision of the specification, as far as a server can tell."""
+    """What a server has to know of one dated revision of the specification."""
 
     date: str
     """Its name on the wire."""
     handshake: bool = True
-    """It opens with `initialize`; without, each request carries its own envelope."""
+    """A session opens with `initialize`; without, each request names its revision in `_meta`."""
     batches: bool = False
     """Several messages may arrive in one array."""
     annotations: bool = True
-    """Tools say whether they only read, destroy, repeat safely, reach outside."""
+    """Tools have annotations such as `readOnlyHint`."""
     completions: bool = True
     """Completion is a capability that is declared."""
     progress_message: bool = True
-    """A progress notification may say in words how far things are."""
+    """A progress notification may have a `message`."""
     titles: bool = True
-    """Things have a `title` for people beside the `name` for programs."""
+    """Tools, resources and prompts have a `title` for people beside the `name` for programs."""
     structured: bool = True
     """Tools have an `outputSchema`, results a `structuredContent`."""
     typed_parts: bool = False
-    """Data and what to make of it come as parts of the types `json` and `interpret`."""
+    """The result of an `Interpret` has content blocks of the types `json` and `interpret`."""
     server_requests: bool = True
-    """The server may send requests of its own, as far as the client declared them."""
+    """The server may send the requests whose capability the client declared."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
     def has(self, method: str) -> bool:
-        """Whether `method` is part of it; methods of no revision are."""
+        """Whether `method` is not missing from this revision; unknown methods never are."""
         return method not in (STATELESS_METHODS if self.handshake else HANDSHAKE_METHODS)
 
 
 HANDSHAKE_METHODS = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 )
-"""What ended with the handshake."""
+"""The methods that ended with the handshake."""
 
 STATELESS_METHODS = frozenset({"server/discover", "subscriptions/listen"})
-"""What came in its place."""
+"""The methods that came in their place."""
 
 V2024_11_05 = Revision(
     "2024-11-05",
@@ -89,21 +89,21 @@ V2026_07_28 = Revision(
 )
 
 ALL = (V2026_07_28, V2025_11_25, V2025_06_18, V2025_03_26, V2024_11_05)
-"""Every revision that is spoken here, newest first."""
+"""Every supported revision, newest first."""
 
 HANDSHAKE = tuple(one for one in ALL if one.handshake)
 """The revisions that `initialize` can agree on, newest first."""
 
 UNNEGOTIATED = V2025_11_25
-"""What an MCP request before any handshake, and without an envelope, is answered as."""
+"""The revision of an MCP request before any handshake that does not name one itself."""
 
 UNNAMED = V2024_11_05._replace(typed_parts=True)
-"""What an `initialize` without a `protocolVersion` is answered as: the dialect of clients that are
+"""The revision of an `initialize` without a `protocolVersion`: the dialect of clients that are
 older than any revision."""
 
 
 def find(date: str) -> Revision | None:
-    """Return the revision of this name, if it is spoken here."""
+    """Return the supported revision of this date, if there is one."""
     return next((one for one in ALL if one.date == date), None)
 
 

@@ -18,15 +18,15 @@ from bridge.mcp.errors import McpError
 
 Schema: TypeAlias = dict[str, object]
 Reader: TypeAlias = Callable[[object, str], object]
-"""Takes a JSON value and the path it stands at; gives the Python value or a `MismatchError`."""
+"""Takes a JSON value and its path; returns the Python value or raises `MismatchError`."""
 
 
 class SchemaError(McpError):
-    """The author of a tool used a type that JSON Schema cannot say."""
+    """A type or a value of a tool has no JSON form: a mistake of its author."""
 
 
 class MismatchError(McpError):
-    """The caller's value does not fit its type; the text says where and what would."""
+    """A value from the caller does not fit its type; the text says where, and what would fit."""
 
 
 _KEYWORDS = {
@@ -35,7 +35,7 @@ _KEYWORDS = {
     "string": ("minLength", "maxLength"),
     "array": ("minItems", "maxItems"),
 }
-"""What limits a value of each JSON type; the others have no limits."""
+"""The keywords that limit a value of each JSON type; the others have no limits."""
 
 
 class Bounds(NamedTuple):
@@ -85,7 +85,7 @@ ABSENT_IF_NONE = "absent-if-none"
 
 
 def wire_name(name: str) -> str:
-    """Return the wire's spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
+    """Return the JSON spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
     head, *tail = name.rstrip("_").split("_")
     return head + "".join(part.capitalize() for part in tail)
 
@@ -93,7 +93,7 @@ def wire_name(name: str) -> str:
 def describe(hint: Any) -> tuple[Schema, Reader]:
     """Return the JSON Schema of a type and the reader that checks a value against it.
 
-    Whoever needs the schema otherwise makes a new one: it may stand in others.
+    The schema may be part of others, so it must not be changed.
     """
     try:
         hash(hint)

@@ -21,32 +21,35 @@ from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendRespon
 from bridge.mcp.toolset import Tool, ToolError
 
 MAX_CALLS_AT_ONCE = 256
-"""Waiting calls that run side by side; further ones wait their turn."""
+"""The most calls of coroutines that run side by side; further ones wait for a slot."""
 
 MAX_PENDING_CALLS = 4096
-"""Calls running or waiting their turn; beyond it nothing more is read until some end."""
+"""The most calls running or waiting for a slot; beyond it no input is read until some end."""
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
-"""What their requests may hold of memory; beyond it likewise."""
+"""The most bytes of their requests; beyond it no input is read either."""
 
 DRAIN_SECONDS = 10.0
-"""How long calls in flight may go on after the end of input."""
+"""How long calls in flight may continue after the end of input."""
 
 NOISE_REPLIES_PER_SECOND = 50
-"""Error replies to input without a usable id: more would feed a storm between two bridges."""
+"""The most error replies a second to input without a usable id.
+
+Two programs that answer each other's errors would go on for ever.
+"""
 
 CHANGES_SECONDS = 0.25
-"""Between two notifications that the same resource has changed: a flood of messages is none."""
+"""The least time between two notifications of changes, so that busy rooms do not flood clients."""
 
 ENDED = ToolError(
     "The server was told to end before this was done.",
     condition="system-shutdown",
     hint="Whether it took effect is not known; look before calling it again.",
 )
-"""For calls that are still in flight when we must go."""
+"""The failure of calls that are still in flight when the session is closed."""
 
 CLIENT_GONE = "the client has closed its side and answers no more"
-"""Why a request to it stays without an answer."""
+"""Why a request to the client gets no answer."""
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ class Received(NamedTuple):
 
 
 class Session:
-    """Carries one conversation between a stream of bytes and a `Server`."""
+    """Runs the conversation of a `Server` with the client at the other end of a stream of bytes."""
 
     def __init__(
         self,
@@ -97,9 +100,9 @@ class Session:
         self._over = False
         self._listing = False
         self.answered = asyncio.Event()
-        """Set once the first reply is on its way."""
+        """Set once the first reply was written."""
         self.listed = asyncio.Event()
-        """Set once the list of tools is, which clients ask for next."""
+        """Set once the list of tools was written, which clients ask for next."""
 
     async def run(self, chunks: AsyncIterator[bytes]) -> None:
         """Serve until the end of `chunks`, then finish what is in flight (`DRAIN_SECONDS`)."""

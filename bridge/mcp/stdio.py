@@ -1,7 +1,7 @@
-"""Descriptors 0 and 1, claimed for MCP so that nothing else can speak or listen there.
+"""Standard input and output, claimed for MCP so that nothing else reads or writes there.
 
-Whatever a library prints goes to stderr; a child process inherits an empty stdin. Reads and
-writes never block the loop, and no thread is left waiting at exit.
+Whatever a library prints goes to stderr, and a child process inherits an empty stdin. Reads and
+writes never block the event loop, and no thread is left waiting at exit.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from collections.abc import AsyncIterator
 from bridge.mcp.errors import McpError
 
 READ_BYTES = 64 * 1024
-"""The most taken in one turn of the loop, so that a pipe full of calls starves nobody else."""
+"""The most read in one turn of the event loop, so that other tasks run between full pipes."""
 
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
-"""Replies waiting for a client that does not read; beyond it no further request is read."""
+"""Bytes of replies kept for a client that does not read; beyond it no request is read."""
 
 
 class StdioError(McpError):
-    """There is no stdout to answer on."""
+    """Standard output is closed, so no reply could be sent."""
 
 
 class Stdio:
-    """Bytes in and out, over the descriptors the process was started with."""
+    """The stdin and stdout that the process was started with."""
 
     def __init__(self, reading: int | None, writing: int) -> None:
         self._reading = reading
@@ -37,7 +37,7 @@ class Stdio:
         self._writable = asyncio.Event()
         self._writable.set()
         self.broken = asyncio.Event()
-        """Set when the client has closed its end: nobody reads any more."""
+        """Set when the client has closed its end and reads no more."""
 
     @classmethod
     def claim(cls) -> "Stdio":
@@ -136,7 +136,7 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
 
 
 class _Reader:
-    """Reads in the turn of the loop in which something comes, as long as somebody waits for it."""
+    """Reads in the callback that reports input, in the same turn of the loop, if a `read` waits."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -155,7 +155,7 @@ class _Reader:
         return await self._waiting
 
     def rest(self) -> None:
-        """Listen no more, until the next `read`: the loop spins on bytes that nobody takes."""
+        """Stop listening until the next `read`: the loop would spin on input that is not taken."""
         if self._listening:
             self._loop.remove_reader(self._descriptor)
             self._listening = False
@@ -174,7 +174,7 @@ class _Reader:
             self._waiting.set_result(data)
 
     def _taken(self) -> bytes | None:
-        """Return what is there; None if another process that shares the descriptor took it."""
+        """Return the input; None if another process that shares the descriptor has taken it."""
         if self._may_block and not self._now.poll(0):
             return None
         try:
@@ -186,7 +186,7 @@ class _Reader:
 
 
 def _duplicate(descriptor: int) -> int:
-    """Return a duplicate above the standard three, whichever of those are free."""
+    """Return a duplicate that is none of descriptors 0 to 2, even if one of those is free."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 

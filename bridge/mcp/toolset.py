@@ -46,30 +46,29 @@ from bridge.mcp.schema import (
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
 
-
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 RESERVED = frozenset({"initialize", "ping"})
-"""Methods of MCP that could be names of tools; a bare call of such a tool would hide them."""
+"""Methods of MCP that are valid names of tools: a bare call of such a tool would hide them."""
 
 
 class ToolError(McpError):
-    """The tool could not do what was asked, and its caller can act on the reason."""
+    """A tool cannot do what it was asked to, for a reason that its caller can act on."""
 
     def __init__(self, message: str, *, condition: str, hint: str) -> None:
         self.message = message
         self.condition = condition
-        """In the standard's own words where one has a word for it, such as `not-authorized`."""
+        """The defined condition of the standard that has one, such as `not-authorized`."""
         self.hint = hint
         super().__init__(message)
 
 
 class ArgumentError(ToolError):
-    """An argument that its type allows and its meaning does not."""
+    """An argument is of the right type, and its value makes no sense."""
 
 
 class ToolsetError(McpError):
-    """The author of a tool or a set made a mistake."""
+    """A tool or a set of tools is defined wrongly: a mistake of its author."""
 
 
 class Completes(NamedTuple):
@@ -183,26 +182,26 @@ class Signature(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """One function that an agent can call, and what is said of it."""
+    """A function that an agent can call, with its schemas and annotations."""
 
     name: str
-    """On the wire: `[A-Za-z0-9_.-]`, 1 to 128 of them (MCP 2025-11-25, "Tool Names")."""
+    """1 to 128 characters of `[A-Za-z0-9_.-]` (MCP 2025-11-25, "Tool Names")."""
     title: str
     description: str
     function: Callable[..., Any]
     signature: Signature
     waits: bool
-    """The function is a coroutine."""
+    """Whether the function is a coroutine."""
     output_schema: Schema | None
     """None for a tool that returns text."""
     read_only: bool
-    """It changes nothing, so it may be called without asking anybody."""
+    """Whether it changes nothing, so that a client need not ask its user first."""
     destructive: bool
-    """What it changes may be lost. Means something only if not `read_only`."""
+    """Whether its changes can destroy something; never true with `read_only`."""
     idempotent: bool
-    """A second call with the same arguments changes nothing more."""
+    """Whether a second call with the same arguments changes nothing more."""
     open_world: bool
-    """It reaches beyond this process, to other people and machines."""
+    """Whether it reaches beyond this process, to other people and machines."""
     deadline: float
     """Seconds after which a call of an `async def` is given up."""
     requires: tuple[str, ...] = ()
@@ -229,9 +228,9 @@ def tool(
     deadline: float = DEFAULT_DEADLINE_SECONDS,
     requires: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of the function below it; without `name` it is called as the function is.
+    """Make a tool of the decorated function, named like it unless `name` is given.
 
-    The defaults are the cautious ones: not read-only, reaching outside.
+    The defaults are the cautious ones: not read-only, reaching outside. Raises `ToolsetError`.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -304,7 +303,7 @@ class Prompt(NamedTuple):
 
 
 def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource]:
-    """Make a resource of the function below it."""
+    """Make a resource of the decorated function."""
 
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
@@ -314,7 +313,7 @@ def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource
 
 
 def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
-    """Make a prompt of the function below it."""
+    """Make a prompt of the decorated function."""
 
     def make(function: Callable[..., str]) -> Prompt:
         description = inspect.getdoc(function) or ""
@@ -325,16 +324,16 @@ def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
 
 @dataclass(frozen=True)
 class Toolset:
-    """Tools that are switched on together, under a name; and what goes with them."""
+    """Tools, resources and prompts that are switched on together, under a name."""
 
     name: str
     tools: tuple[Tool, ...]
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     withheld: tuple[str, ...] = ()
-    """Names of tools that were taken out."""
+    """The names of the tools that `that_only_read` left out."""
     reason: str = ""
-    """Why they were: a clause, as what follows a colon."""
+    """Why it did: a clause that can follow a colon."""
 
     def __post_init__(self) -> None:
         for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
@@ -359,7 +358,10 @@ class Toolset:
         )
 
     def that_only_read(self, reason: str = "") -> "Toolset":
-        """Return the set without the tools that change anything; `reason` is told who asks."""
+        """Return the set without the tools that change anything.
+
+        The error of a call of one of those gives `reason`.
+        """
         tools = tuple(one for one in self.tools if one.read_only)
         withheld = tuple(one.name for one in self.tools if not one.read_only)
         return replace(self, tools=tools, withheld=withheld, reason=reason)
