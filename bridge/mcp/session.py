@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bridge.escaping import one_line
-from bridge.mcp import framing, jsonrpc
+from bridge.mcp import jsonrpc
 from bridge.mcp.context import Context, NotAnsweredError, result_of
-from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.framing import Frame, FrameError, Framer, Framing, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Request, Response, RpcError, preview
 from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
 from bridge.mcp.toolset import Tool, ToolError
@@ -318,10 +318,10 @@ class Session:
             log.error("%s: %s", received, _in_words(action.cause))
         response = action.response
         if isinstance(response, list):
-            response = [one for one in response if one.id is not None or self._may_complain()]
+            response = [one for one in response if one.id is not None or self._may_send_error()]
             if not response:
                 return
-        elif response.id is None and not self._may_complain():
+        elif response.id is None and not self._may_send_error():
             return
         size = self._queue(response, action.framing)
         if log.isEnabledFor(logging.DEBUG):
@@ -334,7 +334,7 @@ class Session:
             log.debug("-> %s, %d bytes, %.1f ms", what, size, milliseconds)
         self._listing = self._listing or received.method == "tools/list"
 
-    def _may_complain(self) -> bool:
+    def _may_send_error(self) -> bool:
         """Whether an error reply without an id is within `NOISE_REPLIES_PER_SECOND`."""
         if (second := int(self._clock())) != self._noise_second:
             self._noise_second, self._noise_replies = second, 0
@@ -347,7 +347,7 @@ class Session:
             self._flush()
 
     def _queue(
-        self, message: Request | Notification | Response | list[Response], framed: Framing
+        self, message: Request | Notification | Response | list[Response], framing: Framing
     ) -> int:
         """Add `message` to what the next flush sends, and return its size in bytes."""
         body = jsonrpc.encode(message)
@@ -356,7 +356,7 @@ class Session:
                 log.debug("-> %s, our request, id %s, %d bytes", method, id_, len(body))
             case Notification(method=method):
                 log.debug("-> %s, notification, %d bytes", method, len(body))
-        self._outgoing.append(framing.encode(Frame(body, framed)))
+        self._outgoing.append(encode(Frame(body, framing)))
         return len(body)
 
     async def _send_changes(self) -> None:
@@ -370,8 +370,8 @@ class Session:
     def _queue_changes(self) -> None:
         uris, self._changed = self._changed, {}
         for uri in uris:
-            for notification, framed in self._server.subscriptions.updates(uri):
-                self._queue(notification, framed)
+            for notification, framing in self._server.subscriptions.updates(uri):
+                self._queue(notification, framing)
 
     def _flush(self) -> None:
         if self._outgoing:

@@ -12,14 +12,12 @@ import pytest
 from bridge.mcp.framing import Frame, Framer, Framing, encode
 from bridge.mcp.session import Session
 from bridge.mcp.toolset import Toolset
+from tests.mcp.pipes import PATIENCE
 from tests.mcp.sample_tools import (
     Workbench,
     request,
     serving,
 )
-
-PATIENCE = 10.0
-"""Seconds after which a test that waits has failed."""
 
 
 class Clock:

@@ -4,6 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import pytest
+
+from bridge.mcp import revisions
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
@@ -222,6 +225,12 @@ TOOLS = Toolset(
 
 STATELESS = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
+SERVER_INFO = {
+    f"{PREFIX}serverInfo": {"name": "sample", "title": "Sample server", "version": "1.2.3"}
+}
+
+EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
+"""For tests that hold in each revision."""
 
 
 def serving(bench: Workbench, tools: Toolset = TOOLS) -> Server:

@@ -10,9 +10,7 @@ from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from bridge.mcp.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
 from bridge.mcp.toolset import Toolset, ToolsetError
-from tests.mcp.sample_tools import PROMPTS, RESOURCES, TOOLS, Workbench, greet
-
-EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
+from tests.mcp.sample_tools import EVERY, PROMPTS, RESOURCES, TOOLS, Workbench, greet
 
 
 def catalogue(bench: Workbench | None = None) -> Catalogue:

@@ -3,16 +3,14 @@ import json
 import pytest
 from mcp_types import methods
 
-from bridge.mcp import revisions
 from bridge.mcp.content import Interpret, bare_result, tool_result
 from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_11_25, Revision
 from bridge.mcp.schema import SchemaError
-from tests.mcp.sample_tools import Count
+from tests.mcp.sample_tools import EVERY, Count
 
 COUNT = Count(2, "ü\ud800")
 JSON = {"words": 2, "longestWord": "ü\ud800"}
 PARTS = [{"type": "json", "json": JSON}, {"type": "interpret", "prompt": "Say it."}]
-EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
 
 
 @EVERY

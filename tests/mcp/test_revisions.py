@@ -23,8 +23,7 @@ from bridge.mcp.revisions import (
     Revision,
     read_meta,
 )
-
-EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
+from tests.mcp.sample_tools import EVERY
 
 
 @pytest.mark.parametrize("revision", revisions.HANDSHAKE, ids=lambda one: one.date)

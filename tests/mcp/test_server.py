@@ -161,11 +161,6 @@ def test_params_by_position_are_invalid(method: str) -> None:
     assert error_code(Conversation().send(message)) == -32602
 
 
-def test_a_cursor_that_was_never_given_out_is_invalid() -> None:
-    assert error_code(Conversation().send(request(1, "tools/list", cursor="x"))) == -32602
-    assert "result" in Conversation().send(request(1, "tools/list", cursor=None))
-
-
 @pytest.mark.parametrize("value", [1, "x", None, {}, {"jsonrpc": "2.0", "id": None, "method": "x"}])
 def test_what_is_no_message_is_an_invalid_request_without_an_id(value: object) -> None:
     reply = Conversation().send(value)

@@ -17,6 +17,7 @@ from tests.mcp.conversation import (
 from tests.mcp.sample_tools import (
     IMPLEMENTATION,
     PREFIX,
+    SERVER_INFO,
     STATELESS,
     TOOLS,
     Count,
@@ -27,13 +28,6 @@ from tests.mcp.sample_tools import (
     stateless,
     tool_call,
 )
-
-SERVER_INFO = {
-    f"{PREFIX}serverInfo": {"name": "sample", "title": "Sample server", "version": "1.2.3"}
-}
-SUBSCRIPTION_ID = f"{PREFIX}subscriptionId"
-UPDATED = "notifications/resources/updated"
-
 
 # 2026-07-28: no handshake, each request with its envelope
 

@@ -2,7 +2,7 @@ import pytest
 from mcp_types import methods
 
 from bridge.mcp.server import Call
-from bridge.mcp.subscriptions import MAX_LISTENERS
+from bridge.mcp.subscriptions import MAX_LISTENERS, SUBSCRIPTION_ID
 from tests.mcp.conversation import (
     HANDSHAKE,
     Conversation,
@@ -12,7 +12,7 @@ from tests.mcp.conversation import (
     wire,
 )
 from tests.mcp.sample_tools import (
-    PREFIX,
+    SERVER_INFO,
     STATELESS,
     envelope,
     notification,
@@ -20,13 +20,6 @@ from tests.mcp.sample_tools import (
     stateless,
     tool_call,
 )
-
-SERVER_INFO = {
-    f"{PREFIX}serverInfo": {"name": "sample", "title": "Sample server", "version": "1.2.3"}
-}
-SUBSCRIPTION_ID = f"{PREFIX}subscriptionId"
-UPDATED = "notifications/resources/updated"
-
 
 # Subscriptions
 
@@ -60,13 +53,6 @@ def test_listening_is_acknowledged_first_and_every_update_carries_its_id() -> No
     assert talk.updates("sample://nothing") == [
         {"_meta": {SUBSCRIPTION_ID: "1"}, "uri": "sample://nothing"}
     ]
-
-
-def test_lists_that_never_change_are_not_agreed_to() -> None:
-    talk = Conversation()
-    wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
-    talk.send(stateless(1, "subscriptions/listen", notifications=wanted))
-    assert talk.last_told()["notifications"] == {}
 
 
 def test_a_cancelled_listening_request_gets_neither_updates_nor_a_reply() -> None:

@@ -11,7 +11,8 @@ from bridge.mcp.session import (
     NOISE_REPLIES_PER_SECOND,
     Session,
 )
-from tests.mcp.client import PATIENCE, Client, ids, logged
+from tests.mcp.client import Client, ids, logged
+from tests.mcp.pipes import PATIENCE
 from tests.mcp.sample_tools import (
     Workbench,
     notification,

@@ -146,20 +146,15 @@ def test_a_tool_without_docstring_or_a_result_to_describe_is_its_authors_error(
         tool(title="Wrong")(function)
 
 
-@pytest.mark.parametrize(("name", "good"), [("a" * 128, True), ("A.b_c-9", True)])
-def test_a_name_of_the_allowed_characters_is_a_name(name: str, good: bool) -> None:
-    assert good
+@pytest.mark.parametrize("name", ["a" * 128, "A.b_c-9"])
+def test_a_name_of_the_allowed_characters_is_a_name(name: str) -> None:
     assert tool(name, title="Named")(word_count.function).name == name
 
 
-@pytest.mark.parametrize("name", ["a" * 129, "tools/call", "with space", "ü", "line\n"])
-def test_any_other_name_is_its_authors_error(name: str) -> None:
-    with pytest.raises(ToolsetError, match="no name for a tool"):
-        tool(name, title="Named")(word_count.function)
-
-
-@pytest.mark.parametrize("name", sorted(RESERVED))
-def test_a_method_of_mcp_is_no_name_for_a_tool(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["a" * 129, "tools/call", "with space", "ü", "line\n", *sorted(RESERVED)]
+)
+def test_any_other_name_and_a_method_of_mcp_are_their_authors_error(name: str) -> None:
     with pytest.raises(ToolsetError, match="no name for a tool"):
         tool(name, title="Named")(word_count.function)
 
