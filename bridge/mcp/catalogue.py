@@ -8,7 +8,7 @@ from bridge.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     Json,
-    Params,
+    Object,
     RpcError,
     compact,
     param,
@@ -49,30 +49,30 @@ class Catalogue:
         """Return a colon and why a tool of this name is withheld; nothing where none is."""
         return f": {reason}" if (reason := self._withheld.get(name)) else ""
 
-    def list_tools(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def list_tools(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `tools/list`."""
         return _page(params, "tools", [_tool(one, revision) for one in self.tools.values()])
 
-    def list_resources(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def list_resources(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
         resources = [_resource(one, revision) for one in self.resources.values()]
         return _page(params, "resources", resources)
 
-    def list_resource_templates(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def list_resource_templates(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/templates/list`: no URI here has a variable."""
         return _page(params, "resourceTemplates", [])
 
-    def list_prompts(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def list_prompts(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
         return _page(params, "prompts", [_prompt(one, revision) for one in self.prompts.values()])
 
-    def read_resource(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def read_resource(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/read`."""
         one = self.find_resource(params, revision)
         text = _guarded(one.uri, lambda: compact(render(one.function())))
         return {"contents": [{"uri": one.uri, "mimeType": JSON_TYPE, "text": text}]}
 
-    def find_resource(self, params: Params, revision: Revision) -> Resource:
+    def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
         if uri not in self.resources:
@@ -83,7 +83,7 @@ class Catalogue:
             )
         return self.resources[uri]
 
-    def get_prompt(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def get_prompt(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/get`."""
         prompt = self._find_prompt(params)
         arguments = param(params, "arguments", dict, "an object", {})
@@ -95,7 +95,7 @@ class Catalogue:
         message = {"role": "user", "content": text_block(text)}
         return {"description": prompt.description, "messages": [message]}
 
-    def complete(self, params: Params, revision: Revision) -> dict[str, Json]:
+    def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `completion/complete` for an argument of a prompt."""
         reference, argument = params.get("ref"), params.get("argument")
         if not isinstance(reference, dict) or not isinstance(argument, dict):
@@ -115,7 +115,7 @@ class Catalogue:
         more = len(values) > len(shown)
         return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
 
-    def _completed(self, reference: Params, name: str, typed: str) -> list[str]:
+    def _completed(self, reference: Object, name: str, typed: str) -> list[str]:
         prompt = self._find_prompt(reference)
         if name not in (one.wire for one in prompt.signature.parameters):
             raise RpcError(INVALID_PARAMS, f"{prompt.name} has no argument {name[:100]!r}")
@@ -123,7 +123,7 @@ class Catalogue:
         values: list[str] = _guarded(f"{prompt.name}: {name}", run)
         return [one for one in values if one.casefold().startswith(typed.casefold())]
 
-    def _find_prompt(self, params: Params) -> Prompt:
+    def _find_prompt(self, params: Object) -> Prompt:
         name = params.get("name")
         if not isinstance(name, str) or name not in self.prompts:
             known = ", ".join(self.prompts) or "none"
@@ -142,7 +142,7 @@ def _guarded(name: str, run: Callable[[], Any]) -> Any:
         raise RpcError(INTERNAL_ERROR, f"{name} broke ({type(error).__name__})") from error
 
 
-def _page(params: Params, key: str, items: list[dict[str, Json]]) -> dict[str, Json]:
+def _page(params: Object, key: str, items: list[dict[str, Json]]) -> dict[str, Json]:
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "cursor: the list has one page, so no cursor was given out")
     return {key: items}

@@ -9,19 +9,17 @@ Requests go from server to client only where the revision has them and the clien
 capability they are part of; their ids are ours, apart from those of the client's own requests.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from itertools import count
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from bridge.mcp.errors import McpError
-from bridge.mcp.jsonrpc import Id, Json, Notification, Request, Response
+from bridge.mcp.jsonrpc import Id, Json, Notification, Object, Request, Response
 from bridge.mcp.revisions import RequestMeta
 
 CANCEL_REASON = "The call that asked this has ended."
 """The reason given in the notification that cancels a request of ours."""
-
-Result: TypeAlias = Mapping[str, Json]
 
 
 class AskError(McpError):
@@ -45,7 +43,7 @@ class RefusedError(AskError):
         super().__init__(message)
 
 
-async def _no_client(method: str, params: Result, timeout_seconds: float) -> Result:
+async def _no_client(method: str, params: Object, timeout_seconds: float) -> Object:
     raise CannotAskError("nobody is there to be asked")
 
 
@@ -57,10 +55,10 @@ class Context(NamedTuple):
 
     send_progress: Callable[[float, float | None, str | None], None]
     send_log: Callable[[str, Json], None]
-    capabilities: Mapping[str, Json] = MappingProxyType({})
+    capabilities: Object = MappingProxyType({})
     """The client's capabilities, as it declared them."""
     accepts: Callable[[str], bool] = lambda method: False
-    send_request: Callable[[str, Result, float], Awaitable[Result]] = _no_client
+    send_request: Callable[[str, Object, float], Awaitable[Object]] = _no_client
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress; a value that does not grow is not sent (MCP, "Progress")."""
@@ -77,7 +75,7 @@ class Context(NamedTuple):
         """
         return self.accepts(method)
 
-    async def ask(self, method: str, params: Result, timeout_seconds: float) -> Result:
+    async def ask(self, method: str, params: Object, timeout_seconds: float) -> Object:
         """Send the caller a request and return its result.
 
         Raises an `AskError`: `CannotAskError`, `NotAnsweredError` after `timeout_seconds` or when
@@ -94,7 +92,7 @@ class ClientRequests:
         self._serials = count(1)
         self._open: dict[str, str] = {}
 
-    def open(self, meta: RequestMeta | None, method: str, params: Mapping[str, Json]) -> Request:
+    def open(self, meta: RequestMeta | None, method: str, params: Object) -> Request:
         """Return the request to send; raises `CannotAskError`. `meta` is that of the call."""
         if meta is None or not meta.accepts(method):
             raise CannotAskError(f"this client takes no {method}")
@@ -117,7 +115,7 @@ class ClientRequests:
         return Notification("notifications/cancelled", {"requestId": id_, "reason": CANCEL_REASON})
 
 
-def result_of(response: Response) -> Mapping[str, Json]:
+def result_of(response: Response) -> Object:
     """Return the result in the client's response; raises `AskError` where there is none."""
     if response.error is not None:
         code, message = response.error.get("code"), response.error.get("message")

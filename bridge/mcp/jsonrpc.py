@@ -45,7 +45,8 @@ LOGGED_CHARACTERS = 200
 Id: TypeAlias = str | int
 Json: TypeAlias = object
 """What `json.loads` gives: None, bool, int, float, str, list, dict."""
-Params: TypeAlias = Mapping[str, Json]
+Object: TypeAlias = Mapping[str, Json]
+"""A JSON object."""
 T = TypeVar("T")
 
 
@@ -71,14 +72,14 @@ class Request(NamedTuple):
 
     id: Id
     method: str
-    params: Mapping[str, Json] | Sequence[Json] | None = None
+    params: Object | Sequence[Json] | None = None
 
 
 class Notification(NamedTuple):
     """A message that gets no response."""
 
     method: str
-    params: Mapping[str, Json] | Sequence[Json] | None = None
+    params: Object | Sequence[Json] | None = None
 
 
 class Response(NamedTuple):
@@ -86,7 +87,7 @@ class Response(NamedTuple):
 
     id: Id | None
     result: Json = None
-    error: Mapping[str, Json] | None = None
+    error: Object | None = None
 
 
 class Malformed(NamedTuple):
@@ -165,7 +166,7 @@ def read_id(value: Json) -> Id | None:
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
-def param(params: Params, name: str, kind: type[T], wanted: str, default: T | None = None) -> T:
+def param(params: Object, name: str, kind: type[T], wanted: str, default: T | None = None) -> T:
     """Return the parameter `name`; raises `RpcError` if it is not of this type.
 
     One that is absent or null is the `default`, where there is one.

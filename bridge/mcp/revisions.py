@@ -8,7 +8,7 @@ the client's capabilities in `_meta`, and nothing is taken from earlier requests
 
 from typing import NamedTuple
 
-from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Params, RpcError, param, read_id
+from bridge.mcp.jsonrpc import INVALID_PARAMS, Id, Object, RpcError, param, read_id
 
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 """The request names a revision that is not supported."""
@@ -23,11 +23,11 @@ CLIENT_INFO = f"{_PREFIX}clientInfo"
 LOG_LEVEL = f"{_PREFIX}logLevel"
 SERVER_INFO = f"{_PREFIX}serverInfo"
 
-CACHE_LISTS: Params = {"ttlMs": 3_600_000, "cacheScope": "public"}
+CACHE_LISTS: Object = {"ttlMs": 3_600_000, "cacheScope": "public"}
 """How long a client may keep a list and who may share it (2026-07-28, "Caching"): an hour, since
 lists are the same for every client and do not change while we run."""
 
-CACHE_CONTENTS: Params = {"ttlMs": 0, "cacheScope": "private"}
+CACHE_CONTENTS: Object = {"ttlMs": 0, "cacheScope": "private"}
 """The same for contents, which may be different a moment later."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -122,7 +122,7 @@ class RequestMeta(NamedTuple):
     """How a request wants to be served: by its own `_meta`, or as the session agreed."""
 
     revision: Revision
-    capabilities: Params
+    capabilities: Object
     """The client's capabilities. A client of the handshake era declares them in `initialize`."""
     progress_token: Id | None = None
     log_level: str | None = None
@@ -137,7 +137,7 @@ class RequestMeta(NamedTuple):
         return self.revision.server_requests and isinstance(declared, dict)
 
 
-def read_meta(params: Params, session: RequestMeta, *, required: bool) -> RequestMeta:
+def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:
     """Read `_meta`; where it names no revision, what `session` has holds.
 
     `required` says that the method exists only where `_meta` names a revision. Raises `RpcError`.

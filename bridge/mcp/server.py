@@ -16,13 +16,13 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Params, Request, Response, RpcError
+from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
 from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
-Answer: TypeAlias = Callable[[Params, Revision], Params]
+Answer: TypeAlias = Callable[[Object, Revision], Object]
 
 
 class Implementation(NamedTuple):
@@ -99,7 +99,7 @@ class Server:
         self._progress: dict[int, float] = {}
         self.client_requests = ClientRequests()
         self.subscriptions = Subscriptions(frozenset(catalogue.resources))
-        self._methods: dict[str, tuple[Answer, Params]] = {
+        self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
             "ping": (lambda params, revision: {}, {}),
             "server/discover": (self._discover, CACHE_LISTS),
@@ -187,7 +187,7 @@ class Server:
         """Return a log message that belongs to no call; None if the client set no such level."""
         return _log_message(self._session.log_level, level, logger, data, self._log_framing)
 
-    def ask(self, call: Call, method: str, params: Params) -> Request:
+    def ask(self, call: Call, method: str, params: Object) -> Request:
         """Return the request to send for `call`; raises `CannotAskError`.
 
         `receive` returns the `Response` to it; without one it has to be cancelled
@@ -253,7 +253,7 @@ class Server:
                     return [action] if isinstance(action, Call) else []
                 return []
 
-    def _request(self, id_: Id, method: str, params: Params) -> Action:
+    def _request(self, id_: Id, method: str, params: Object) -> Action:
         if method in self._catalogue.tools:
             return self._call(id_, method, params, None)
         required = method in revisions.STATELESS_METHODS
@@ -275,7 +275,7 @@ class Server:
         result = self._result(answer(params, meta.revision), meta.revision, caching)
         return SendResponse(Response(id_, result), self._framing)
 
-    def _initialize(self, params: Params, revision: Revision) -> Params:
+    def _initialize(self, params: Object, revision: Revision) -> Object:
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if requested is not None and not isinstance(requested, str):
             raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
@@ -290,7 +290,7 @@ class Server:
             "instructions": self._implementation.instructions,
         }
 
-    def _discover(self, params: Params, revision: Revision) -> Params:
+    def _discover(self, params: Object, revision: Revision) -> Object:
         return {
             "supportedVersions": [one.date for one in revisions.ALL],
             "capabilities": self._capabilities(revision),
@@ -307,7 +307,7 @@ class Server:
                 capabilities["completions"] = {}
         return capabilities
 
-    def _set_level(self, params: Params, revision: Revision) -> Params:
+    def _set_level(self, params: Object, revision: Revision) -> Object:
         level = params.get("level")
         if level not in LEVELS:
             raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
@@ -315,17 +315,17 @@ class Server:
         self._log_framing = self._framing
         return {}
 
-    def _subscribe(self, params: Params, revision: Revision) -> Params:
+    def _subscribe(self, params: Object, revision: Revision) -> Object:
         resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide[resource.uri] = self._framing
         return {}
 
-    def _unsubscribe(self, params: Params, revision: Revision) -> Params:
+    def _unsubscribe(self, params: Object, revision: Revision) -> Object:
         resource = self._catalogue.find_resource(params, revision)
         self.subscriptions.session_wide.pop(resource.uri, None)
         return {}
 
-    def _call_tool(self, id_: Id, params: Params, meta: RequestMeta) -> Action:
+    def _call_tool(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
         name = jsonrpc.param(params, "name", str, "the name of a tool")
         if name not in self._catalogue.tools:
             known = ", ".join(self._catalogue.tools)
@@ -347,7 +347,7 @@ class Server:
         return self._call(id_, name, arguments, meta)
 
     def _call(
-        self, id_: Id | None, name: str, arguments: Params, meta: RequestMeta | None
+        self, id_: Id | None, name: str, arguments: Object, meta: RequestMeta | None
     ) -> Call | SendResponse:
         tool = self._catalogue.tools[name]
         try:
@@ -374,18 +374,13 @@ class Server:
 
     def _failure(self, id_: Id | None, meta: RequestMeta | None, error: ToolError) -> Response:
         if meta is None:
-            code = (
-                jsonrpc.INVALID_PARAMS
-                if isinstance(error, ArgumentError)
-                else jsonrpc.INTERNAL_ERROR
-            )
             data = {"condition": error.condition, "hint": error.hint}
-            return Response(id_, error=RpcError(code, data, error.message).wire())
+            return Response(id_, error=RpcError(error.code, data, error.message).wire())
         text = f"{error.message}\nCondition: {error.condition}\nHint: {error.hint}"
         result = {"content": [text_block(text)], "isError": True}
         return Response(id_, self._result(result, meta.revision))
 
-    def _result(self, result: Params, revision: Revision, caching: Params | None = None) -> Params:
+    def _result(self, result: Object, revision: Revision, caching: Object | None = None) -> Object:
         """Return `result` with what a revision without a handshake has in every result."""
         if revision.handshake:
             return result
@@ -410,7 +405,7 @@ def _crash(id_: Id | None, meta: RequestMeta | None, reason: str) -> Response:
     return Response(id_, error=RpcError(jsonrpc.INTERNAL_ERROR, data).wire())
 
 
-def _by_name(params: object) -> Params:
+def _by_name(params: object) -> Object:
     if params is None:
         return {}
     if not isinstance(params, dict):

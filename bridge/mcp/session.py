@@ -8,7 +8,7 @@ within a bound. At DEBUG the log has one line for each request, reply and cancel
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from bridge.escaping import one_line
 from bridge.mcp import jsonrpc
 from bridge.mcp.context import Context, NotAnsweredError, result_of
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing, encode
-from bridge.mcp.jsonrpc import Json, Message, Notification, Request, Response, RpcError, preview
+from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
 from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
 from bridge.mcp.toolset import Tool, ToolError
 
@@ -141,7 +141,8 @@ class Session:
                 case Frame(body=body):
                     message, size = jsonrpc.decode(body), len(body)
                 case FrameError(reason=reason):
-                    message, size = jsonrpc.Malformed(RpcError(jsonrpc.PARSE_ERROR, reason)), 0
+                    error = jsonrpc.RpcError(jsonrpc.PARSE_ERROR, reason)
+                    message, size = jsonrpc.Malformed(error), 0
             received = self._described(message, size, started)
             for action in self._server.receive(message, frame.framing):
                 self._act(action, received)
@@ -268,8 +269,7 @@ class Session:
         return [task for task, _ in self._pending.values()]
 
     def _is_full(self) -> bool:
-        too_much = self._pending_bytes > MAX_PENDING_BYTES
-        return len(self._pending) >= MAX_PENDING_CALLS or (too_much and bool(self._pending))
+        return len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES
 
     def _context(self, call: Call) -> Context:
         def send_progress(done: float, total: float | None, message: str | None) -> None:
@@ -283,9 +283,7 @@ class Session:
         meta, ask = call.meta, partial(self._ask, call)
         return Context(send_progress, send_log, meta.capabilities, meta.accepts, ask)
 
-    async def _ask(
-        self, call: Call, method: str, params: Mapping[str, Json], timeout_seconds: float
-    ) -> Mapping[str, Json]:
+    async def _ask(self, call: Call, method: str, params: Object, timeout_seconds: float) -> Object:
         """Send the client a request for `call`, and return its result; raises `AskError`."""
         request = self._server.ask(call, method, params)
         if self._input_ended:

@@ -6,7 +6,7 @@ listening request with a filter, and every notification carries that request's i
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Id, Notification, Params, Response, RpcError
+from bridge.mcp.jsonrpc import Id, Notification, Object, Response, RpcError
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 """In `_meta`: which listening request a notification belongs to (2026-07-28, Subscriptions)."""
@@ -27,7 +27,7 @@ class Subscriptions:
         """By URI: what `resources/subscribe` asked for."""
         self._listeners: dict[Id, tuple[frozenset[str], Framing]] = {}
 
-    def listen(self, id_: Id, params: Params, framing: Framing) -> Notification:
+    def listen(self, id_: Id, params: Object, framing: Framing) -> Notification:
         """Open a listening request and return its acknowledgement; raises `RpcError`.
 
         The lists of tools, prompts and resources never change while we run, so of the filter
@@ -69,7 +69,7 @@ class Subscriptions:
             updates.insert(0, (Notification(method, {"uri": uri}), self.session_wide[uri]))
         return updates
 
-    def close(self, meta: Params) -> list[tuple[Response, Framing]]:
+    def close(self, meta: Object) -> list[tuple[Response, Framing]]:
         """End every listening request and return the responses (2026-07-28, "Graceful Closure").
 
         `meta` is what every result carries in `_meta`.

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.errors import McpError
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from bridge.mcp.schema import (
     MismatchError,
     Reader,
@@ -55,6 +56,9 @@ RESERVED = frozenset({"initialize", "ping"})
 class ToolError(McpError):
     """A tool cannot do what it was asked to, for a reason that its caller can act on."""
 
+    code = INTERNAL_ERROR
+    """The JSON-RPC error code of a bare call that raises it."""
+
     def __init__(self, message: str, *, condition: str, hint: str) -> None:
         self.message = message
         self.condition = condition
@@ -65,6 +69,8 @@ class ToolError(McpError):
 
 class ArgumentError(ToolError):
     """An argument is of the right type, and its value makes no sense."""
+
+    code = INVALID_PARAMS
 
 
 class ToolsetError(McpError):
