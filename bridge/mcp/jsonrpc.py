@@ -6,7 +6,6 @@ integer and never null, and params are an object.
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from bridge.escaping import one_line
@@ -128,8 +127,7 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
     Never raises: what cannot be read is `Malformed`.
     """
     try:
-        text = body if isinstance(body, str) else body.decode("utf-8")
-        value = _load(text)
+        value = _decoder.decode(body if isinstance(body, str) else body.decode("utf-8"))
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -151,11 +149,8 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
 def encode(message: Request | Notification | Response | list[Response]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
     value = [_wire(item) for item in message] if isinstance(message, list) else _wire(message)
-    # What is in a reply is ours or comes from `schema.render`, and is a tree; what a tool sends by
-    # itself may go in a circle.
-    written = compact if isinstance(message, (Request, Notification)) else _compact_tree
     try:
-        return written(value).encode("utf-8")
+        return compact(value).encode("utf-8")
     except UnicodeEncodeError:
         # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -192,21 +187,9 @@ def _refuse_constant(name: str) -> Json:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-_encoder = partial(json.JSONEncoder, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_compact_tree = _encoder(check_circular=False).encode
 
-compact = _encoder().encode
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """JSON in one line, as it goes over the wire and as a model reads it."""
-
-
-def _load(text: str) -> Json:
-    if text.startswith("{") and text.endswith("}"):
-        # As nearly all are: `decode` looks for white space around it first, which takes its time.
-        value, end = _decoder.raw_decode(text)
-        if end == len(text):
-            return value
-        del value  # there is more behind it, which `decode` tells
-    return _decoder.decode(text)
 
 
 def _wire(message: Request | Notification | Response) -> dict[str, Json]:
