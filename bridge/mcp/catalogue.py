@@ -35,11 +35,11 @@ class Catalogue:
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
         given = tuple(collaborators)
         self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
-        self.tools = {one.name: _bound(one.name, one, given) for one in toolset.tools}
-        self.resources = {one.uri: _bound(one.uri, one, given) for one in toolset.resources}
-        self.prompts = {one.name: _bound(one.name, one, given) for one in toolset.prompts}
+        self.tools = {one.name: _inject(one.name, one, given) for one in toolset.tools}
+        self.resources = {one.uri: _inject(one.uri, one, given) for one in toolset.resources}
+        self.prompts = {one.name: _inject(one.name, one, given) for one in toolset.prompts}
         self._completions = {
-            (prompt.name, one.wire): Signature.of(values).bound(prompt.name, values, given)
+            (prompt.name, one.wire): Signature.of(values).inject(prompt.name, values, given)
             for prompt in toolset.prompts
             for one in prompt.signature.parameters
             if (values := one.completions) is not None
@@ -131,8 +131,8 @@ class Catalogue:
         return self.prompts[name]
 
 
-def _bound(name: str, one: Definition, given: Iterable[object]) -> Definition:
-    return one._replace(function=one.signature.bound(name, one.function, given))
+def _inject(name: str, one: Definition, given: Iterable[object]) -> Definition:
+    return one._replace(function=one.signature.inject(name, one.function, given))
 
 
 def _guarded(name: str, run: Callable[[], Any]) -> Any:

@@ -151,7 +151,11 @@ class _Reader:
         """Return what comes next; nothing at the end."""
         self._waiting = self._loop.create_future()
         if not self._listening:
-            self._listen()
+            try:
+                self._loop.add_reader(self._descriptor, self._readable)
+                self._listening = True
+            except PermissionError:  # a regular file or /dev/null, which epoll does not take
+                self._loop.call_soon(self._readable)
         return await self._waiting
 
     def rest(self) -> None:
@@ -160,29 +164,17 @@ class _Reader:
             self._loop.remove_reader(self._descriptor)
             self._listening = False
 
-    def _listen(self) -> None:
-        try:
-            self._loop.add_reader(self._descriptor, self._readable)
-            self._listening = True
-        except PermissionError:  # a regular file or /dev/null, which epoll does not take
-            self._loop.call_soon(self._readable)
-
     def _readable(self) -> None:
         if self._waiting.done():
             self.rest()
-        elif (data := self._taken()) is not None:
-            self._waiting.set_result(data)
-
-    def _taken(self) -> bytes | None:
-        """Return the input; None if another process that shares the descriptor has taken it."""
-        if self._may_block and not self._now.poll(0):
-            return None
-        try:
-            return os.read(self._descriptor, READ_BYTES)
-        except BlockingIOError:
-            return None
-        except OSError:  # a terminal that hung up
-            return b""
+        elif not self._may_block or self._now.poll(0):
+            # Otherwise another process that shares the descriptor has taken the input.
+            try:
+                self._waiting.set_result(os.read(self._descriptor, READ_BYTES))
+            except BlockingIOError:
+                return
+            except OSError:  # a terminal that hung up
+                self._waiting.set_result(b"")
 
 
 def _duplicate(descriptor: int) -> int:

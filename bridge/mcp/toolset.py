@@ -167,10 +167,10 @@ class Signature(NamedTuple):
             raise MismatchError("; ".join(problems))
         return bound
 
-    def bound(
+    def inject(
         self, name: str, function: Callable[..., Any], given: Iterable[object]
     ) -> Callable[..., Any]:
-        """Return `function` with its collaborators, found among `given` by type.
+        """Return `function` with its collaborators injected: found among `given` by type.
 
         A `Context` is left to be given with each call. Raises `ToolsetError`.
         """

@@ -229,7 +229,7 @@ def test_one_set_with_a_name_twice_is_named_alone() -> None:
 
 def run(one: Tool, given: Iterable[object]) -> Any:
     """Return the function of `one`, ready to be called."""
-    return one.signature.bound(one.name, one.function, given)
+    return one.signature.inject(one.name, one.function, given)
 
 
 async def test_a_function_is_handed_its_collaborators_by_type() -> None:
