@@ -143,7 +143,7 @@ class Replay:
                     message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
             if not isinstance(message, list):
                 self._note(message)
-            elif self._server.revision.batches:
+            elif self._server.session.revision.batches:
                 for one in message:
                     self._note(one)
             for action in self._server.receive(message, frame.framing):
@@ -207,7 +207,7 @@ class Replay:
         params = notification.params
         assert isinstance(params, dict)
         tagged = SUBSCRIPTION_ID in params.get("_meta", {})
-        date = sample_tools.STATELESS if tagged else revision or self._server.revision.date
+        date = sample_tools.STATELESS if tagged else revision or self._server.session.revision.date
         methods.parse_server_notification(notification.method, date, params)
         self._hear(jsonrpc.encode(notification), action.framing)
 
@@ -235,7 +235,7 @@ class Replay:
             tool = next(one for one in TOOLSET.tools if one.name == method)
             schema = PARTS if tool is sample_tools.read_out else tool.output_schema or TEXT
             Draft202012Validator(schema).validate(response.result)
-        elif self._server.revision.typed_parts and _has_parts(response.result):
+        elif self._server.session.revision.typed_parts and _has_parts(response.result):
             assert isinstance(response.result, dict)
             assert response.result["isError"] is False
             Draft202012Validator(PARTS).validate({"content": response.result["content"]})

@@ -148,14 +148,13 @@ def _page(params: Object, key: str, items: list[dict[str, Json]]) -> dict[str, J
     return {key: items}
 
 
+def _named(one: Definition, revision: Revision) -> dict[str, Json]:
+    named: dict[str, Json] = {"name": one.name, "description": one.description}
+    return named | {"title": one.title} if revision.titles else named
+
+
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
-    wire: dict[str, Json] = {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": tool.signature.input_schema(),
-    }
-    if revision.titles:
-        wire["title"] = tool.title
+    wire = _named(tool, revision) | {"inputSchema": tool.signature.input_schema()}
     if revision.structured and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
     if revision.annotations:
@@ -169,22 +168,15 @@ def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
     return wire
 
 
-def _resource(one: Resource, revision: Revision) -> dict[str, Json]:
-    wire = {
-        "uri": one.uri,
-        "name": one.name,
-        "description": one.description,
-        "mimeType": JSON_TYPE,
-    }
-    return {**wire, "title": one.title} if revision.titles else {**wire}
+def _resource(resource: Resource, revision: Revision) -> dict[str, Json]:
+    return {"uri": resource.uri, **_named(resource, revision), "mimeType": JSON_TYPE}
 
 
-def _prompt(one: Prompt, revision: Revision) -> dict[str, Json]:
+def _prompt(prompt: Prompt, revision: Revision) -> dict[str, Json]:
     arguments = []
-    for each in one.signature.parameters:
-        argument: dict[str, Json] = {"name": each.wire, "required": each.required}
-        if "description" in each.schema:
-            argument["description"] = each.schema["description"]
+    for one in prompt.signature.parameters:
+        argument: dict[str, Json] = {"name": one.wire, "required": one.required}
+        if "description" in one.schema:
+            argument["description"] = one.schema["description"]
         arguments.append(argument)
-    wire = {"name": one.name, "description": one.description, "arguments": arguments}
-    return {**wire, "title": one.title} if revision.titles else {**wire}
+    return {**_named(prompt, revision), "arguments": arguments}

@@ -92,7 +92,8 @@ class Server:
     def __init__(self, implementation: Implementation, catalogue: Catalogue) -> None:
         self._implementation = implementation
         self._catalogue = catalogue
-        self._session = RequestMeta(revisions.UNNEGOTIATED, {})
+        self.session = RequestMeta(revisions.UNNEGOTIATED, {})
+        """What holds for requests that do not name a revision themselves."""
         self._log_framing = self._framing = Framing.LINES
         self._serials = count(1)
         self._running: dict[int, Call] = {}
@@ -115,18 +116,13 @@ class Server:
             "logging/setLevel": (self._set_level, {}),
         }
 
-    @property
-    def revision(self) -> Revision:
-        """The revision under which MCP requests that name none are answered now."""
-        return self._session.revision
-
     def dialect(self, request: Request | Notification) -> str:
         """Return `bare` or the date of the revision that `request` is made in, for the log."""
         if request.method in self._catalogue.tools:
             return "bare"
         meta = request.params.get("_meta") if isinstance(request.params, dict) else None
         named = meta.get(revisions.PROTOCOL_VERSION) if isinstance(meta, dict) else None
-        return named[:10] if isinstance(named, str) else self._session.revision.date
+        return named[:10] if isinstance(named, str) else self.session.revision.date
 
     def receive(
         self, message: Message | list[Message], framing: Framing = Framing.LINES
@@ -185,7 +181,7 @@ class Server:
 
     def announce(self, level: str, logger: str, data: Json) -> SendNotification | None:
         """Return a log message that belongs to no call; None if the client set no such level."""
-        return _log_message(self._session.log_level, level, logger, data, self._log_framing)
+        return _log_message(self.session.log_level, level, logger, data, self._log_framing)
 
     def ask(self, call: Call, method: str, params: Object) -> Request:
         """Return the request to send for `call`; raises `CannotAskError`.
@@ -204,8 +200,8 @@ class Server:
 
     def _receive_batch(self, messages: list[Message]) -> list[Action]:
         problem = None if messages else "a batch holds at least one message"
-        if not self.revision.batches:
-            problem = f"batches are not part of MCP {self.revision.date}"
+        if not self.session.revision.batches:
+            problem = f"batches are not part of MCP {self.session.revision.date}"
         if problem is not None:
             return [self._refusal(None, RpcError(jsonrpc.INVALID_REQUEST, problem))]
         batch = jsonrpc.Batch()
@@ -257,7 +253,7 @@ class Server:
         if method in self._catalogue.tools:
             return self._call(id_, method, params, None)
         required = method in revisions.STATELESS_METHODS
-        meta = revisions.read_meta(params, self._session, required=required)
+        meta = revisions.read_meta(params, self.session, required=required)
         known = method in self._methods or method in {"tools/call", "subscriptions/listen"}
         if not known or not meta.revision.has(method):
             tools = ", ".join(self._catalogue.tools)
@@ -280,7 +276,7 @@ class Server:
         if requested is not None and not isinstance(requested, str):
             raise RpcError(jsonrpc.INVALID_PARAMS, "protocolVersion is not a string")
         revision = revisions.negotiate(requested)
-        self._session = self._session._replace(
+        self.session = self.session._replace(
             revision=revision, capabilities=capabilities if isinstance(capabilities, dict) else {}
         )
         return {
@@ -311,7 +307,7 @@ class Server:
         level = params.get("level")
         if level not in LEVELS:
             raise RpcError(jsonrpc.INVALID_PARAMS, f"level: one of {', '.join(LEVELS)} is wanted")
-        self._session = self._session._replace(log_level=str(level))
+        self.session = self.session._replace(log_level=str(level))
         self._log_framing = self._framing
         return {}
 

@@ -33,7 +33,7 @@ def test_every_handshake_revision_is_agreed_on_in_its_own_words(revision: str) -
     assert result["protocolVersion"] == revision
     assert result["instructions"] == "Ask count first."
     assert ("title" in result["serverInfo"]) is (revision >= "2025-06-18")
-    assert talk.server.revision.date == revision
+    assert talk.server.session.revision.date == revision
     assert talk.send(notification("notifications/initialized")) is None
 
 
@@ -89,13 +89,13 @@ def test_a_protocol_version_that_is_no_string_is_refused_and_nothing_changes(
 ) -> None:
     talk = Conversation("2025-03-26")
     assert error_code(talk.send(request(1, "initialize", protocolVersion=requested))) == -32602
-    assert talk.server.revision.date == "2025-03-26"
+    assert talk.server.session.revision.date == "2025-03-26"
 
 
 def test_a_second_handshake_agrees_anew() -> None:
     talk = Conversation("2024-11-05")
     talk.send(request(1, "initialize", protocolVersion="2025-06-18"))
-    assert talk.server.revision.date == "2025-06-18"
+    assert talk.server.session.revision.date == "2025-06-18"
 
 
 def test_without_a_handshake_the_newest_handshake_revision_is_spoken() -> None:
@@ -383,7 +383,7 @@ def test_a_handshake_within_a_batch_is_refused_and_changes_nothing() -> None:
     )
     assert error_code(first) == -32600
     assert second["result"] == {}
-    assert talk.server.revision.date == "2025-03-26"
+    assert talk.server.session.revision.date == "2025-03-26"
 
 
 def test_an_empty_batch_is_an_invalid_request() -> None:

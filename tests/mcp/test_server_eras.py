@@ -195,7 +195,7 @@ def test_an_envelope_may_name_a_handshake_revision_for_one_request(revision: str
     result = talk.result(request(1, "tools/list", _meta=envelope(revision)))
     methods.validate_server_result("tools/list", revision, result)
     assert ("title" in result["tools"][0]) is (revision >= "2025-06-18")
-    assert talk.server.revision.date == "2025-11-25"
+    assert talk.server.session.revision.date == "2025-11-25"
 
 
 # Both eras on one connection
@@ -226,7 +226,7 @@ def test_whatever_comes_first_every_dialect_is_spoken_afterwards(first: object) 
     assert result["protocolVersion"] == "2024-11-05"
     assert "title" not in talk.result(request(5, "tools/list"))["tools"][0]
     assert "resultType" in talk.result(stateless(6, "tools/list"))
-    assert talk.server.revision.date == "2024-11-05"
+    assert talk.server.session.revision.date == "2024-11-05"
 
 
 def test_calls_of_all_dialects_in_flight_are_each_answered_in_their_own() -> None:
