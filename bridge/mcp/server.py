@@ -134,7 +134,10 @@ class Server:
         return self._receive(message)
 
     def complete(self, call: Call, value: object) -> SendResponse | None:
-        """Return the response with what the tool returned; None if none is owed, or not yet."""
+        """Return the response with what the tool returned.
+
+        None if no response is owed, or if the batch of the call waits for others.
+        """
         if not self._forget(call) or call.id is None:
             return None
         try:
