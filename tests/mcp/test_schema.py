@@ -266,6 +266,11 @@ def test_a_value_is_read_as_its_python_type(hint: Any, value: object, read: obje
     assert type(found) is type(read)
 
 
+def test_what_has_no_hash_may_stand_in_an_annotation() -> None:
+    schema, read = describe(Annotated[int, ["for another library"]])
+    assert (schema, read(1, "n")) == ({"type": "integer"}, 1)
+
+
 # Results
 
 
