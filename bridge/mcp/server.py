@@ -1,10 +1,10 @@
 """The server's side of one MCP conversation: what each message asks for, and its reply. Pure.
 
 `Server.receive` takes a decoded message and returns the actions that it calls for;
-`Server.complete` takes the outcome of a tool call and returns the response. Each request is judged
-by what it carries, not by what came first: its `_meta` names its revision, an MCP method without
-one is answered under the revision that `initialize` agreed on (or the newest, before any), and a
-tool's own name as the method is a bare call.
+`Server.complete` takes what a tool returned, `Server.fail` what it raised, and both return the
+response. Each request is judged by what it carries, not by what came first: its `_meta` names its
+revision, an MCP method without one is answered under the revision that `initialize` agreed on (or
+the newest, before any), and a tool's own name as the method is a bare call.
 """
 
 from collections.abc import Callable, Mapping

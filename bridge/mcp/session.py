@@ -204,8 +204,6 @@ class Session:
                     task.cancel()
                 self._respond(response, started)
 
-    # Calls of tools
-
     def _start(self, call: Call, received: Received) -> None:
         if call.batch is not None:
             dialect, method = "bare", call.tool.name
@@ -306,8 +304,6 @@ class Session:
         if response is None:
             raise NotAnsweredError(CLIENT_GONE)
         return result_of(response)
-
-    # What goes out
 
     def _respond(self, action: SendResponse | None, received: Received) -> None:
         if action is None:
