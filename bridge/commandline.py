@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from bridge import __version__
 from bridge.manual import complete
-from bridge.registration.client import KEYS
+from bridge.registration.clients import KEYS
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - no public name
 

@@ -266,21 +266,26 @@ async def _run_sandbox() -> int:
 
 
 def _register(parsed: "argparse.Namespace") -> int:
-    from bridge.registration.command import Wish, register
+    from bridge.registration.errors import LaunchError, RegistrationError
+    from bridge.registration.register import location_of, register, unregister
 
-    return register(
-        Wish(parsed.client, parsed.name, only_shown=parsed.only_shown),
-        env_file=parsed.env_file,
-        approve_send=parsed.approve_send,
-        cwd=_current_directory(),
-        package_root=PACKAGE_ROOT,
-    )
-
-
-def _unregister(parsed: "argparse.Namespace") -> int:
-    from bridge.registration.command import Wish, unregister
-
-    return unregister(Wish(parsed.client, parsed.name, only_shown=parsed.only_shown))
+    try:
+        location = location_of(parsed.client, parsed.name)
+        if parsed.command == "unregister":
+            unregister(location, only_shown=parsed.only_shown)
+        else:
+            register(
+                location,
+                env_file=parsed.env_file,
+                approve_send=parsed.approve_send,
+                only_shown=parsed.only_shown,
+                cwd=_current_directory(),
+                package_root=PACKAGE_ROOT,
+            )
+    except RegistrationError as error:
+        complain(f"xmpp-bridge: {error}")
+        return USAGE if isinstance(error, LaunchError) else FAILURE
+    return SUCCESS
 
 
 RUNS: dict[str, Callable[["argparse.Namespace"], int]] = {
@@ -290,6 +295,6 @@ RUNS: dict[str, Callable[["argparse.Namespace"], int]] = {
     "watch": _watch,
     "sandbox": _sandbox,
     "register": _register,
-    "unregister": _unregister,
+    "unregister": _register,
 }
 """What runs each command that `bridge.commandline` knows."""

@@ -274,7 +274,7 @@ def test_nothing_below_imports_what_is_above() -> None:
             for one in IMPORTS
             if one.of(*above)
             and not one.by("bridge.cli", "bridge.commands", "bridge.console", "bridge.__main__")
-            and not (one.by("bridge.registration.trial") and one.of(*TALKS))
+            and not (one.by("bridge.registration.register") and one.of(*TALKS))
         )
     )
 

@@ -12,7 +12,7 @@ import pytest
 from bridge import commandline
 from bridge.mcp import revisions
 from bridge.mcp.toolset import Toolset
-from bridge.registration.client import KEYS
+from bridge.registration.clients import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration

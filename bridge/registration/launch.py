@@ -1,24 +1,22 @@
-"""What is registered: the command that starts this bridge, and the file with its settings."""
+"""Finds what is registered: the command that starts this bridge, and its settings file."""
 
 import os
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
+from bridge.registration.errors import LaunchError
 from bridge.settings.load import load
 from bridge.settings.table import SECRETS
 
 SCRIPT = "xmpp-bridge"
-OPTION = "--env-file"
-FORMER = "TIA_ENV_PATH"
+"""The installed command, without the suffix that Windows gives it."""
+
+ENV_FILE_OPTION = "--env-file"
+FORMER_VARIABLE = "TIA_ENV_PATH"
 """The variable that named the settings file in the entries of former versions."""
-
-
-class LaunchError(Exception):
-    """Nothing can be registered yet; the text says what the user can do about it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Launch:
     @property
     def words(self) -> tuple[str, ...]:
         """The command with its arguments, as the entry has them."""
-        return (*self.command, OPTION, str(self.env_file))
+        return (*self.command, ENV_FILE_OPTION, str(self.env_file))
 
     def __post_init__(self) -> None:
         try:
@@ -60,37 +58,12 @@ def own_command(called: str, executable: str) -> tuple[str, ...]:
     return (executable, "-P", "-m", "bridge", "serve")
 
 
-def is_ours(entry: object) -> bool:
-    """Whether a client's entry starts this bridge, however it was written there."""
-    if not isinstance(entry, dict):
-        return False
-    command, args = entry.get("command"), entry.get("args")
-    words = [command, *args] if isinstance(args, list) else [command]
-    if isinstance(command, str) and Path(command.replace("\\", "/")).stem == SCRIPT:
-        return True
-    return any(pair == ("-m", "bridge") for pair in pairwise(words))
-
-
-def added_by_user(args: object) -> list[str]:
-    """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
-    words = [one for one in args if isinstance(one, str)] if isinstance(args, list) else []
-    for index, pair in enumerate(pairwise(words)):
-        if pair == ("-m", "bridge"):
-            words = words[index + 2 :]
-            break
-    words = words[1:] if words[:1] == ["serve"] else words
-    if OPTION in words:
-        at = words.index(OPTION)
-        words = words[:at] + words[at + 2 :]
-    return [one for one in words if not one.startswith(f"{OPTION}=")]
-
-
 def find_env_file(
     environ: Mapping[str, str], *, cwd: Path, package_root: Path, named: Path | None
 ) -> Path:
-    """Return the absolute path of the settings file: the named one, or the one a search finds.
+    """Return the absolute path of the settings file: the `named` one, or the one a search finds.
 
-    Raises `LaunchError` when there is none, or one that may be anybody's.
+    Raises `LaunchError` if there is none, or if it was found only because it lies in `cwd`.
     """
     found = load(environ, cwd=cwd, package_root=package_root, env_file=named)
     if found.env_file is None and named is not None:
@@ -117,8 +90,8 @@ def find_env_file(
     return path
 
 
-def doubts(env_file: Path, package_root: Path) -> list[str]:
-    """Say what is wrong with the settings file, as the bridge will see it when a client starts it.
+def warnings(env_file: Path, package_root: Path) -> list[str]:
+    """Return what is wrong with the settings file when a client starts the bridge with it.
 
     The client's environment has none of our variables, and the project that it works on none of
     our files.
@@ -137,6 +110,6 @@ def doubts(env_file: Path, package_root: Path) -> list[str]:
     return found
 
 
-def carries_password(env: Mapping[str, str]) -> Sequence[str]:
-    """Name the passwords that somebody wrote into a client's entry."""
+def secrets_in(env: Mapping[str, str]) -> Sequence[str]:
+    """Return the names of the secret settings in the environment of a client's entry."""
     return [name for name in SECRETS if name in env]

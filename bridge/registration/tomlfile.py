@@ -1,7 +1,7 @@
-"""One table put into TOML text, or taken out, and every other character left as it is. Pure.
+"""Edits one table in TOML text and keeps every other character. Pure.
 
-tomlkit finds where the table stands and writes the new one; the standard library, which reads
-stricter and faster, reads back what comes of it before anybody gets it.
+tomlkit finds where the table stands and writes the new one. The standard library's reader, which
+is stricter and faster, reads every edit back before it is returned.
 """
 
 import copy
@@ -16,7 +16,8 @@ from tomlkit.container import Container
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Table, Whitespace
 
-from bridge.registration.jsontree import too_deep
+from bridge.registration.errors import EditError
+from bridge.registration.jsonfile import too_deep
 
 MAX_EDITED = 1 << 20
 """Characters of a file in which a table is exchanged or taken out: for so many tomlkit needs some
@@ -24,10 +25,6 @@ seconds and 160 MiB. A new table can be added to a file of any size."""
 
 _MARK = "\0\n"
 """Stands where a part of the table was: TOML has no such character."""
-
-
-class TomlError(Exception):
-    """The text is not TOML, or cannot be edited safely; says which."""
 
 
 class _NaN(float):
@@ -40,17 +37,17 @@ class _NaN(float):
 
 
 def load(text: str) -> dict[str, Any]:
-    """Return what the text holds; raises `TomlError`."""
+    """Return what the text holds; raises `EditError`."""
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_float)
     except tomllib.TOMLDecodeError as error:
-        raise TomlError(str(error)) from None
+        raise EditError(str(error)) from None
     except ValueError:
-        raise TomlError("a number in it has too many digits") from None
+        raise EditError("a number in it has too many digits") from None
     except RecursionError:
-        raise TomlError("it is nested too deep") from None
+        raise EditError("it is nested too deep") from None
     if too_deep(document):
-        raise TomlError("it is nested too deep")
+        raise EditError("it is nested too deep")
     return document
 
 
@@ -60,11 +57,11 @@ def _float(text: str) -> float:
 
 
 def put(text: str, path: tuple[str, str], table: Mapping[str, Any]) -> str:
-    """Set the table at `path` to `table`, where it stands or at the end. Raises `TomlError`."""
+    """Set the table at `path` to `table`, where it stands or at the end. Raises `EditError`."""
     wanted = load(text)
     holder = wanted.setdefault(path[0], {})
     if not isinstance(holder, dict):
-        raise TomlError(f"{path[0]} is no table")
+        raise EditError(f"{path[0]} is no table")
     there = path[1] in holder
     holder[path[1]] = copy.deepcopy(dict(table))
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -79,7 +76,7 @@ def put(text: str, path: tuple[str, str], table: Mapping[str, Any]) -> str:
 
 
 def drop(text: str, path: tuple[str, str]) -> str:
-    """Take the table at `path` out, if it is there. Raises `TomlError`."""
+    """Remove the table at `path`, if it is there. Raises `EditError`."""
     wanted = load(text)
     holder = wanted.get(path[0])
     if not isinstance(holder, dict) or path[1] not in holder:
@@ -94,35 +91,31 @@ def snippet(path: tuple[str, str], table: Mapping[str, Any]) -> str:
 
 
 def _checked(after: str, wanted: dict[str, Any]) -> str:
-    if filled(_reload(after)) != filled(wanted):
-        raise TomlError("our table is written there in a way that cannot be edited safely")
+    try:
+        as_wanted = filled(load(after)) == filled(wanted)
+    except EditError:  # the edit broke the text; that is no fault of the file
+        as_wanted = False
+    if not as_wanted:
+        raise EditError("our table is written there in a way that cannot be edited safely")
     return after
 
 
-def _reload(text: str) -> dict[str, Any]:
-    # For text of our own making: what it breaks is not the reader's fault.
-    try:
-        return load(text)
-    except TomlError:
-        raise TomlError("it is written in a way that cannot be edited safely") from None
-
-
 def filled(document: dict[str, Any]) -> dict[str, Any]:
-    """Return it without tables that hold nothing: a header without anything says nothing."""
+    """Return `document` without its empty tables: a header alone means nothing to a client."""
     return {key: value for key, value in document.items() if value != {}}
 
 
 def _marked(text: str, path: tuple[str, str]) -> str:
-    """Return the text with `_MARK` for each part of the table that has a header."""
+    """Return the text with `_MARK` in place of each part of the table that has a header."""
     if len(text) > MAX_EDITED:
-        raise TomlError(f"it has more than {MAX_EDITED:,} characters, too many to edit")
+        raise EditError(f"it has more than {MAX_EDITED:,} characters, too many to edit")
     start = 1 if text.startswith("\ufeff") else 0
     try:
         document = tomlkit.parse(text[start:])
     except (TOMLKitError, RecursionError):
-        raise TomlError("it is written in a way that cannot be edited safely") from None
+        raise EditError("it is written in a way that cannot be edited safely") from None
     if document.as_string() != text[start:]:
-        raise TomlError("it is written in a way that cannot be edited safely")
+        raise EditError("it is written in a way that cannot be edited safely")
     for _, holder in _with_headers(document, path[0]):
         for index, part in _with_headers(holder.value, path[1]):
             holder.value.body[index] = (None, Whitespace(_left_of(part)))
@@ -130,7 +123,7 @@ def _marked(text: str, path: tuple[str, str]) -> str:
 
 
 def _with_headers(container: Container, key: str) -> list[tuple[int, Table]]:
-    """Return the tables called `key`, and where in the body: several if others are in between."""
+    """Return the tables called `key` with their index in the body; parts may stand apart."""
     return [
         (index, item)
         for index, (name, item) in enumerate(container.body)
@@ -139,9 +132,9 @@ def _with_headers(container: Container, key: str) -> list[tuple[int, Table]]:
 
 
 def _left_of(part: Table) -> str:
-    """Return a mark with the comments and blank lines after the last value, for each subtable too.
+    """Return what stays of a removed table: a mark, and the comments after its last value.
 
-    They may belong to what follows.
+    They may belong to what follows; so it is in each of its subtables.
     """
     text = _MARK
     for key, item in part.value.body:

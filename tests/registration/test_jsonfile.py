@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.registration import jsonfile
-from bridge.registration.jsontree import MAX_DEPTH, JsonError, plain, read
+from bridge.registration.errors import EditError
+from bridge.registration.jsonfile import MAX_DEPTH
 
 OURS = ("mcpServers", "xmpp")
 ENTRY = {"command": "/opt/xmpp-bridge", "args": [], "env": {"TIA_ENV_PATH": "/home/me/.env"}}
@@ -117,29 +118,29 @@ def test_windows_line_ends_stay() -> None:
     ],
 )
 def test_what_is_broken_or_no_object_is_refused(text: str) -> None:
-    with pytest.raises(JsonError):
+    with pytest.raises(EditError):
         jsonfile.put(text, OURS, ENTRY)
 
 
 def test_what_stands_there_twice_is_refused() -> None:
-    with pytest.raises(JsonError, match="mcpServers stands there twice"):
+    with pytest.raises(EditError, match="mcpServers stands there twice"):
         jsonfile.put('{"mcpServers": {}, "mcpServers": {"a": 1}}', OURS, ENTRY)
-    with pytest.raises(JsonError, match="safely"):
+    with pytest.raises(EditError, match="safely"):
         jsonfile.put('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS, ENTRY)
-    with pytest.raises(JsonError, match="safely"):
+    with pytest.raises(EditError, match="safely"):
         jsonfile.drop('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS)
 
 
 def test_comments_are_damage_where_a_client_does_not_know_them() -> None:
-    with pytest.raises(JsonError, match="line 1"):
+    with pytest.raises(EditError, match="line 1"):
         jsonfile.load(COMMENTED, comments=False)
 
 
 def test_the_depth_has_a_limit() -> None:
     deep = "[" * MAX_DEPTH + "/**/1" + "]" * MAX_DEPTH
-    assert json.dumps(plain(read(deep))) == deep.replace("/**/", "")
-    with pytest.raises(JsonError, match="nested"):
-        read(f"[{deep}]")
+    assert json.dumps(jsonfile.load(deep)) == deep.replace("/**/", "")
+    with pytest.raises(EditError, match="nested"):
+        jsonfile.load(f"[{deep}]")
 
 
 def test_a_word_is_added_to_a_list_once_and_taken_away_alone() -> None:
@@ -151,7 +152,7 @@ def test_a_word_is_added_to_a_list_once_and_taken_away_alone() -> None:
     assert jsonfile.discard(after, path, "w") == text
     assert jsonfile.discard(text, path, "w") == text
     assert jsonfile.load(jsonfile.append("", path, "w")) == {"permissions": {"allow": ["w"]}}
-    with pytest.raises(JsonError, match="no list"):
+    with pytest.raises(EditError, match="no list"):
         jsonfile.append('{"permissions": {"allow": {}}}', path, "w")
 
 
@@ -211,5 +212,5 @@ def test_whatever_stands_there_only_ours_changes(text: str, first: Any, second: 
 @given(_files(), st.text(max_size=300))
 def test_no_text_makes_the_reader_fail_in_another_way(text: str, rubbish: str) -> None:
     for one in (rubbish, text[: len(text) // 2] + rubbish):
-        with suppress(JsonError):
+        with suppress(EditError):
             jsonfile.put(one, OURS, ENTRY)

@@ -3,16 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.launch import (
-    Launch,
-    LaunchError,
-    added_by_user,
-    carries_password,
-    doubts,
-    find_env_file,
-    is_ours,
-    own_command,
-)
+from bridge.registration.entry import is_ours, user_arguments
+from bridge.registration.errors import LaunchError
+from bridge.registration.launch import Launch, find_env_file, own_command, secrets_in, warnings
 
 GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
 
@@ -122,14 +115,14 @@ def test_a_path_that_no_client_can_hold_is_refused(command: str, file: str) -> N
 def test_what_the_user_added_to_our_arguments_is_told_from_them(
     args: object, added: list[str]
 ) -> None:
-    assert added_by_user(args) == added
+    assert user_arguments(args) == added
 
 
 def test_a_good_private_file_raises_no_doubt(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text(GOOD)
     path.chmod(0o600)
-    assert doubts(path, tmp_path) == []
+    assert warnings(path, tmp_path) == []
 
 
 def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
@@ -140,14 +133,14 @@ def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
     path = tmp_path / ".env"
     path.write_text(GOOD.replace("MUC_ROOM", "OTHER"))
     path.chmod(0o604)
-    missing, readable = doubts(path, tmp_path)
+    missing, readable = warnings(path, tmp_path)
     assert missing.startswith("MUC_ROOM is not set")
     assert f"chmod 600 {path}" in readable
     assert "secret-pw" not in missing + readable
 
 
 def test_a_password_in_an_entry_is_named() -> None:
-    assert carries_password({"XMPP_PASSWORD": "x", "A": "b"}) == ["XMPP_PASSWORD"]
+    assert secrets_in({"XMPP_PASSWORD": "x", "A": "b"}) == ["XMPP_PASSWORD"]
 
 
 def test_this_interpreter_has_the_script_beside_it() -> None:

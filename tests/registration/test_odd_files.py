@@ -1,21 +1,23 @@
 """Files of others that hold what Python cannot: edited to the letter, or refused and left alone."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from bridge.registration.client import KEYS, client
-from bridge.registration.command import Wish, register, unregister
-from bridge.registration.configfile import ConfigFile, FileError
-from bridge.registration.jsontree import MAX_DEPTH
+from bridge.registration.clients import KEYS, client
+from bridge.registration.entry import EntryLocation
+from bridge.registration.errors import RegistrationError
+from bridge.registration.files import ConfigFile
+from bridge.registration.jsonfile import MAX_DEPTH
 from bridge.registration.launch import Launch
-from bridge.registration.registration import (
-    Place,
-    RegistrationError,
+from bridge.registration.register import (
     carry_out,
     plan_register,
     plan_unregister,
+    register,
+    unregister,
 )
 
 LAUNCH = Launch(("/opt/xmpp-bridge",), Path("/home/me/.env"))
@@ -49,22 +51,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _place(home: Path, key: str) -> Place:
-    place = Place(client(key, {}, home, "linux"), "xmpp")
-    place.client.file.parent.mkdir(parents=True, exist_ok=True)
-    return place
+def _location(home: Path, key: str) -> EntryLocation:
+    location = EntryLocation(client(key, {}, home, "linux"), "xmpp")
+    location.client.file.parent.mkdir(parents=True, exist_ok=True)
+    return location
 
 
-def _register(place: Place) -> None:
-    carry_out(place, plan_register(place, LAUNCH), lambda text: None)
+def _register(location: EntryLocation) -> None:
+    list(carry_out(location, plan_register(location, LAUNCH)))
 
 
-def _unregister(place: Place) -> None:
-    carry_out(place, plan_unregister(place), lambda text: None)
+def _unregister(location: EntryLocation) -> None:
+    list(carry_out(location, plan_unregister(location)))
 
 
-def _left(place: Place) -> dict[str, bytes]:
-    return {one.name: one.read_bytes() for one in place.client.file.parent.iterdir()}
+def _left(location: EntryLocation) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in location.client.file.parent.iterdir()}
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -73,32 +75,32 @@ def _left(place: Place) -> dict[str, bytes]:
 def test_odd_values_of_others_stay_to_the_letter(
     key: str, value: str, newline: str, home: Path
 ) -> None:
-    place = _place(home, key)
-    text = f'\ufeff{{\n  "z": {value},\n  "{place.client.servers}": {{"o": {value}}}\n}}\n'
+    location = _location(home, key)
+    text = f'\ufeff{{\n  "z": {value},\n  "{location.client.servers}": {{"o": {value}}}\n}}\n'
     before = text.replace("\n", newline).encode()
-    place.client.file.write_bytes(before)
-    _register(place)
-    after = place.client.file.read_bytes()
+    location.client.file.write_bytes(before)
+    _register(location)
+    after = location.client.file.read_bytes()
     for piece in before.split(b'"o"'):
         assert piece.rstrip(b"}\r\n") in after
-    _unregister(place)
-    assert place.client.file.read_bytes() == before
+    _unregister(location)
+    assert location.client.file.read_bytes() == before
 
 
 @pytest.mark.parametrize("value", EDITED)
 @pytest.mark.parametrize("key", JSON_KEYS)
 def test_odd_values_in_our_own_entry_stay_to_the_letter(key: str, value: str, home: Path) -> None:
-    place = _place(home, key)
+    location = _location(home, key)
     text = (
-        f'{{"{place.client.servers}": {{"xmpp": {{ "command": "/old/xmpp-bridge",\n'
+        f'{{"{location.client.servers}": {{"xmpp": {{ "command": "/old/xmpp-bridge",\n'
         f'  "timeout":{value}, "env": {{"TIA_ENV_PATH": "/old", "K": {value}}}}}}}}}\n'
     )
-    place.client.file.write_text(text)
-    _register(place)
-    after = place.client.file.read_text()
+    location.client.file.write_text(text)
+    _register(location)
+    after = location.client.file.read_text()
     assert f'"timeout":{value}, "env": {{"K": {value}}}' in after
     assert '"/opt/xmpp-bridge"' in after
-    assert plan_register(place, LAUNCH) == ()
+    assert plan_register(location, LAUNCH) == []
 
 
 @pytest.mark.parametrize("value", REFUSED)
@@ -106,18 +108,18 @@ def test_odd_values_in_our_own_entry_stay_to_the_letter(key: str, value: str, ho
 def test_what_cannot_be_read_back_is_refused_and_nothing_is_left_behind(
     key: str, value: str, home: Path
 ) -> None:
-    place = _place(home, key)
+    location = _location(home, key)
     for text in (
         f'{{"z": {value}}}',
-        f'{{"{place.client.servers}": {{"xmpp": {{"command": "/xmpp-bridge", "z": {value}}}}}}}',
+        f'{{"{location.client.servers}": {{"xmpp": {{"command": "/xmpp-bridge", "z": {value}}}}}}}',
     ):
-        place.client.file.write_text(text)
-        before = _left(place)
+        location.client.file.write_text(text)
+        before = _left(location)
         for work in (_register, _unregister):
             with pytest.raises(RegistrationError) as caught:
-                work(place)
+                work(location)
             assert len(str(caught.value).splitlines()) <= 2
-        assert _left(place) == before
+        assert _left(location) == before
 
 
 @pytest.mark.parametrize(
@@ -131,14 +133,14 @@ def test_what_cannot_be_read_back_is_refused_and_nothing_is_left_behind(
     ],
 )
 def test_codex_gets_the_same_plain_refusal(text: str, home: Path) -> None:
-    place = _place(home, "codex")
+    location = _location(home, "codex")
     for whole in (text, f'[mcp_servers.xmpp]\ncommand = "/xmpp-bridge"\n{text}'):
-        place.client.file.write_text(whole)
-        before = _left(place)
+        location.client.file.write_text(whole)
+        before = _left(location)
         for work in (_register, _unregister):
             with pytest.raises(RegistrationError):
-                work(place)
-        assert _left(place) == before
+                work(location)
+        assert _left(location) == before
 
 
 @pytest.mark.parametrize(
@@ -153,38 +155,37 @@ def test_codex_gets_the_same_plain_refusal(text: str, home: Path) -> None:
     ],
 )
 def test_codex_keeps_odd_values_to_the_letter(value: str, home: Path) -> None:
-    place = _place(home, "codex")
+    location = _location(home, "codex")
     text = f"z = {value}\n"
-    place.client.file.write_text(text)
-    _register(place)
-    assert place.client.file.read_text().startswith(text)
-    _unregister(place)
-    assert place.client.file.read_text() == text
+    location.client.file.write_text(text)
+    _register(location)
+    assert location.client.file.read_text().startswith(text)
+    _unregister(location)
+    assert location.client.file.read_text() == text
 
 
 def test_an_odd_value_in_our_entry_can_be_shown_or_is_refused_in_a_line(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path,
 ) -> None:
     (home / "s.env").write_text(
         "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=p\nMUC_ROOM=r@conference.localhost\n"
     )
-    place = _place(home, "cursor")
-    for value, code in ((r'"\ud800"', 0), ("1.50e2", 0), (LONG, 1), ("1e999", 1)):
+    location = _location(home, "cursor")
+    for value, refused in ((r'"\ud800"', False), ("1.50e2", False), (LONG, True), ("1e999", True)):
         entry = f'{{"command": "/xmpp-bridge", "z": {value}}}'
-        place.client.file.write_text(f'{{"mcpServers": {{"xmpp": {entry}}}}}')
-        before = _left(place)
-        wish = Wish("cursor", "xmpp", only_shown=True)
-        found = register(
-            wish,
-            env_file=home / "s.env",
-            approve_send=False,
-            cwd=home,
-            package_root=home / "package",
-        )
-        assert found == code
-        assert len(capsys.readouterr().err.splitlines()) <= 2
-        assert unregister(wish) == 0
-        assert _left(place) == before
+        location.client.file.write_text(f'{{"mcpServers": {{"xmpp": {entry}}}}}')
+        before = _left(location)
+        with pytest.raises(RegistrationError, match=r"\A.*\Z") if refused else nullcontext():
+            register(
+                location,
+                env_file=home / "s.env",
+                approve_send=False,
+                only_shown=True,
+                cwd=home,
+                package_root=home / "package",
+            )
+        unregister(location, only_shown=True)
+        assert _left(location) == before
 
 
 def test_a_copy_that_cannot_be_written_is_taken_away_again(
@@ -195,7 +196,7 @@ def test_a_copy_that_cannot_be_written_is_taken_away_again(
     with pytest.raises(UnicodeEncodeError):
         ConfigFile(path).replace("{}", "\ud800")
     monkeypatch.setattr("os.fchmod", _full)
-    with pytest.raises(FileError, match="cannot be written: full"):
+    with pytest.raises(RegistrationError, match="cannot be written: full"):
         ConfigFile(path).replace("{}", "{ }")
     assert [one.name for one in home.iterdir()] == ["config.json"]
 

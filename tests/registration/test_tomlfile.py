@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.registration import tomlfile
-from bridge.registration.tomlfile import MAX_EDITED, TomlError
+from bridge.registration.errors import EditError
+from bridge.registration.tomlfile import MAX_EDITED
 
 OURS = ("mcp_servers", "xmpp")
 ENTRY = {"command": "/opt/xmpp-bridge", "required": True, "env": {"TIA_ENV_PATH": "/home/me/.env"}}
@@ -121,13 +122,13 @@ def test_an_almost_empty_file_will_do(text: str) -> None:
     ],
 )
 def test_what_is_written_in_another_way_is_refused(text: str) -> None:
-    with pytest.raises(TomlError):
+    with pytest.raises(EditError):
         tomlfile.put(text, OURS, ENTRY)
 
 
 @pytest.mark.parametrize("text", ["mcp_servers.xmpp.command = 'x'\n", "[mcp_servers]\nxmpp = {}\n"])
 def test_what_cannot_be_taken_out_safely_is_left_in(text: str) -> None:
-    with pytest.raises(TomlError, match="safely"):
+    with pytest.raises(EditError, match="safely"):
         tomlfile.drop(text, OURS)
 
 
@@ -141,7 +142,7 @@ def test_what_cannot_be_taken_out_safely_is_left_in(text: str) -> None:
 )
 def test_what_tomlkit_would_write_in_another_order_is_left_alone(text: str) -> None:
     for edit in (partial(tomlfile.put, table=ENTRY), tomlfile.drop):
-        with pytest.raises(TomlError, match="safely"):
+        with pytest.raises(EditError, match="safely"):
             edit(text, path=OURS)
 
 
@@ -151,14 +152,14 @@ def test_a_table_is_exchanged_in_files_up_to_a_size_and_added_to_larger_ones() -
     assert len(filler + ours) == MAX_EDITED
     assert tomlfile.drop(filler + ours, OURS) == filler
     for edit in (partial(tomlfile.put, table=ENTRY), tomlfile.drop):
-        with pytest.raises(TomlError, match="has more than 1,048,576 characters"):
+        with pytest.raises(EditError, match="has more than 1,048,576 characters"):
             edit(f"{filler}{ours}\n", path=OURS)
     assert tomlfile.put(filler + "#" * len(ours), OURS, ENTRY).startswith(filler)
 
 
 @pytest.mark.parametrize("text", ["a = ", "[a", "a = 1\na = 2\n", "a = " + "[" * 5000])
 def test_what_is_no_toml_is_refused(text: str) -> None:
-    with pytest.raises(TomlError):
+    with pytest.raises(EditError):
         tomlfile.put(text, OURS, ENTRY)
 
 
@@ -275,7 +276,7 @@ def test_however_ours_is_scattered_lines_of_others_stay_or_it_is_refused(text: s
         without = tomlfile.drop(text, OURS)
         put = tomlfile.put(text, OURS, ENTRY)
         again = tomlfile.put(put, OURS, ENTRY)
-    except TomlError:
+    except EditError:
         return
     lines = iter(text.removeprefix("\ufeff").splitlines(keepends=True))
     assert all(line in lines for line in without.removeprefix("\ufeff").splitlines(keepends=True))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.configfile import MAX_BYTES, ConfigFile, FileError
+from bridge.registration.errors import RegistrationError
+from bridge.registration.files import MAX_BYTES, ConfigFile
 
 
 @pytest.fixture
@@ -66,19 +67,19 @@ def test_a_link_to_nothing_makes_its_target(tmp_path: Path) -> None:
 def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(RegistrationError, match="cannot be read"):
         ConfigFile(tmp_path / "a").read()
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
-    with pytest.raises(FileError, match="somebody else"):
+    with pytest.raises(RegistrationError, match="somebody else"):
         ConfigFile(path).replace("older", "two")
     assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
 
 
 def test_a_read_only_file_is_left_alone_even_by_root(path: Path) -> None:
     path.chmod(0o444)
-    with pytest.raises(FileError, match="read-only"):
+    with pytest.raises(RegistrationError, match="read-only"):
         ConfigFile(path).replace("one\r\n", "two")
     assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
 
@@ -87,27 +88,27 @@ def test_a_read_only_file_is_left_alone_even_by_root(path: Path) -> None:
 def test_a_read_only_folder_is_an_error_that_names_it(path: Path) -> None:
     path.parent.chmod(0o555)
     try:
-        with pytest.raises(FileError, match="cannot be written: Permission denied"):
+        with pytest.raises(RegistrationError, match="cannot be written: Permission denied"):
             ConfigFile(path).replace("one\r\n", "two")
     finally:
         path.parent.chmod(0o755)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(path: Path) -> None:
-    with pytest.raises(FileError, match="cannot be"):
+    with pytest.raises(RegistrationError, match="cannot be"):
         ConfigFile(path / "below" / "config").replace(None, "two")
 
 
 def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "config"
     os.mkfifo(path)
-    with pytest.raises(FileError, match="not a regular file"):
+    with pytest.raises(RegistrationError, match="not a regular file"):
         ConfigFile(path).read()
-    with pytest.raises(FileError, match="is a directory"):
+    with pytest.raises(RegistrationError, match="is a directory"):
         ConfigFile(tmp_path).read()
     path.unlink()
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FileError, match="UTF-8"):
+    with pytest.raises(RegistrationError, match="UTF-8"):
         ConfigFile(path).read()
 
 
@@ -118,5 +119,5 @@ def test_the_size_has_a_limit(tmp_path: Path) -> None:
     assert len(ConfigFile(path).read() or "") == MAX_BYTES
     with path.open("ab") as file:
         file.write(b"x")
-    with pytest.raises(FileError, match="64 MiB"):
+    with pytest.raises(RegistrationError, match="64 MiB"):
         ConfigFile(path).read()

@@ -1,5 +1,6 @@
-"""The programs that can be told of this bridge: their commands, their files, their formats."""
+"""The clients that this bridge can be registered with: their files, formats and commands."""
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 SEND_TOOL = "xmppSend"
-"""The one tool whose approval can be asked for in advance."""
+"""The only tool whose approval can be asked for in advance."""
+
+KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
+"""What the user calls the clients on our command line."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """One program that starts MCP servers, as far as registering with it goes."""
+    """A program that starts MCP servers, and how it is told of them."""
 
     key: str
-    """What the user calls it on our command line."""
+    """One of `KEYS`."""
 
     title: str
 
@@ -23,66 +27,63 @@ class Client:
     """Where it keeps its servers, absolute."""
 
     format: Literal["toml", "json", "jsonc"]
-    """`jsonc` is JSON with comments and trailing commas; elsewhere they count as damage."""
+    """`jsonc` is JSON with comments and trailing commas; in `json` they are errors."""
 
     servers: str
     """The key under which the servers stand in the file."""
 
     approvals: Path | None = None
-    """Another file of its own, where it keeps which tools need no asking."""
+    """Another file of the client, which lists the tools that need no asking."""
 
     no_approval: str | None = None
     """Why `xmppSend` cannot be approved in advance; None where it can."""
 
     required: bool = False
-    """Whether an entry can say that nothing starts without its server (Codex: `required`)."""
+    """Whether an entry can say that no session starts without its server (Codex: `required`)."""
 
     typed: bool = False
     """Whether an entry says `type: stdio`."""
 
-    def adding(self, name: str, command: tuple[str, ...]) -> list[str]:
-        """Arguments that make its program add the server; empty if it has none."""
-        match self.key:
-            case "codex":
-                return ["codex", "mcp", "add", name, "--", *command]
-            case "claude":
-                return ["claude", "mcp", "add", "--scope", "user", name, "--", *command]
-            case "vscode":
-                import json
+    own_command: tuple[str, ...] = ()
+    """The client's own command for its servers, which knows `add` and `remove`."""
 
-                entry = {"name": name, "command": command[0], "args": [*command[1:]]}
-                return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
-            case _:
-                return []
+    scope: tuple[str, ...] = ()
+    """The options of that command that make an entry one for all projects."""
 
-    def removing(self, name: str) -> list[str]:
-        """Arguments that make its program remove the server; empty if it cannot."""
-        match self.key:
-            case "codex":
-                return ["codex", "mcp", "remove", name]
-            case "claude":
-                return ["claude", "mcp", "remove", "--scope", "user", name]
-            case _:
-                return []
+    def add_command(self, name: str, command: tuple[str, ...]) -> list[str]:
+        """Return the arguments that make the client add the server; empty if it has none."""
+        if self.own_command:
+            return [*self.own_command, "add", *self.scope, name, "--", *command]
+        if self.key == "vscode":
+            entry = {"name": name, "command": command[0], "args": [*command[1:]]}
+            return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
+        return []
 
-
-KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
-"""What the user can ask for."""
+    def remove_command(self, name: str) -> list[str]:
+        """Return the arguments that make the client remove the server; empty if it has none."""
+        return [*self.own_command, "remove", *self.scope, name] if self.own_command else []
 
 
 def client(
     key: str, environ: Mapping[str, str], home: Path, platform: str = sys.platform
 ) -> Client:
-    """Return the client that `key` means, with its files where it looks for them.
+    """Return the client called `key`, with its files where it looks for them.
 
-    `home` is the user's folder; the variables by which a client's files are moved are obeyed.
+    `home` is the user's folder; the variables that move a client's files are obeyed. Raises
+    `ValueError` for a key that is not in `KEYS`.
     """
-    programs = _application_folder(environ, home, platform)
     match key:
         case "codex":
-            folder = _folder(environ, "CODEX_HOME") or home / ".codex"
-            file = folder / "config.toml"
-            return Client(key, "Codex", file, "toml", "mcp_servers", required=True)
+            file = (_folder(environ, "CODEX_HOME") or home / ".codex") / "config.toml"
+            return Client(
+                key,
+                "Codex",
+                file,
+                "toml",
+                "mcp_servers",
+                required=True,
+                own_command=("codex", "mcp"),
+            )
         case "claude":
             moved = _folder(environ, "CLAUDE_CONFIG_DIR")
             return Client(
@@ -93,12 +94,14 @@ def client(
                 "mcpServers",
                 approvals=(moved or home / ".claude") / "settings.json",
                 typed=True,
+                own_command=("claude", "mcp"),
+                scope=("--scope", "user"),
             )
         case "claude-desktop":
             return Client(
                 key,
                 "Claude Desktop",
-                programs / "Claude" / "claude_desktop_config.json",
+                _programs(environ, home, platform) / "Claude" / "claude_desktop_config.json",
                 "json",
                 "mcpServers",
                 no_approval="it keeps no approvals in a file; it asks at the first use, "
@@ -108,7 +111,7 @@ def client(
             return Client(
                 key,
                 "VS Code",
-                programs / "Code" / "User" / "mcp.json",
+                _programs(environ, home, platform) / "Code" / "User" / "mcp.json",
                 "jsonc",
                 "servers",
                 no_approval="mcp.json has no such setting; it asks at the first use, "
@@ -127,7 +130,7 @@ def client(
                 "settings; allow the tool there",
             )
         case _:
-            raise ValueError(f"{key} is no client that we know")
+            raise ValueError(f"{key} is not a client that can be registered with")
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:
@@ -135,7 +138,8 @@ def _folder(environ: Mapping[str, str], name: str) -> Path | None:
     return Path(value).absolute() if value else None
 
 
-def _application_folder(environ: Mapping[str, str], home: Path, platform: str) -> Path:
+def _programs(environ: Mapping[str, str], home: Path, platform: str) -> Path:
+    """Return the folder in which programs keep their settings."""
     if platform == "darwin":
         return home / "Library" / "Application Support"
     if platform == "win32":

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.client import KEYS, client
+from bridge.registration.clients import KEYS, client
 
 HOME = Path("/home/me")
 WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
@@ -59,7 +59,7 @@ def test_every_client_either_takes_an_approval_or_says_why_not() -> None:
 
 
 def test_a_command_line_holds_the_path_of_the_settings_and_nothing_else_of_them() -> None:
-    adding = {key: client(key, {}, HOME).adding("xmpp", WORDS) for key in KEYS}
+    adding = {key: client(key, {}, HOME).add_command("xmpp", WORDS) for key in KEYS}
     assert adding["codex"][-4:] == adding["claude"][-4:] == ["--", *WORDS]
     assert json.loads(adding["vscode"][-1]) == {
         "name": "xmpp",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.configfile import MAX_BYTES, ConfigFile, FileError
+from bridge.registration.errors import RegistrationError
+from bridge.registration.files import MAX_BYTES, ConfigFile
 from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
@@ -50,7 +51,7 @@ def test_what_is_swapped_in_ahead_of_the_reading_is_an_error_that_comes_at_once(
     file = ConfigFile(path)
     with (
         at_the_moment("open", path, swap),
-        pytest.raises(FileError, match=r"regular file|directory|larger than 64 MiB"),
+        pytest.raises(RegistrationError, match=r"regular file|directory|larger than 64 MiB"),
     ):
         file.read()
 
@@ -61,7 +62,7 @@ def test_a_full_disk_is_an_error_that_leaves_everything_as_it_was(size: int, pat
         if size >= len(AFTER):
             assert ConfigFile(path).replace(BEFORE, AFTER) == path.with_name("config.bak")
         else:
-            with pytest.raises(FileError, match="cannot be written: File too large"):
+            with pytest.raises(RegistrationError, match="cannot be written: File too large"):
                 ConfigFile(path).replace(BEFORE, AFTER)
             assert (path.read_text(), names(path)) == (BEFORE, ["config"])
 
@@ -101,7 +102,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_written_over(
     fresh = path.with_name(".xmpp-bridge-known")
     with (
         at_the_moment("open", fresh, lambda: path.write_text("theirs")),
-        pytest.raises(FileError, match="changed by somebody else"),
+        pytest.raises(RegistrationError, match="changed by somebody else"),
     ):
         ConfigFile(path).replace(BEFORE, AFTER, keep=keep)
     assert (path.read_text(), names(path)) == ("theirs", ["config"])
@@ -148,5 +149,5 @@ def test_a_folder_that_is_a_link_is_followed_and_one_that_is_none_is_an_error(
         assert os.path.islink(folder)  # noqa: PTH114 - as a path, not what it leads to
     else:
         folder.write_text("a file")
-        with pytest.raises(FileError, match="cannot be"):
+        with pytest.raises(RegistrationError, match="cannot be"):
             ConfigFile(folder / "config").replace(None, AFTER)

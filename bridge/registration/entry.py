@@ -1,0 +1,135 @@
+"""The entry of this bridge in a client's configuration file: where it stands and what it holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any
+
+from bridge.escaping import one_line
+from bridge.registration import jsonfile, tomlfile
+from bridge.registration.clients import SEND_TOOL, Client
+from bridge.registration.errors import EditError, RegistrationError
+from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT, Launch
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EntryLocation:
+    """A client's file, and the name of an entry in it, whether or not that is there."""
+
+    client: Client
+    name: str
+
+    @property
+    def path(self) -> tuple[str, str]:
+        """The keys that lead to the entry."""
+        return (self.client.servers, self.name)
+
+    @property
+    def approval(self) -> str:
+        """What Claude Code calls our sending tool in its list of those that need no asking."""
+        return f"mcp__{self.name}__{SEND_TOOL}"
+
+    def snippet(self, entry: Entry) -> str:
+        """Return the entry as text to paste."""
+        if self.client.format == "toml":
+            return tomlfile.snippet(self.path, entry)
+        try:
+            return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
+        except EditError as error:
+            raise RegistrationError(f"{self.client.file}: the entry: {error}.") from error
+
+    def load(self, text: str) -> dict[str, Any]:
+        """Return everything in the client's file; raises `RegistrationError`."""
+        try:
+            if self.client.format == "toml":
+                return tomlfile.load(text)
+            loaded = jsonfile.load(text, comments=self.client.format == "jsonc")
+        except EditError as error:
+            raise RegistrationError(
+                f"{self.client.file} is broken, so it was left alone: {one_line(str(error))}.\n"
+                f"Mend it first; {self.client.title} cannot read it either."
+            ) from error
+        if not isinstance(loaded, dict):
+            raise RegistrationError(f"{self.client.file} holds no object, so it was left alone.")
+        return loaded
+
+    def read(self, text: str | None) -> Entry | None:
+        """Return the entry in the file's `text`; raises `RegistrationError`."""
+        servers = self.load(text or "").get(self.client.servers, {})
+        if not isinstance(servers, dict):
+            raise RegistrationError(
+                f"{self.client.file} is broken, so it was left alone: {self.client.servers} is "
+                "no table of servers."
+            )
+        entry = servers.get(self.name)
+        if entry is None or isinstance(entry, dict):
+            return entry
+        raise RegistrationError(
+            f"{self.client.file}: {self.client.servers}.{self.name} is no entry of a server, so it "
+            "was left alone."
+        )
+
+    def edit(self, text: str | None, entry: Entry | None) -> str:
+        """Return the file's `text` with this entry, or without it; raises `RegistrationError`."""
+        toml = self.client.format == "toml"
+        try:
+            if entry is None:
+                return (tomlfile.drop if toml else jsonfile.drop)(text or "", self.path)
+            return (tomlfile.put if toml else jsonfile.put)(text or "", self.path, entry)
+        except EditError as error:
+            verb = "unregister" if entry is None else "register"
+            raise RegistrationError(
+                f"{self.client.file}: {one_line(str(error))}; it was left alone.\n"
+                f"To do it by hand: xmpp-bridge {verb} {self.client.key} --print"
+            ) from error
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a client's entry starts this bridge, in whatever way it was written there."""
+    if not isinstance(entry, dict):
+        return False
+    command, args = entry.get("command"), entry.get("args")
+    if isinstance(command, str) and PurePosixPath(command.replace("\\", "/")).stem == SCRIPT:
+        return True
+    words = [command, *args] if isinstance(args, list) else []
+    return ("-m", "bridge") in pairwise(words)
+
+
+def new_entry(client: Client, launch: Launch, old: Entry, *, approve_send: bool) -> Entry:
+    """Return the entry that starts `launch`; what the user added to the `old` one stays in it."""
+    entry: Entry = {"type": "stdio"} if client.typed else {}
+    entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
+    entry["command"], *arguments = launch.words
+    entry["args"] = [*arguments, *user_arguments(old.get("args"))]
+    env = _table(old.get("env"))
+    env.pop(FORMER_VARIABLE, None)
+    if env or client.key == "claude":  # whose own command writes it even if it is empty
+        entry["env"] = env
+    if client.required:
+        entry["required"] = True
+        if approve_send:
+            tools = _table(old.get("tools"))
+            tool = _table(tools.get(SEND_TOOL)) | {"approval_mode": "approve"}
+            entry["tools"] = tools | {SEND_TOOL: tool}
+    return entry
+
+
+def user_arguments(args: object) -> Sequence[str]:
+    """Return those arguments of an entry of ours that we did not write, such as `--read-only`."""
+    words = [one for one in args if isinstance(one, str)] if isinstance(args, list) else []
+    for index, pair in enumerate(pairwise(words)):
+        if pair == ("-m", "bridge"):
+            words = words[index + 2 :]
+            break
+    words = words[1:] if words[:1] == ["serve"] else words
+    if ENV_FILE_OPTION in words:
+        at = words.index(ENV_FILE_OPTION)
+        words = words[:at] + words[at + 2 :]
+    return [one for one in words if not one.startswith(f"{ENV_FILE_OPTION}=")]
+
+
+def _table(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}

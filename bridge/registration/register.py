@@ -1,0 +1,370 @@
+"""Registers this bridge with a client and undoes it: plans the steps, then carries them out.
+
+A new entry is made by the client's own command where that is installed. One that is there
+already is edited in place, since the commands refuse it (Claude Code) or forget whatever the user
+added to it (Codex). What the command wrote is read afterwards, and corrected where need be.
+"""
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bridge.console.client import Client as McpClient
+from bridge.console.errors import RequestError, ServerError
+from bridge.console.process import ServerProcess
+from bridge.escaping import one_line
+from bridge.log import complain
+from bridge.registration import jsonfile, tomlfile
+from bridge.registration.clients import SEND_TOOL, client
+from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
+from bridge.registration.errors import EditError, LaunchError, RegistrationError
+from bridge.registration.files import ConfigFile
+from bridge.registration.launch import Launch, find_env_file, own_command, secrets_in, warnings
+
+COMMAND_SECONDS = 60.0
+"""How long a client's own command may take; they take half a second."""
+
+LIST_SECONDS = 10.0
+"""How long the list of tools may take; it is made before anything is connected."""
+
+PASSED_ON = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
+"""All that a careful client lets a server have of its own environment: none of our settings."""
+
+ALLOWED = ("permissions", "allow")
+"""The keys of the list of tools that need no asking, in Claude Code's settings."""
+
+
+class RunCommand(NamedTuple):
+    """The step that runs the client's own command."""
+
+    arguments: tuple[str, ...]
+
+
+class WriteEntry(NamedTuple):
+    """The step after which the client's file holds this entry, or none."""
+
+    entry: Entry | None
+    done_before: bool = False
+    """Whether the command before should have done all of it."""
+
+
+class WriteApproval(NamedTuple):
+    """The step after which a tool stands in the client's list of those that need no asking."""
+
+    file: Path
+    tool: str
+    allowed: bool
+    """False if the tool is to be removed from the list."""
+
+
+Step = RunCommand | WriteEntry | WriteApproval
+
+
+def location_of(key: str, name: str) -> EntryLocation:
+    """Return where the entry `name` of a client stands for this user; raises `LaunchError`."""
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise LaunchError("nobody knows where your home is: set HOME") from error
+    return EntryLocation(client(key, os.environ, home), name)
+
+
+def register(
+    location: EntryLocation,
+    *,
+    env_file: Path | None,
+    approve_send: bool,
+    only_shown: bool,
+    cwd: Path,
+    package_root: Path,
+) -> None:
+    """Register this bridge, start it once, and print what was done; raises `RegistrationError`."""
+    there = location.client
+    if approve_send and there.no_approval is not None:
+        raise LaunchError(
+            f"{there.title} cannot be told in advance to approve {SEND_TOOL}: "
+            f"{there.no_approval}.\nRegister without --approve-send."
+        )
+    found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
+    for warning in warnings(found, package_root):
+        complain(f"WARNING: {one_line(warning)}")
+    launch = Launch(own_command(sys.argv[0], sys.executable), found)
+    steps = plan_register(location, launch, approve_send=approve_send)
+    if only_shown:
+        _print_plan(location, steps)
+        return
+    for line in carry_out(location, steps):
+        _print(line)
+    if not steps:
+        _print(f"{there.title} has it already, as {location.name}; nothing was changed.")
+    if approve_send:
+        _print(
+            f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
+            "first, and what it says there cannot be taken back. No other tool was approved."
+        )
+    command, env = registered_command(location)
+    for name in secrets_in(env):
+        complain(
+            f"WARNING: {name} stands in {there.file}; it belongs into the settings file "
+            "and nowhere else"
+        )
+    tools = list_tools(command, env)
+    _print(f"Started it once, with the settings in {one_line(str(launch.env_file))}.")
+    _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
+    _print(f"Start {there.title} anew to have them there.")
+
+
+def unregister(location: EntryLocation, *, only_shown: bool) -> None:
+    """Undo `register` and print what was done; raises `RegistrationError`."""
+    steps = plan_unregister(location)
+    if only_shown:
+        _print_plan(location, steps)
+        return
+    for line in carry_out(location, steps):
+        _print(line)
+    if not steps:
+        _print(f"{location.client.title} has no {location.name}; nothing was changed.")
+
+
+def plan_register(
+    location: EntryLocation, launch: Launch, *, approve_send: bool = False
+) -> list[Step]:
+    """Return the steps that are left until the bridge is registered; nothing is done yet.
+
+    Raises `RegistrationError`.
+    """
+    there = location.client
+    file = ConfigFile(there.file)
+    present = _our_entry(location, file)
+    wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+    steps: list[Step] = []
+    if present is None:
+        command = _installed(there.add_command(location.name, launch.words))
+        # No command has an option that makes the entry a required one.
+        steps = [*command, WriteEntry(wanted, bool(command) and not there.required)]
+    elif present != wanted:
+        steps = [WriteEntry(wanted)]
+    if approve_send:
+        steps += _approval(location, allowed=True)
+    if steps:
+        file.check_writable()
+    return steps
+
+
+def plan_unregister(location: EntryLocation) -> list[Step]:
+    """Return the steps that are left until no entry starts this bridge; nothing is done yet.
+
+    Raises `RegistrationError`.
+    """
+    file = ConfigFile(location.client.file)
+    steps: list[Step] = []
+    if _our_entry(location, file) is not None:
+        command = _installed(location.client.remove_command(location.name))
+        steps = [*command, WriteEntry(None)]
+        file.check_writable()
+    return steps + _approval(location, allowed=False)
+
+
+def describe(location: EntryLocation, step: Step) -> str:
+    """Return the step as a person would do it; empty if a step before does it."""
+    match step:
+        case RunCommand(arguments):
+            return shlex.join(arguments)
+        case WriteEntry(entry, done_before):
+            head = f"In {location.client.file}:"
+            if entry is None:
+                return f"{head} without {'.'.join(location.path)}"
+            return "" if done_before else f"{head}\n{location.snippet(entry)}"
+        case WriteApproval(file, tool, allowed):
+            verb = "with" if allowed else "without"
+            return f"In {file}: {verb} {json.dumps(tool)} under {'.'.join(ALLOWED)}"
+
+
+def carry_out(location: EntryLocation, steps: Sequence[Step]) -> Iterator[str]:
+    """Do each step, and yield a line on every change; raises `RegistrationError`."""
+    file = ConfigFile(location.client.file)
+    backed_up = False
+    for step in steps:
+        match step:
+            case RunCommand(arguments):
+                backup = _run(location, file, arguments)
+                backed_up = backup is not None
+                yield f"Ran: {shlex.join(arguments)}{_kept(backup)}"
+            case WriteEntry(entry):
+                before = file.read()
+                if location.read(before) != entry:
+                    after = location.edit(before, entry)
+                    backup = file.replace(before, after, keep=not backed_up)
+                    verb, into = ("Took", "out of") if entry is None else ("Wrote", "into")
+                    yield f"{verb} {'.'.join(location.path)} {into} {file.path}{_kept(backup)}"
+            case WriteApproval(path, tool, allowed):
+                approvals = ConfigFile(path)
+                before = approvals.read()
+                backup = approvals.replace(before, _with_approval(before, step))
+                verb = "Added" if allowed else "Took away"
+                yield f"{verb} the approval {tool} in {path}{_kept(backup)}"
+
+
+def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of the entry as it stands in the file.
+
+    Raises `RegistrationError`.
+    """
+    there = location.client
+    entry = location.read(ConfigFile(there.file).read())
+    if entry is None or not isinstance(entry.get("command"), str):
+        raise RegistrationError(
+            f"{there.title} did not keep the entry: {there.file} does not hold it."
+        )
+    words = [entry["command"], *map(str, entry.get("args") or [])]
+    return words, {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
+
+
+def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Start `command` with the environment of its entry, and return the names of its tools.
+
+    It runs in an empty folder, since a client starts it in whatever project it works on. Raises
+    `RegistrationError`.
+    """
+    return asyncio.run(_list_tools(command, env))
+
+
+async def _list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        try:
+            server = await ServerProcess.start(
+                command, environment={**kept, **env}, cwd=Path(folder), stderr=log
+            )
+            try:
+                mcp = McpClient(server)
+                await mcp.open()
+                async with asyncio.timeout(LIST_SECONDS):
+                    tools = (await mcp.list_all("tools")).result["tools"]
+            finally:
+                await server.stop()
+        except (ServerError, RequestError, TimeoutError) as error:
+            match error:
+                case TimeoutError():
+                    cause = f"no list of tools within {LIST_SECONDS:g} s"
+                case RequestError():
+                    cause = f"it lists no tools: {error}"
+                case _:
+                    cause = str(error)
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace").strip().splitlines()
+            last = f"\nIts last words: {one_line(said[-1], 300)}" if said else ""
+            raise RegistrationError(
+                "it is registered, but the registered command does not answer: "
+                f"{one_line(cause, 300)}{last}"
+            ) from error
+    return [one_line(str(tool.get("name"))) for tool in tools]
+
+
+def _kept(backup: Path | None) -> str:
+    return "" if backup is None else f" (the file as it was: {backup})"
+
+
+def _our_entry(location: EntryLocation, file: ConfigFile) -> Entry | None:
+    present = location.read(file.read())
+    if present is not None and not is_ours(present):
+        raise RegistrationError(
+            f"{location.client.title} has a server called {location.name} that is not this bridge; "
+            "it was left alone.\nTake another name with --name."
+        )
+    return present
+
+
+def _installed(command: list[str]) -> list[RunCommand]:
+    return [RunCommand(tuple(command))] if command and shutil.which(command[0]) else []
+
+
+def _approval(location: EntryLocation, *, allowed: bool) -> list[Step]:
+    path = location.client.approvals
+    if path is None:
+        return []
+    file = ConfigFile(path)
+    before = file.read()
+    step = WriteApproval(path, location.approval, allowed)
+    if _with_approval(before, step) == (before or ""):
+        return []
+    file.check_writable()
+    return [step]
+
+
+def _with_approval(text: str | None, step: WriteApproval) -> str:
+    edit = jsonfile.append if step.allowed else jsonfile.discard
+    try:
+        return edit(text or "", ALLOWED, step.tool)
+    except EditError as error:
+        raise RegistrationError(
+            f"{step.file} is broken, so it was left alone: {one_line(str(error))}."
+        ) from error
+
+
+def _run(location: EntryLocation, file: ConfigFile, arguments: tuple[str, ...]) -> Path | None:
+    """Run the client's command, and undo what it did to the text of other entries."""
+    before = file.read()
+    backup = file.back_up()
+    try:
+        _finish(arguments)
+        after = file.read()
+    except RegistrationError:
+        if backup is not None and file.read() == before:
+            backup.unlink()
+        raise
+    if location.client.format == "toml" and before and after:
+        # Codex writes all its servers anew, and drops the comments of those that are not ours.
+        try:
+            gentle = location.edit(before, location.read(after))
+        except RegistrationError:
+            return backup
+        if tomlfile.filled(location.load(gentle)) == tomlfile.filled(location.load(after)):
+            file.replace(after, gentle, keep=False)
+    return backup
+
+
+def _finish(arguments: tuple[str, ...]) -> None:
+    shown = shlex.join(arguments[:3])
+    try:
+        ran = subprocess.run(  # noqa: S603 - the client's own command, looked up in the PATH
+            arguments,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RegistrationError(f"{shown} did not end within {COMMAND_SECONDS:g} s.") from error
+    except OSError as error:
+        raise RegistrationError(f"{shown} does not start: {error.strerror}") from error
+    if ran.returncode != 0:
+        said = (ran.stderr + b"\n" + ran.stdout).decode("utf-8", "replace").strip().splitlines()
+        first = next((line for line in said if "error" in line.lower()), said[-1] if said else "")
+        raise RegistrationError(
+            f"{shown} failed with exit code {ran.returncode}: {one_line(first, 300)}"
+        )
+
+
+def _print_plan(location: EntryLocation, steps: Sequence[Step]) -> None:
+    shown = [text for step in steps if (text := describe(location, step))]
+    _print("\n".join(shown) or "There is nothing to do.")
+
+
+def _print(text: str) -> None:
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads on; what is begun is finished all the same, and nothing complains at the end.
+        sys.stdout = None
