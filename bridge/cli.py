@@ -1,47 +1,64 @@
-"""The command line: the way in, and what may come out of it. Nothing is loaded before it is needed.
+"""The command line of `xmpp-bridge`: its arguments, its `--help`, and which command they run.
 
-Agents start `serve` as `register` writes it and wait for it, so that it goes past the parser.
+Each command is a module of `bridge.commands`, and only the one that is run is imported.
 """
 
+import argparse
 import gc
 import os
+import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from bridge import __version__
+from bridge.commands.process import FAILURE, INTERRUPTED, ignore_further_signals
 from bridge.escaping import one_line
 from bridge.log import complain
+from bridge.registration.clients import KEYS
+from bridge.settings.table import TABLE
 
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+MAX_REPEATS = 1_000
+"""Of a check: each logs in, and servers count."""
 
-SUCCESS = 0
-FAILURE = 1
-"""The thing checked or asked for failed."""
-USAGE = 2
-"""The command line or the settings do not do."""
-INTERRUPTED = 128 + 2
-"""Ctrl-C before it was done, as a shell has it for SIGINT."""
+WIDTH = 80
+"""Columns of a help page, whatever the width of the terminal."""
+
+EXIT_CODES = """\
+exit codes:
+  0  success; for what runs until it is stopped, also Ctrl-C
+  1  what was checked or asked for failed
+  2  a mistake on the command line or in the settings"""
+
+ENVIRONMENT = ("LOG_LEVEL", "TIA_ENV_PATH")
+"""The variables that mostly stand in the environment rather than in a file."""
+
+FILES = """\
+  .env.example in the source explains each. They come from the environment and,
+  where that is silent, from one file: the one that --env-file names, or the
+  first of these that says something of the account or the room:
+    .env in the current directory (trusted with less than the others),
+    the file that TIA_ENV_PATH names,
+    .env beside the package."""
+
+ELSEWHERE = """\
+xmpp-bridge COMMAND --help tells of each command, README.md of the rest."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `xmpp-bridge` and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
+        words.insert(0, "serve")
     try:
-        match words[1:] if words[:1] == ["serve"] else words:
-            case []:
-                return _serve(None)
-            case ["--env-file", path] if path and not path.startswith("-"):
-                return _serve(Path(path))
-        if words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}:
-            words.insert(0, "serve")
-        from bridge.commandline import parser
-
         parsed = parser().parse_args(words)
-        from bridge.commands import RUNS
-
-        return RUNS[parsed.command](parsed)
+        if parsed.command == "serve":
+            # What starting makes stays; the service enables it again once it is started.
+            gc.disable()
+        code: int = import_module(f"bridge.commands.{parsed.module}").run(parsed)
     except KeyboardInterrupt:
         ignore_further_signals()
         return INTERRUPTED
@@ -53,27 +70,238 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "xmpp-debug-bridge and what it depends on again"
         )
         return FAILURE
+    return code
 
 
-def _serve(env_file: Path | None) -> int:
-    # Of what is made from here to the first answers nothing goes again.
-    gc.disable()
-    from bridge.commands import Options, serve
+class HelpPage(argparse.RawDescriptionHelpFormatter):
+    """Lays out a help page that is `WIDTH` columns wide."""
 
-    return serve(Options(env_file))
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=WIDTH)
 
 
-def ignore_further_signals(loop: "AbstractEventLoop | None" = None) -> None:
-    """Let no further signal make a traceback or a bad exit code of the interpreter's end.
+class Parser(argparse.ArgumentParser):
+    """A parser whose `--help` also lists the settings, the environment and the exit codes."""
 
-    The goodbye is said by then, and nothing else is left to do. `loop` is the one that runs.
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(formatter_class=HelpPage, **arguments)
+
+    def format_help(self) -> str:
+        """Return the whole page, as long as a manual page is."""
+        self.description = textwrap.fill(self.description or "", WIDTH)
+        page = super().format_help()
+        is_first = " " not in self.prog
+        sections = [_settings(), _environment()] if is_first or "--env-file" in page else []
+        return "\n".join(
+            [page, "\n\n".join([*sections, EXIT_CODES, *([ELSEWHERE] if is_first else [])]), ""]
+        )
+
+
+def parser() -> Parser:
+    """Return the parser of the command line.
+
+    Its result has the name of the command as `command`, and of the module that runs it as `module`.
+    Mistakes end the process with exit code 2, and `--help` with 0, as argparse does it.
     """
-    import signal
+    result = Parser(
+        prog="xmpp-bridge",
+        description="Sits in an XMPP chat room and hands what happens there to a coding agent. "
+        "Without a command it serves.",
+        epilog="example:\n  xmpp-bridge client --sandbox",
+    )
+    result.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = result.add_subparsers(
+        title="commands", dest="command", required=True, metavar="COMMAND", prog="xmpp-bridge"
+    )
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    if loop is not None:
-        for number in numbers:  # which would else put the usual handlers back when it closes
-            loop.remove_signal_handler(number)
-    for number in numbers:  # the mask is this thread's; another that still ends may take them
-        signal.signal(number, signal.SIG_IGN)
+    def add(name: str, help_: str, description: str, *examples: str) -> Parser:
+        heading = "examples:" if len(examples) > 1 else "example:"
+        command = commands.add_parser(
+            name,
+            help=help_,
+            description=description,
+            epilog="\n  ".join([heading, *examples]),
+        )
+        command.set_defaults(module=name)
+        return command
+
+    serve = add(
+        "serve",
+        "the bridge: MCP on stdio beside a participant in the room",
+        "The bridge: MCP on stdin and stdout, beside a participant in the room.",
+        "codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env",
+    )
+    _add_settings(serve)
+    serve.add_argument(
+        "--read-only", action="store_true", help="withhold every tool that writes to the room"
+    )
+    _add_toolsets(serve)
+
+    client = add(
+        "client",
+        "the interactive test client",
+        "Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` "
+        "lists the commands. From a pipe, stdout has one answer a line and the exit code is 1 if "
+        "any call failed.",
+        "echo status | xmpp-bridge client --sandbox",
+        "Another server: xmpp-bridge client -- npx some-mcp-server",
+    )
+    _add_settings(client)
+    _add_toolsets(client)
+    client.add_argument(
+        "--json", action="store_true", help="from a pipe: each answer as it came, in one line"
+    )
+    client.add_argument(
+        "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
+    )
+
+    check = add(
+        "check",
+        "walk through a connection stage by stage, and say where it breaks",
+        "Joins the room over a connection of its own and leaves it again, and shows what each "
+        "stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
+        "failed, 2 if the settings are wrong or incomplete.",
+        "xmpp-bridge check --repeat 10",
+    )
+    _add_settings(check)
+    check.add_argument(
+        "--send", action="store_true", help="also say something in the room, and await it back"
+    )
+    check.add_argument("--json", action="store_true", help="one JSON object")
+    check.add_argument(
+        "--repeat",
+        type=_repeats,
+        default=1,
+        metavar="N",
+        help="check N times, and show the median and the worst of each stage; a refused password "
+        "ends it, since trying on would lock the account",
+    )
+
+    watch = add(
+        "watch",
+        "follow the room in the terminal",
+        "Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends "
+        "it. What happens in the room goes to stdout, the state of the connection and everything "
+        "else to stderr. It takes part under the nickname with `-watch` behind it, so that a "
+        "bridge may be in the room at the same time.",
+        "xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
+    )
+    _add_settings(watch)
+    watch.add_argument(
+        "--stanzas",
+        action="store_true",
+        help="the stanzas themselves, laid out, without their secrets",
+    )
+    watch.add_argument("--json", action="store_true", help="one JSON object a line")
+
+    add(
+        "sandbox",
+        "a small local XMPP server to try things out with",
+        "A small local XMPP server with one room and one resident that answers. For trying out; "
+        "use Prosody or ejabberd for anything else. Ctrl-C ends it.",
+        "xmpp-bridge sandbox > .env",
+        "(in another terminal: xmpp-bridge client)",
+    )
+
+    register = add(
+        "register",
+        "tell a coding agent's program how to start this bridge",
+        "Registers this bridge with a client: by the client's own command where that is "
+        "installed, else in its configuration file, of which a copy is kept. What is registered "
+        "is the path of this command and the path of your settings file; no password. Then the "
+        "registered command is started once, to see that it answers.",
+        "xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
+    )
+    register.add_argument(
+        "--env-file",
+        type=Path,
+        metavar="PATH",
+        help="the file with the settings; without it, the one that the bridge would find now, "
+        "unless that merely lies in the current directory",
+    )
+    register.add_argument(
+        "--approve-send",
+        action="store_true",
+        help="let the agent speak in the room without asking you each time; nothing else",
+    )
+    unregister = add(
+        "unregister",
+        "undo `register`",
+        "Takes out of a client's configuration what `register` put there.",
+        "xmpp-bridge unregister codex",
+    )
+    for command in (register, unregister):
+        command.set_defaults(module="register")
+        command.add_argument("client", choices=KEYS, help="which program")
+        command.add_argument(
+            "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
+        )
+        command.add_argument(
+            "--print",
+            dest="only_shown",
+            action="store_true",
+            help="show what would be done, and do nothing",
+        )
+    return result
+
+
+def _add_settings(command: Parser) -> None:
+    command.add_argument(
+        "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
+    )
+    command.add_argument(
+        "--sandbox", action="store_true", help="bring a small XMPP server along; no settings needed"
+    )
+
+
+def _add_toolsets(command: Parser) -> None:
+    command.add_argument(
+        "--toolset",
+        dest="toolsets",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further set of tools: llm, samples, one that a package offers, or "
+        "MODULE:ATTRIBUTE; may be given again",
+    )
+
+
+def _server_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
+    return text
+
+
+def _repeats(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_REPEATS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_REPEATS}")
+    return int(text)
+
+
+def _settings() -> str:
+    needed = _listed(row.name for row in TABLE if row.required)
+    others = _listed(row.name for row in TABLE if not row.required)
+    restrictions = _listed(row.name for row in TABLE if row.who == "restriction")
+    adding_up = (
+        f"Restrictions add up: the strictest {restrictions} of the environment and all these "
+        "files hold; with --env-file, of that file alone."
+    )
+    named = f"{needed} are needed; there are also {others}."
+    return "\n".join(["settings:", _filled(named), FILES, _filled(adding_up)])
+
+
+def _environment() -> str:
+    entries = {row.name: row.plain_meaning for row in TABLE if row.name in ENVIRONMENT}
+    entries["NO_COLOR"] = "no colour on a terminal, if it holds anything"
+    lines = [_filled(meaning, f"{name:14}") for name, meaning in sorted(entries.items())]
+    return "\n".join(["environment:", *lines])
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}"
+
+
+def _filled(text: str, head: str = "") -> str:
+    indent = " " * (2 + len(head))
+    return textwrap.fill(text, WIDTH, initial_indent=f"  {head}", subsequent_indent=indent)

@@ -98,3 +98,10 @@ def complain(text: str) -> None:
         # Nobody can be told that nobody listens; nor need a flush at the end fail, and be the exit
         # code.
         sys.stderr = None
+
+
+def can_print() -> bool:
+    """Whether there is a stdout; if not, complain."""
+    if sys.stdout is None:
+        complain("xmpp-bridge: stdout is closed, so that nothing could be shown")
+    return sys.stdout is not None

@@ -136,9 +136,9 @@ def first_imports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[st
     return _loaded_first(tmp_path_factory.mktemp("home"), SETTINGS)
 
 
-def _loaded_first(home: Path, environment: dict[str, str], *arguments: str) -> dict[str, list[str]]:
+def _loaded_first(home: Path, environment: dict[str, str]) -> dict[str, list[str]]:
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "tests/benchmarks/modules.py"), *arguments],
+        [sys.executable, str(ROOT / "tests/benchmarks/modules.py")],
         input=_line(HELLO),
         capture_output=True,
         cwd=home,
@@ -162,26 +162,12 @@ def test_few_modules_are_imported_before_the_first_answer(
 
 @pytest.mark.parametrize(
     "late",
-    ["slixmpp", "re2", "prompt_toolkit", "wcwidth", "tomlkit", "httpx", "argparse", "json5"],
+    ["slixmpp", "re2", "prompt_toolkit", "wcwidth", "tomlkit", "httpx", "json5"],
 )
 def test_what_is_large_is_not_imported_before_the_first_answer(
     late: str, first_imports: dict[str, list[str]]
 ) -> None:
     assert late not in first_imports["modules"]
-
-
-@pytest.mark.parametrize("words", [(), ("serve",)])
-def test_what_register_writes_starts_with_no_more_than_the_bare_command(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
-    file = tmp_path / "settings.env"
-    file.write_text("".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
-    bare = _loaded_first(tmp_path, {"TIA_ENV_PATH": str(file)})
-    named = _loaded_first(tmp_path, {}, *words, "--env-file", str(file))
-    for what, loaded in bare.items():
-        assert sorted(named[what]) == sorted(loaded)
-    assert "dotenv" in bare["modules"]
-    assert "argparse" not in bare["modules"]
 
 
 def test_an_end_of_input_before_any_question_loads_nothing_to_say_goodbye(tmp_path: Path) -> None:

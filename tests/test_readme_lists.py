@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge import commandline
+from bridge import cli
 from bridge.mcp import revisions
 from bridge.mcp.toolset import Toolset
 from bridge.registration.clients import KEYS
@@ -41,7 +41,7 @@ def test_the_revisions_are_those_that_are_spoken() -> None:
 
 def _options() -> dict[str, set[str]]:
     """The options of each command, as the parser has them; under `` those of none."""
-    parser = commandline.parser()
+    parser = cli.parser()
     (commands,) = (
         action
         for action in parser._actions  # noqa: SLF001 - no public way to them
@@ -181,6 +181,7 @@ def test_the_limits_in_it_are_those_of_the_code() -> None:
 
 WINGS = {
     "on top": "",
+    "the commands, `commands/`": "commands",
     "the MCP wing, `mcp/`": "mcp",
     "the hall, `tools/`": "tools",
     "the XMPP wing, `xmpp/`": "xmpp",

@@ -3,9 +3,8 @@
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
@@ -14,8 +13,7 @@ KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
 """What the user calls the clients on our command line."""
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(NamedTuple):
     """A program that starts MCP servers, and how it is told of them."""
 
     key: str

@@ -1,0 +1,1 @@
+"""The commands of `xmpp-bridge`, one module each, whose `run` returns the exit code."""

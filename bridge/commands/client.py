@@ -1,0 +1,25 @@
+"""`xmpp-bridge client`: the interactive test client of this bridge or another MCP server."""
+
+import argparse
+import asyncio
+import sys
+
+from bridge.console.conversation import run_client
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Start the server and talk to it."""
+    command = parsed.server or _own_command(parsed)
+    return asyncio.run(run_client(command, waits_for_room=not parsed.server, as_json=parsed.json))
+
+
+def _own_command(parsed: argparse.Namespace) -> list[str]:
+    # -P: a folder that happens to be called `bridge` here is not ours.
+    command = [sys.executable, "-P", "-m", "bridge", "serve"]
+    if parsed.sandbox:
+        command.append("--sandbox")
+    if parsed.env_file is not None:
+        command += ["--env-file", str(parsed.env_file)]
+    for name in parsed.toolsets:
+        command += ["--toolset", name]
+    return command

@@ -1,0 +1,30 @@
+"""`xmpp-bridge register` and `unregister`: this bridge in a client's configuration."""
+
+import argparse
+
+from bridge.commands.process import FAILURE, SUCCESS, USAGE
+from bridge.commands.settings import PACKAGE_ROOT, current_directory
+from bridge.log import complain
+from bridge.registration.errors import LaunchError, RegistrationError
+from bridge.registration.register import location_of, register, unregister
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Do what the one or the other command says."""
+    try:
+        location = location_of(parsed.client, parsed.name)
+        if parsed.command == "unregister":
+            unregister(location, only_shown=parsed.only_shown)
+        else:
+            register(
+                location,
+                env_file=parsed.env_file,
+                approve_send=parsed.approve_send,
+                only_shown=parsed.only_shown,
+                cwd=current_directory(),
+                package_root=PACKAGE_ROOT,
+            )
+    except RegistrationError as error:
+        complain(f"xmpp-bridge: {error}")
+        return USAGE if isinstance(error, LaunchError) else FAILURE
+    return SUCCESS

@@ -1,0 +1,54 @@
+"""`xmpp-bridge serve`: the bridge, until its client is gone."""
+
+import argparse
+import asyncio
+from functools import partial
+
+from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.settings import Reader, run_with_settings
+from bridge.escaping import one_line
+from bridge.log import complain, open_log
+from bridge.mcp.stdio import Stdio, StdioError
+from bridge.settings.table import Configuration
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Serve MCP on stdin and stdout."""
+    try:
+        stdio = Stdio.claim()
+    except StdioError as error:
+        complain(f"xmpp-bridge: {error}")
+        return FAILURE
+    return run_with_settings(parsed, partial(_serve, parsed, stdio))
+
+
+async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
+    # Not before stdout is claimed: whatever an import prints must not reach the client.
+    from bridge.service import UsageError, serve
+
+    configuration = read()
+    open_log("[Server]", configuration.log_level)
+    _report(configuration)
+    try:
+        await serve(
+            configuration,
+            partial(read, configuration),
+            stdio,
+            read_only=parsed.read_only,
+            toolsets=parsed.toolsets,
+        )
+    except UsageError as error:
+        complain(f"xmpp-bridge: {one_line(str(error))}")
+        return USAGE
+    ignore_further_signals(asyncio.get_running_loop())
+    return SUCCESS
+
+
+def _report(configuration: Configuration) -> None:
+    """Say on stderr where the settings came from and what is wrong with them."""
+    for candidate in configuration.candidates:
+        complain(f"[Server] settings: {one_line(candidate.path)}: {one_line(candidate.reason)}")
+    for warning in configuration.warnings:
+        complain(f"[Server] WARNING: {one_line(warning)}")
+    for problem in configuration.problems:
+        complain(f"[Server] ERROR: {one_line(str(problem))}")

@@ -1,0 +1,77 @@
+"""Reads the settings for a command, perhaps beside a sandbox, and says what is wrong with them."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from bridge.escaping import one_line
+from bridge.log import complain
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
+
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
+"""The folder that holds `bridge/`."""
+
+OF_A_SERVER = ("XMPP_", "MUC_", "NODE_", "TIA_")
+"""How the names of settings begin that lead to a server; beside a sandbox they do not count."""
+
+Reader: TypeAlias = Callable[..., Configuration]
+"""Reads the settings, anew each time; those of the start may be given as `at_start` of `load`."""
+
+
+def run_with_settings(
+    parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]
+) -> int:
+    """Run `command` with the reader of its settings, and beside a sandbox if that is asked for."""
+    return asyncio.run(_run(parsed, command))
+
+
+async def _run(parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]) -> int:
+    if not parsed.sandbox:
+        return await command(partial(_read, parsed, {}))
+    # Loaded only for who asks for it: everybody else's agent would wait for it too.
+    from bridge.sandbox.server import Sandbox
+
+    async with Sandbox() as address:
+        return await command(partial(_read, parsed, address.environment()))
+
+
+def _read(
+    parsed: argparse.Namespace, sandbox: dict[str, str], at_start: Configuration | None = None
+) -> Configuration:
+    environ = dict(os.environ)
+    if sandbox:
+        environ = {k: v for k, v in environ.items() if not k.startswith(OF_A_SERVER)} | sandbox
+    return load(
+        environ,
+        cwd=current_directory(),
+        package_root=PACKAGE_ROOT,
+        env_file=parsed.env_file,
+        searching=not sandbox,
+        at_start=at_start,
+    )
+
+
+def current_directory() -> Path:
+    """Return the current directory, or the root where that was deleted: it has no `.env` either."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
+def complain_of(configuration: Configuration) -> None:
+    """Say on stderr what is wrong with the settings, and where they were looked for."""
+    for warning in configuration.warnings:
+        complain(f"WARNING: {one_line(warning)}")
+    if configuration.settings is None:
+        for problem in configuration.problems:
+            complain(f"xmpp-bridge: {one_line(str(problem))}")
+        for candidate in configuration.candidates:
+            complain(
+                f"xmpp-bridge: looked at {one_line(candidate.path)}: {one_line(candidate.reason)}"
+            )

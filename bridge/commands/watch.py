@@ -1,0 +1,29 @@
+"""`xmpp-bridge watch`: follows the room in the terminal."""
+
+import argparse
+import asyncio
+import os
+from functools import partial
+
+from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.console.watch import watch
+from bridge.log import can_print, open_log
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show what happens in the room, until Ctrl-C."""
+    return run_with_settings(parsed, partial(_watch, parsed)) if can_print() else FAILURE
+
+
+async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
+    configuration = read()
+    complain_of(configuration)
+    if configuration.settings is None:
+        return USAGE
+    open_log("[Client]", configuration.log_level)
+    well = await watch(
+        configuration.settings, stanzas=parsed.stanzas, as_json=parsed.json, environ=os.environ
+    )
+    ignore_further_signals(asyncio.get_running_loop())
+    return SUCCESS if well else FAILURE
