@@ -64,7 +64,7 @@ PURE = frozenset(
                 "server",
             )
         ),
-        *(f"bridge.llm.{name}" for name in ("answer", "chat", "prompt")),
+        *(f"bridge.llm.{name}" for name in ("chat", "prompt")),
         *(
             f"bridge.xmpp.{name}"
             for name in (

@@ -1,4 +1,4 @@
-"""The wire form of chat completions, as OpenAI made it and many speak it. Pure."""
+"""Writes and reads chat completions, the HTTP API of OpenAI that many services speak. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from bridge.mcp.jsonrpc import compact
 PATH = "/chat/completions"
 
 ATTEMPTS = 3
-"""How often one question is put to a service that is busy or broken."""
+"""How often one question is sent to a service that is busy or broken."""
 
 FIRST_PAUSE_SECONDS = 1.0
-"""Before the second attempt, unless the service says otherwise; twice as long before the next."""
+"""Before the second attempt, unless the service says otherwise; doubled before each further one."""
 
 MAX_PAUSE_SECONDS = 20.0
 """A service that wants a longer one is not waited for."""
@@ -26,7 +26,7 @@ class ReplyError(ValueError):
 
 
 def body_of(prompt: Prompt, model: str) -> bytes:
-    """Return the body of the request: what every service takes, and no option that some refuse."""
+    """Return the body of the request, without options that some services refuse."""
     messages = [
         {"role": "system", "content": prompt.instructions},
         {"role": "user", "content": prompt.message},
@@ -53,8 +53,8 @@ def answer_of(body: bytes) -> str:
     raise ReplyError("its choices[0].message.content is not a string")
 
 
-def complaint_of(body: bytes) -> str:
-    """Return what a service says went wrong; empty if it says nothing that can be read."""
+def error_message_of(body: bytes) -> str:
+    """Return the message in a service's error; empty if there is none that can be read."""
     try:
         reply = _loaded(body)
     except ReplyError:
@@ -64,15 +64,15 @@ def complaint_of(body: bytes) -> str:
     return said if isinstance(said, str) else ""
 
 
-def is_passing(status: int) -> bool:
-    """Whether the same request may fare better a little later."""
+def is_temporary(status: int) -> bool:
+    """Whether the same request may succeed a little later."""
     return status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def pause_before(attempt: int, headers: Mapping[str, str], now: datetime) -> float:
-    """Return how many seconds to wait before `attempt`, the first repetition being 2.
+    """Return how many seconds to wait before `attempt`; the first repetition is number 2.
 
-    What the service says in Retry-After (RFC 9110, section 10.2.3) holds where it can be read.
+    Retry-After (RFC 9110, section 10.2.3) takes precedence where it can be read.
     """
     wanted = headers.get("retry-after", "").strip()
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10:

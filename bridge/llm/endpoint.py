@@ -1,7 +1,7 @@
-"""A model behind an HTTP address of the user's: one question, bounded.
+"""Asks a model behind an HTTP address that the user set, bounded in time and size.
 
 The key goes to that address and nowhere else: redirects are not followed, a proxy only sees it
-encrypted, it never goes in clear to another machine, and what the service says is cleared of it.
+encrypted, it never goes in clear to another machine, and it is removed from what the service says.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Endpoint:
     """A service that speaks chat completions."""
 
     base_url: str
-    """As in `LLM_BASE_URL`: what `/chat/completions` is added to."""
+    """As in `LLM_BASE_URL`; `/chat/completions` is appended to it."""
     model: str
     key: Secret | None = None
     answer_seconds: float = field(default=ANSWER_SECONDS, kw_only=True)
@@ -93,7 +93,7 @@ class Endpoint:
             return await self._complete(prompt)
         except ToolError as error:
             failure = error
-        # The frames and errors that it came through hold the key and the request: it goes on alone.
+        # The traceback and the causes hold the key and the request: it is raised without them.
         failure.__cause__ = failure.__context__ = None
         try:
             raise failure.with_traceback(None)
@@ -103,10 +103,10 @@ class Endpoint:
     async def _complete(self, prompt: Prompt) -> str:
         key = "" if self.key is None else self.key.reveal()
         try:
-            response = await self._insist(chat.body_of(prompt, self.model), key)
+            response = await self._request(chat.body_of(prompt, self.model), key)
         except HttpError as error:
             message, hint = FAILURES[error.condition]
-            said = {"said": _said(error.text, key), "seconds": f"{self.answer_seconds:g}"}
+            said = {"said": _shown(error.text, key), "seconds": f"{self.answer_seconds:g}"}
             raise ToolError(
                 message.format_map(said), condition=error.condition, hint=hint
             ) from error
@@ -116,14 +116,14 @@ class Endpoint:
             answer = chat.answer_of(response.body or b"")
         except ReplyError as error:
             raise ToolError(
-                f"What LLM_BASE_URL answered is no chat completion: {_said(str(error), key)}",
+                f"What LLM_BASE_URL answered is no chat completion: {_shown(str(error), key)}",
                 condition="undefined-condition",
                 hint="Check that LLM_BASE_URL is the base of an OpenAI-style API, such as "
                 "https://llm.example.org/v1.",
             ) from error
-        return _cleared(answer, key) if len(key) >= SECRET_CHARACTERS else answer
+        return _redacted(answer, key) if len(key) >= SECRET_CHARACTERS else answer
 
-    async def _insist(self, body: bytes, key: str) -> Response:
+    async def _request(self, body: bytes, key: str) -> Response:
         url = self.base_url.rstrip("/") + chat.PATH
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.answer_seconds
@@ -132,7 +132,7 @@ class Endpoint:
                 "POST", url, deadline=deadline, max_bytes=MAX_REPLY_BYTES, json=body, key=key
             )
             log.debug("the model's service answered %d (attempt %d)", response.status, attempt)
-            if not chat.is_passing(response.status) or attempt == chat.ATTEMPTS:
+            if not chat.is_temporary(response.status) or attempt == chat.ATTEMPTS:
                 break
             pause = chat.pause_before(attempt + 1, response.headers, datetime.now(UTC))
             if pause > chat.MAX_PAUSE_SECONDS:
@@ -142,36 +142,36 @@ class Endpoint:
 
 
 def _refusal(response: Response, key: str) -> ToolError:
-    said = _said(chat.complaint_of(response.body or b""), key)
-    told = f"The model's service answered {response.status}{f': {said}' if said else '.'}"
+    said = _shown(chat.error_message_of(response.body or b""), key)
+    text = f"The model's service answered {response.status}{f': {said}' if said else '.'}"
     match response.status:
         case 401:
-            return ToolError(told, condition="not-authorized", hint="Check LLM_API_KEY.")
+            return ToolError(text, condition="not-authorized", hint="Check LLM_API_KEY.")
         case 402 | 403:
             hint = "Check what the account of LLM_API_KEY may do, and LLM_MODEL."
-            return ToolError(told, condition="forbidden", hint=hint)
+            return ToolError(text, condition="forbidden", hint=hint)
         case 404:
             hint = "Check LLM_BASE_URL (usually it ends in /v1) and LLM_MODEL."
-            return ToolError(told, condition="item-not-found", hint=hint)
+            return ToolError(text, condition="item-not-found", hint=hint)
         case 429:
-            wait = _said(response.headers.get("retry-after", ""), key)
+            wait = _shown(response.headers.get("retry-after", ""), key)
             seconds = wait if wait.isascii() and wait.isdigit() else ""
             hint = f"It asks to wait {seconds} s." if seconds else "Call it again later."
-            return ToolError(told, condition="resource-constraint", hint=hint)
+            return ToolError(text, condition="resource-constraint", hint=hint)
         case status if 300 <= status < 400:
             hint = "Redirects are not followed; put the final address into LLM_BASE_URL."
-            return ToolError(told, condition="redirect", hint=hint)
-        case status if chat.is_passing(status):
-            return ToolError(told, condition="service-unavailable", hint="Call it again later.")
+            return ToolError(text, condition="redirect", hint=hint)
+        case status if chat.is_temporary(status):
+            return ToolError(text, condition="service-unavailable", hint="Call it again later.")
         case _:
             hint = "Check LLM_BASE_URL and LLM_MODEL."
-            return ToolError(told, condition="bad-request", hint=hint)
+            return ToolError(text, condition="bad-request", hint=hint)
 
 
-def _cleared(text: str, key: str) -> str:
-    """Return what a stranger said without the key."""
+def _redacted(text: str, key: str) -> str:
+    """Return a text of the service without the key."""
     return text.replace(key, "***") if key else text
 
 
-def _said(text: str, key: str) -> str:
-    return one_line(_cleared(text, key), SHOWN_CHARACTERS)
+def _shown(text: str, key: str) -> str:
+    return one_line(_redacted(text, key), SHOWN_CHARACTERS)

@@ -1,21 +1,19 @@
-"""A function that a model computes: typed on both sides, and checked where the model comes in."""
+"""A function that a model computes: typed on both sides, and checked where the answer comes in."""
 
+import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
-from bridge.llm.answer import read_answer
-from bridge.llm.prompt import Material, Misfit, Prompt, written
+from bridge.llm.model import QUESTION_SECONDS, Model
+from bridge.llm.prompt import Material, Misfit, write_prompt
 from bridge.mcp.schema import MismatchError, Reader, Schema, describe
 from bridge.mcp.toolset import ToolError
 
 TRIES = 2
-"""How often a model is asked for an answer that fits: once more, knowing what was wrong."""
-
-QUESTION_SECONDS = 120.0
-"""How long one question to a model may take; a client may show it to a person first."""
+"""How often a model is asked for an answer that fits: the second time it is told what was wrong."""
 
 DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
@@ -23,15 +21,17 @@ DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 CODE_BYTES = 16
 """Of randomness in the markers around data: nobody guesses it."""
 
+MAX_TEXT_CHARACTERS = 256 * 1024
+"""Of all that a model says: some think aloud before they answer."""
+
+MAX_ANSWER_BYTES = 16 * 1024
+"""Of the JSON in it: a result made of that is no longer than a page of the room."""
+
+_THOUGHT = "</think>"
+"""What ends the thoughts of models that show them."""
+
 Input = TypeVar("Input")
 Output = TypeVar("Output")
-
-
-class Model(Protocol):
-    """Something that answers in words."""
-
-    async def complete(self, prompt: Prompt) -> str:
-        """Return the model's answer; raises `ToolError` when there is none."""
 
 
 def accept(given: Any, answer: Any) -> None:
@@ -41,19 +41,19 @@ def accept(given: Any, answer: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LlmNode(Generic[Input, Output]):
-    """Makes a prompt of an `Input`, and an `Output` of what a model answers."""
+    """Writes a prompt from an `Input`, and reads an `Output` from what a model answers."""
 
     instruction: str
     """What the model is for: fixed, whatever the input."""
     output: type[Output]
-    """A dataclass; the descriptions and `Bounds` in its annotations are told and checked."""
+    """A dataclass; its descriptions and `Bounds` are told to the model and checked."""
     write: Callable[[Input], Material]
-    """Builds the prompt."""
+    """Returns the task and the data of the prompt."""
     check: Callable[[Input, Output], None] = accept
-    """Raises `MismatchError`, in words for the model, where a type cannot tell that it is wrong."""
+    """Raises `MismatchError`, in words for the model, for what a type cannot tell to be wrong."""
 
     def __post_init__(self) -> None:
-        # A type that JSON Schema has no words for shows when the node is written.
+        # A type that JSON Schema cannot express fails when the node is written.
         assert self._form
 
     @cached_property
@@ -67,7 +67,8 @@ class LlmNode(Generic[Input, Output]):
         misfit = None
         for _ in range(TRIES):
             code = secrets.token_hex(CODE_BYTES)
-            text = await model.complete(written(self.instruction, material, schema, code, misfit))
+            prompt = write_prompt(self.instruction, material, schema, code, misfit)
+            text = await model.complete(prompt)
             try:
                 answer = cast("Output", read_answer(text, read))
                 self.check(given, answer)
@@ -80,3 +81,46 @@ class LlmNode(Generic[Input, Output]):
             condition="not-acceptable",
             hint="Ask something simpler, about less, or use a more capable model.",
         )
+
+
+def read_answer(text: str, read: Reader) -> object:
+    """Return the value in `text`, as `read` checks it; raises `MismatchError` saying what is wrong.
+
+    A model may put a fence around the JSON, and words before and after it.
+    """
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise MismatchError(
+            f"the answer has {len(text):,} characters; the most is {MAX_TEXT_CHARACTERS:,}"
+        )
+    reason = "it is empty"
+    for candidate in _candidates(text.rpartition(_THOUGHT)[2]):
+        try:
+            value = json.loads(candidate, parse_constant=_refuse)
+        except json.JSONDecodeError as error:
+            reason = f"{error.msg} at character {error.pos}"
+        except RecursionError:
+            reason = "it is nested too deeply"
+        except ValueError as error:  # `int` refuses thousands of digits; `_refuse`
+            reason = str(error).partition(";")[0]
+        else:
+            if (size := len(candidate.encode("utf-8", "replace"))) > MAX_ANSWER_BYTES:
+                raise MismatchError(
+                    f"the answer has {size:,} bytes of JSON; the most is {MAX_ANSWER_BYTES:,}"
+                )
+            return read(value, "answer")
+    raise MismatchError(f"the answer is not JSON: {reason}")
+
+
+def _candidates(text: str) -> Iterator[str]:
+    """Yield what may be the JSON: all of it, what stands in a fence, what stands in braces."""
+    if whole := text.strip():
+        yield whole
+    for fenced in text.split("```")[1::2]:
+        yield fenced.partition("\n")[2]
+    start, end = text.find("{"), text.rfind("}")
+    if 0 <= start < end:
+        yield text[start : end + 1]
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

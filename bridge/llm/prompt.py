@@ -1,8 +1,8 @@
-"""What a model is sent: fixed instructions, a task, and data that cannot pass for either. Pure.
+"""Writes a prompt: fixed instructions, a task, and data that cannot pass for either. Pure.
 
 Data is JSON, one value a line, between two lines that carry a random code. A line of data begins
-with what begins a JSON value, has no line break in it that anything knows of, and writes `<` and
-`>` as escapes: so no text in it can be, or look like, a marker, whether or not it knows the code.
+as a JSON value does, has no line break of any kind in it, and writes `<` and `>` as escapes: so no
+text in it can be a marker or look like one, even if its author knows the code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ FORM_RULE = "Answer with one JSON object and nothing else, as this JSON Schema d
 
 @dataclass(frozen=True)
 class Material:
-    """What a node makes of its input."""
+    """The task and the data of one request, before they are written as a prompt."""
 
     task: str
-    """What to do, in the author's words; what a caller said goes in through `quoted`."""
+    """What to do, in the words of the node's author; a caller's words go in by `data_line`."""
     data: Sequence[object] = ()
-    """What to do it with: dataclasses and JSON values. All that others wrote belongs here."""
+    """Dataclasses and JSON values. Everything that people in the room wrote belongs here."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class Prompt:
     """One request to a model."""
 
     instructions: str
-    """The system message: the same whatever the input is."""
+    """The system message, which does not depend on the input."""
     message: str
     """The user's message: task, data, form of the answer."""
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """An answer that did not do, and why."""
+    """An answer that did not fit, and why."""
 
     answer: str
     problem: str
 
 
-def written(
+def write_prompt(
     instruction: str, material: Material, schema: Schema, code: str, misfit: Misfit | None = None
 ) -> Prompt:
     """Return the request; `code` is random and new, `misfit` the answer to an earlier one.
@@ -94,27 +94,22 @@ def written(
 
 
 def data_line(value: object) -> str:
-    """Return `value` as one line of JSON that no text in it can end or disguise."""
-    line = compact(_shown(render(value)))
+    """Return `value` as one line of JSON, in which no text can break the line or be a marker."""
+    line = compact(_visible(render(value)))
     return line.replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a JSON string, to stand in a task."""
-    return data_line(text)
 
 
 def _between(lines: Sequence[str], code: str) -> str:
     return "\n".join((f"<<<DATA {code}>>>", *lines, f"<<<END {code}>>>"))
 
 
-def _shown(value: object) -> object:
+def _visible(value: object) -> object:
     match value:
         case str():
             return visible(value)
         case list():
-            return [_shown(one) for one in value]
+            return [_visible(one) for one in value]
         case Mapping():
-            return {visible(key): _shown(one) for key, one in value.items()}
+            return {visible(key): _visible(one) for key, one in value.items()}
         case _:
             return value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.escaping import visible
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
-from bridge.llm.prompt import Material, data_line, quoted
+from bridge.llm.prompt import Material, data_line
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
@@ -190,7 +190,7 @@ SCOUT = LlmNode[Seen, Finding](
     instruction=f"You answer a question about what happened in a chat room. {_ROOM}",
     output=Finding,
     write=lambda seen: Material(
-        f"Answer this question from the events below: {quoted(seen.question)}\n"
+        f"Answer this question from the events below: {data_line(seen.question)}\n"
         "Cite the events by their cursors. If they do not answer it, say so and what is missing.",
         [told(one) for one in seen.entries],
     ),

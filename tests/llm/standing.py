@@ -15,7 +15,7 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import Journal
 from tests.llm.model_service import KEY, Asked, ModelService
-from tests.llm.test_models import settings
+from tests.llm.test_model import settings
 from tests.mcp.sample_tools import IMPLEMENTATION, envelope, request
 from tests.tools.played import ROOM, Played
 

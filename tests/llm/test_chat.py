@@ -9,8 +9,8 @@ from bridge.llm.chat import (
     ReplyError,
     answer_of,
     body_of,
-    complaint_of,
-    is_passing,
+    error_message_of,
+    is_temporary,
     pause_before,
 )
 from bridge.llm.prompt import Prompt
@@ -63,7 +63,7 @@ def test_what_is_no_completion_is_told(body: bytes, problem: str) -> None:
 def test_no_bytes_do_worse_than_that(body: bytes) -> None:
     with pytest.raises(ReplyError):
         answer_of(body)
-    assert isinstance(complaint_of(body), str)
+    assert isinstance(error_message_of(body), str)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_no_bytes_do_worse_than_that(body: bytes) -> None:
     ],
 )
 def test_what_a_service_complains_of_is_found(body: bytes, said: str) -> None:
-    assert complaint_of(body) == said
+    assert error_message_of(body) == said
 
 
 def test_too_many_requests_and_broken_servers_pass_and_nothing_else_does() -> None:
-    assert [one for one in range(100, 600) if is_passing(one)] == [429, *range(500, 600)]
+    assert [one for one in range(100, 600) if is_temporary(one)] == [429, *range(500, 600)]
 
 
 @pytest.mark.parametrize(

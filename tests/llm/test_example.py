@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import bridge.llm
-from bridge.llm.model import model_for
-from bridge.llm.node import DEADLINE_SECONDS, QUESTION_SECONDS, TRIES, LlmNode
+from bridge.llm.model import QUESTION_SECONDS, model_for
+from bridge.llm.node import DEADLINE_SECONDS, TRIES, LlmNode
 from bridge.llm.prompt import Material
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
@@ -17,7 +17,7 @@ from bridge.mcp.toolset import Tool, Toolset, tool
 from bridge.settings.table import Configuration
 from tests.llm.model_service import model_service, saying
 from tests.llm.standing import configured
-from tests.llm.test_models import context
+from tests.llm.test_model import context
 
 NAMES = (
     dataclass,

@@ -15,8 +15,7 @@ from bridge.llm.prompt import (
     Misfit,
     Prompt,
     data_line,
-    quoted,
-    written,
+    write_prompt,
 )
 from bridge.mcp.schema import describe
 from bridge.mcp.toolset import ToolError
@@ -51,7 +50,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.sampled_from(
 
 
 def _written(*data: object, misfit: Misfit | None = None) -> Prompt:
-    return written(INSTRUCTION, Material("Count.", data), SCHEMA, CODE, misfit)
+    return write_prompt(INSTRUCTION, Material("Count.", data), SCHEMA, CODE, misfit)
 
 
 def _between(message: str) -> list[list[str]]:
@@ -109,12 +108,12 @@ def test_nor_does_an_answer_that_is_shown_once_more(answer: str, problem: str) -
 def test_a_text_is_still_what_it_was_for_whoever_reads_the_json(text: str) -> None:
     plain = "".join(one for one in text if one.isprintable() and one.isascii())
     assert json.loads(data_line(Said(plain)))["body"] == plain
-    assert json.loads(quoted(plain)) == plain
+    assert json.loads(data_line(plain)) == plain
 
 
 @given(ANY_TEXT)
 def test_a_quoted_text_stays_in_its_quotes(text: str) -> None:
-    shown = quoted(text)
+    shown = data_line(text)
     assert shown.splitlines() == [shown]
     assert isinstance(json.loads(shown), str)
     assert "<" not in shown

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES, data_line, written
+from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES, data_line, write_prompt
 from bridge.llm.tools import (
     DIGEST,
     MAX_QUESTION_CHARACTERS,
@@ -157,7 +157,7 @@ def test_no_text_of_an_event_leaves_its_line(body: str, sender: str, subject: st
     journal.append(SubjectChanged(subject, sender), 1.0)
     seen = Seen([sanitized(journal.encode(one)) for one in journal], "what?")
     for node in (SCOUT, DIGEST):
-        prompt = written(node.instruction, node.write(seen), {}, "c0de")
+        prompt = write_prompt(node.instruction, node.write(seen), {}, "c0de")
         assert [one["cursor"] for one in events_in(prompt.message)] == ["epoch-1", "epoch-2"]
         assert prompt.message.count("<<<DATA c0de>>>") == 1
         assert prompt.message.count("<<<END c0de>>>") == 1

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bridge.llm.endpoint import Endpoint
-from bridge.llm.model import model_for
+from bridge.llm.model import METHOD, Sampling, model_for
 from bridge.llm.prompt import Prompt
-from bridge.llm.sampling import METHOD, Sampling
 from bridge.mcp.context import AskError, CannotAskError, Context, NotAnsweredError, RefusedError
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.answer import MAX_ANSWER_BYTES, MAX_TEXT_CHARACTERS, read_answer
+from bridge.llm.node import MAX_ANSWER_BYTES, MAX_TEXT_CHARACTERS, read_answer
 from bridge.mcp.schema import Bounds, MismatchError, describe, render
 
 
