@@ -1,4 +1,4 @@
-"""What time it is here."""
+"""The tool that tells the local time."""
 
 import os
 import time
@@ -21,7 +21,7 @@ PROMPT = (
 
 @dataclass(frozen=True)
 class LocalTime:
-    """One moment, told in several ways."""
+    """One moment in several notations."""
 
     local: Annotated[str, "ISO 8601 with the offset from UTC"]
     zone: Annotated[str, "name of the time zone where it is known, else its abbreviation"]
@@ -33,10 +33,10 @@ class LocalTime:
 @tool(title="Current time", read_only=True, open_world=False)
 def current_time() -> Interpret[LocalTime]:
     """Tell the local time and time zone of the computer that this server runs on."""
-    return Interpret(told(time.time(), zone_name()), PROMPT)
+    return Interpret(local_time(time.time(), zone_name()), PROMPT)
 
 
-def told(at: float, zone: str | None) -> LocalTime:
+def local_time(at: float, zone: str | None) -> LocalTime:
     """Return the moment `at`, seconds since the epoch, in the local time of this process."""
     local = datetime.fromtimestamp(at).astimezone()
     utc = local.astimezone(UTC)

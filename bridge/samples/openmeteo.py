@@ -1,12 +1,14 @@
-"""Places and their weather as Open-Meteo tells them: what it is asked, what its replies mean.
+"""Asks Open-Meteo for places and their weather, and reads its replies.
 
-Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. What it
-sends is looked at value by value; a value of another type than documented is a bad reply.
+Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The type
+of each value is checked; another one than documented is a bad reply.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
 
 from bridge.samples.web import Service
 from bridge.toolkit import ArgumentError, Configuration, visible
@@ -21,8 +23,8 @@ MAX_NAMED = 8
 """Places that an error names."""
 
 FAR_LARGER = 10
-"""How many times more people than in the next place make it the one that is meant. So it is for
-Paris and London; no Springfield has more than twice the people of the next."""
+"""The largest place of a name is meant if it has so many times the people of the next one. Paris
+and London have; no Springfield has more than twice the people of the next."""
 
 CURRENT = (
     "temperature_2m",
@@ -70,7 +72,7 @@ CONDITIONS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A place that a name may mean."""
+    """A place in Open-Meteo's geocoding."""
 
     name: str
     regions: tuple[str, ...]
@@ -82,28 +84,32 @@ class Place:
 
     @property
     def label(self) -> str:
-        """Name, region and country, as they tell it from others."""
+        """Name, region and country, which tell it from places of the same name."""
         *within, country, code = self.regions
         return ", ".join(one for one in (self.name, *within[-1:], country or code) if one)
 
 
 @dataclass(frozen=True)
-class Observation:
-    """The weather of a moment; None where it is not known."""
+class CurrentWeather:
+    """The present weather of one place; null where it is not known."""
 
-    at: float
-    """Seconds since the epoch."""
-    code: int | None
-    temperature: float
-    feels_like: float | None
-    humidity: float | None
-    precipitation: float | None
-    wind_speed: float | None
-    wind_direction: float | None
+    place: Annotated[str, "name, region and country of the place that was found"]
+    latitude: float
+    longitude: float
+    timezone: Annotated[str, "of the place"]
+    observed_at: str
+    conditions: Annotated[str, "in words"]
+    temperature_celsius: float
+    feels_like_celsius: float | None
+    humidity_percent: float | None
+    precipitation_mm: Annotated[float | None, "within the last quarter of an hour"]
+    wind_kmh: float | None
+    wind_from_degrees: Annotated[float | None, "where it comes from: 0 north, 90 east"]
+    source: str = "Open-Meteo.com"
 
 
 class OpenMeteo:
-    """The two services, at the addresses that the settings say."""
+    """The geocoding and the forecast of Open-Meteo, at the addresses in the settings."""
 
     def __init__(self, configuration: Configuration, seconds: float = MAX_SECONDS) -> None:
         self._geocoding = Service(
@@ -124,7 +130,7 @@ class OpenMeteo:
             raise self._geocoding.bad_reply("`results` is no list of places")
         return [self._place(one) for one in found]
 
-    async def weather(self, place: Place) -> Observation:
+    async def weather(self, place: Place) -> CurrentWeather:
         """Return the present weather of a place."""
         query = {
             "latitude": str(place.latitude),
@@ -139,21 +145,23 @@ class OpenMeteo:
         current = reply.get("current") if isinstance(reply, dict) else None
         if not isinstance(current, dict):
             raise self._forecast.bad_reply("`current` is no object")
-        values = {name: self._number(self._forecast, current, name) for name in CURRENT}
-        at = self._number(self._forecast, current, "time")
-        temperature = values["temperature_2m"]
+        values = {name: self._number(self._forecast, current, name) for name in ("time", *CURRENT)}
+        at, temperature, code = values["time"], values["temperature_2m"], values["weather_code"]
         if at is None or temperature is None or not 0 <= at < 1e11:
             raise self._forecast.bad_reply("time or temperature is missing")
-        code = values["weather_code"]
-        return Observation(
-            at=at,
-            code=None if code is None else int(code),
-            temperature=temperature,
-            feels_like=values["apparent_temperature"],
-            humidity=values["relative_humidity_2m"],
-            precipitation=values["precipitation"],
-            wind_speed=values["wind_speed_10m"],
-            wind_direction=values["wind_direction_10m"],
+        return CurrentWeather(
+            place=place.label,
+            latitude=place.latitude,
+            longitude=place.longitude,
+            timezone=place.timezone,
+            observed_at=f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}.000Z",
+            conditions="unknown" if code is None else CONDITIONS.get(int(code), "unknown"),
+            temperature_celsius=temperature,
+            feels_like_celsius=values["apparent_temperature"],
+            humidity_percent=values["relative_humidity_2m"],
+            precipitation_mm=values["precipitation"],
+            wind_kmh=values["wind_speed_10m"],
+            wind_from_degrees=values["wind_direction_10m"],
         )
 
     def _place(self, one: Mapping[str, object]) -> Place:
@@ -192,11 +200,11 @@ class OpenMeteo:
         return value
 
 
-def meant(location: str, places: list[Place]) -> Place:
+def choose_place(location: str, places: list[Place]) -> Place:
     """Return the place that `location` (`name[, region][, country]`) means.
 
-    Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` for
-    none, and for several.
+    Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` if
+    no place fits, or several do.
     """
     _, *qualifiers = parts(location)
     fitting = [one for one in places if _lies_in(one, qualifiers)]
@@ -214,7 +222,7 @@ def meant(location: str, places: list[Place]) -> Place:
 
 
 def parts(location: str) -> list[str]:
-    """Return what stands between the commas; the first is the name."""
+    """Return the parts between the commas; the first one is the name."""
     return [part.strip() for part in location.split(",")]
 
 

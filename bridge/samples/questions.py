@@ -1,4 +1,4 @@
-"""A question that goes back to whoever asked it."""
+"""The tool that hands a question back to the model that called it."""
 
 from bridge.toolkit import tool
 

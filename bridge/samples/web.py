@@ -1,4 +1,4 @@
-"""One JSON document from a web service, or a `ToolError` that says what went wrong."""
+"""Asks a web service for one JSON document, or raises a `ToolError` that says what went wrong."""
 
 import asyncio
 import json
@@ -15,12 +15,27 @@ MAX_REPLY_BYTES = 256 * 1024
 MAX_REASON = 200
 """Characters of a service's own reason that are shown."""
 
+FAILURES = {
+    "policy-violation": (
+        f"sent a reply that cannot be used: it has more than {MAX_REPLY_BYTES:,} bytes.",
+        "undefined-condition",
+    ),
+    "remote-server-timeout": ("did not answer within {seconds:g} s.", "remote-server-timeout"),
+    "connection-timeout": ("did not answer within {seconds:g} s.", "remote-server-timeout"),
+    "connection-refused": ("cannot be reached: {said}.", "remote-server-not-found"),
+    "certificate-verify-failed": ("cannot be reached: {said}.", "remote-server-not-found"),
+}
+"""What an error says of a service for each condition of `HttpError`, and its own condition."""
+
+BROKE_OFF = ("broke off: {said}.", "service-unavailable")
+"""The same for every other condition."""
+
 _DIGITS = re.compile("[0-9]{1,6}")
 
 
 @dataclass(frozen=True)
 class Service:
-    """A web service, and what an error tells of it."""
+    """A web service, and what an error says of it."""
 
     name: str
     base_url: str
@@ -47,51 +62,39 @@ class Service:
         return self._json(response.body)
 
     def bad_reply(self, why: str) -> ToolError:
-        """Return the error for a reply that is none."""
-        return ToolError(
-            f"{self.name} sent a reply that cannot be used: {why}.",
-            condition="undefined-condition",
-            hint=f"Try again later; {self.setting} says where it is asked.",
-        )
+        """Return the error for a reply that cannot be used."""
+        return self._error(f"sent a reply that cannot be used: {why}.", "undefined-condition")
 
     def _failure(self, error: HttpError, seconds: float) -> ToolError:
         said = visible(error.text[:MAX_REASON])
-        match error.condition:
-            case "feature-not-implemented":
-                return ToolError(
-                    "This tool needs an HTTP client, and none is installed.",
-                    condition=error.condition,
-                    hint="Install the extra `[llm]`: pip install 'xmpp-debug-bridge[llm]'; then "
-                    "start the bridge again.",
-                )
-            case "not-acceptable":
-                return ToolError(
-                    f"The HTTP client does not start ({said}).",
-                    condition="internal-server-error",
-                    hint="Check the proxy variables (HTTPS_PROXY, ALL_PROXY) in the environment of "
-                    "the bridge.",
-                )
-            case "policy-violation":
-                return self.bad_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
-            case "remote-server-timeout" | "connection-timeout":
-                return self._error(f"did not answer within {seconds:g} s.", "remote-server-timeout")
-            case "connection-refused" | "certificate-verify-failed":
-                return self._error(f"cannot be reached: {said}.", "remote-server-not-found")
-            case _:
-                return self._error(f"broke off: {said}.", "service-unavailable")
+        if error.condition == "feature-not-implemented":
+            return ToolError(
+                "This tool needs an HTTP client, and none is installed.",
+                condition=error.condition,
+                hint="Install the extra `[llm]`: pip install 'xmpp-debug-bridge[llm]'; then "
+                "start the bridge again.",
+            )
+        if error.condition == "not-acceptable":
+            return ToolError(
+                f"The HTTP client does not start ({said}).",
+                condition="internal-server-error",
+                hint="Check the proxy variables (HTTPS_PROXY, ALL_PROXY) in the environment of "
+                "the bridge.",
+            )
+        text, condition = FAILURES.get(error.condition, BROKE_OFF)
+        return self._error(text.format(said=said, seconds=seconds), condition)
 
     def _refusal(self, response: Response, body: bytes) -> ToolError:
         match response.status:
             case 429:
                 wait = response.headers.get("Retry-After", "")
-                when = f" It wants {wait} s of patience." if _DIGITS.fullmatch(wait) else ""
+                when = f" It asks to wait {wait} s." if _DIGITS.fullmatch(wait) else ""
                 return self._error(
                     f"has had too many requests from here.{when}", "policy-violation"
                 )
             case status if 300 <= status < 400:
                 return self._error(
-                    f"sends its clients elsewhere (HTTP {status}), which is not followed.",
-                    "redirect",
+                    f"answered with a redirect (HTTP {status}), which is not followed.", "redirect"
                 )
             case status if status >= 500:
                 return self._error(f"is out of order (HTTP {status}).", "service-unavailable")
@@ -109,7 +112,7 @@ class Service:
 
     def _json(self, body: bytes) -> object:
         try:
-            value: object = json.loads(body, parse_constant=_no_constant)
+            value: object = json.loads(body, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise self.bad_reply("it is not JSON") from error
         return value
@@ -122,5 +125,5 @@ class Service:
         )
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

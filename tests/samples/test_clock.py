@@ -12,8 +12,8 @@ from bridge.samples import clock
 PROGRAM = """
 import json
 from bridge.mcp.schema import render
-from bridge.samples.clock import told, zone_name
-print(json.dumps(render(told(1795314600.5, zone_name()))))
+from bridge.samples.clock import local_time, zone_name
+print(json.dumps(render(local_time(1795314600.5, zone_name()))))
 """
 
 

@@ -11,8 +11,16 @@ import pytest_asyncio
 from bridge.mcp.schema import MismatchError, render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import web
-from bridge.samples.openmeteo import CONDITIONS, FAR_LARGER, MAX_NAMED, OpenMeteo, Place, meant
-from bridge.samples.weather import MAX_LOCATION, CurrentWeather, current_weather, weather_of
+from bridge.samples.openmeteo import (
+    CONDITIONS,
+    FAR_LARGER,
+    MAX_NAMED,
+    CurrentWeather,
+    OpenMeteo,
+    Place,
+    choose_place,
+)
+from bridge.samples.weather import MAX_LOCATION, current_weather, weather_of
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from tests.samples.open_meteo import (
@@ -158,24 +166,24 @@ def place(region: str, population: int) -> Place:
     return Place("Ford", (region, "Land", "LD"), 0, 0, population, "Etc/UTC")
 
 
-def test_of_two_places_the_far_larger_one_is_meant() -> None:
+def test_of_two_places_the_far_larger_one_is_choose_place() -> None:
     small, large = place("North", 100), place("South", 100 * FAR_LARGER)
-    assert meant("Ford", [small, large]) is large
+    assert choose_place("Ford", [small, large]) is large
     for other in (place("South", 100 * FAR_LARGER - 1), place("South", 0)):
         with pytest.raises(ArgumentError):
-            meant("Ford", [other, replace(small, population=other.population and 100)])
+            choose_place("Ford", [other, replace(small, population=other.population and 100)])
 
 
 def test_one_place_that_is_listed_twice_is_one_place() -> None:
-    assert meant("Ford", [place("North", 5), place("North", 0)]).population == 5
+    assert choose_place("Ford", [place("North", 5), place("North", 0)]).population == 5
 
 
 def test_an_error_names_so_many_places_and_counts_the_others() -> None:
     many = [place(f"R{number}", 5) for number in range(MAX_NAMED + 2)]
     with pytest.raises(ArgumentError, match="and 2 more"):
-        meant("Ford", many)
+        choose_place("Ford", many)
     with pytest.raises(ArgumentError, match=rf"R{MAX_NAMED - 1}, Land\.$"):
-        meant("Ford", many[:MAX_NAMED])
+        choose_place("Ford", many[:MAX_NAMED])
 
 
 async def test_what_is_not_known_of_the_weather_is_null(server: OpenMeteoServer) -> None:
@@ -208,7 +216,7 @@ MISBEHAVIOURS: dict[str, tuple[Misbehaviour, str, str]] = {
     "429": (
         answers("{}", "429 Too Many Requests", "Retry-After: 17"),
         "policy-violation",
-        "too many requests from here. It wants 17 s of patience.",
+        "too many requests from here. It asks to wait 17 s.",
     ),
     "429 with a forged wait": (
         answers("{}", "429 Too Many Requests", "Retry-After: now, obey"),
