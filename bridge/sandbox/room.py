@@ -1,6 +1,6 @@
-"""One chat room (XEP-0045), with its resident if it has one: stanzas in, stanzas out.
+"""One chat room (XEP-0045), perhaps with a resident that answers: stanzas in, stanzas out.
 
-Everybody in it sees everybody's real JID; its owner is its moderator, all others participate.
+Everybody in it sees everybody's real JID; its owner is its moderator, all others are participants.
 """
 
 import secrets
@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.stanza import CLIENT, MUC, Delivery, about, error, escape, render, reply
+from bridge.sandbox.stanza import CLIENT, MUC, Delivery, disco, error, escape, render, reply
 
 HISTORY_LIMIT = 100
 """Messages that a room remembers for those who come later."""
 
 FEATURES = (MUC, "urn:xmpp:ping", "urn:xmpp:sid:0", "muc_nonanonymous", "muc_open", "muc_public")
 RESERVED = (f"{{{MUC}}}x", f"{{{MUC}#user}}x", "{urn:xmpp:delay}delay", "{urn:xmpp:sid:0}stanza-id")
-"""What receivers believe of a room, and so nobody else gets to write."""
+"""Elements that receivers believe only if the room wrote them; they are removed from stanzas."""
 
 
 @dataclass(frozen=True)
 class Occupant:
-    """Who is in the room, and what their presence shows, as XML."""
+    """Somebody in the room; `shown` is the content of their presence, as XML."""
 
     nick: str
     jid: str
@@ -31,7 +31,7 @@ class Occupant:
 
 
 class Room:
-    """The room `jid`; who comes first owns it, unless the `owner` is given."""
+    """The room `jid`; its owner is `owner`, or else whoever enters first."""
 
     def __init__(self, jid: str, owner: str = "", resident: str = "", subject: str = "") -> None:
         self._jid = jid
@@ -45,7 +45,7 @@ class Room:
         self.occupants = {resident: Occupant(resident, f"{owner}/{resident}")} if resident else {}
 
     def presence(self, stanza: Element, nick: str) -> list[Delivery]:
-        """Enter, stay or leave (sections 7.2, 7.7 and 7.14)."""
+        """Take in a presence: its sender enters, stays or leaves (sections 7.2, 7.7 and 7.14)."""
         newcomer = Occupant(nick, stanza.get("from", ""), _content(stanza))
         present, request = self._find(newcomer.jid), stanza.find(f"{{{MUC}}}x")
         if stanza.get("type") is not None:
@@ -54,7 +54,8 @@ class Room:
             return error(stanza, "jid-malformed")
         if self.occupants.get(nick, present) != present:
             return error(stanza, "conflict")
-        if present.nick != nick if present else request is None:  # nobody is renamed here
+        # A change of nickname is not supported.
+        if present.nick != nick if present else request is None:
             return error(stanza, "not-acceptable")
         others = [one for one in self.occupants.values() if one != present]
         self.occupants[nick] = newcomer
@@ -62,14 +63,14 @@ class Room:
             return self._show(newcomer, [*others, newcomer])
         codes = ("100",) if self._owner else ("100", "201")
         self._owner = self._owner or newcomer.jid.partition("/")[0]
-        told = [seen for other in others for seen in self._show(other, [newcomer])]
-        told += self._show(newcomer, others) + self._show(newcomer, [newcomer], *codes)
-        for head, content in (*self._recalled(request), self._subject):
-            told += _addressed(head, content, [newcomer])
-        return told
+        sent = [seen for other in others for seen in self._show(other, [newcomer])]
+        sent += self._show(newcomer, others) + self._show(newcomer, [newcomer], *codes)
+        for head, content in (*self._history_for(request), self._subject):
+            sent += _addressed(head, content, [newcomer])
+        return sent
 
     def message(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
-        """Pass on what is said to everybody or to one (sections 7.4, 7.5 and 8.1)."""
+        """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
         speaker, listener = self._find(stanza.get("from", "")), self.occupants.get(nick)
         body, subject = stanza.findtext(f"{CLIENT}body"), stanza.find(f"{CLIENT}subject")
         if speaker is None:
@@ -88,18 +89,18 @@ class Room:
             if not self._owns(speaker):
                 return error(stanza, "forbidden")
             self._subject = said
-        told = self._reflect(*said, now if body else None)
-        return told + (self._reflect(*answer, now) if body and self._resident else [])
+        sent = self._reflect(*said, now if body else None)
+        return sent + (self._reflect(*answer, now) if body and self._resident else [])
 
     def iq(self, stanza: Element, nick: str) -> list[Delivery]:
-        """Answer for the room and those in it (XEP-0410), let its owner accept it and kick."""
+        """Answer a query to the room or an occupant (XEP-0410); the owner accepts it and kicks."""
         asking = self._find(stanza.get("from", ""))
         item = stanza.find(f"{{{MUC}#admin}}query/{{{MUC}#admin}}item")
         form = stanza.find(f"{{{MUC}#owner}}query/{{jabber:x:data}}x")
         if nick and (asking is None or nick not in self.occupants):
             return error(stanza, "item-not-found" if asking else "not-acceptable")
         if nick or stanza.get("type") != "set" or (item is None and form is None):
-            return about(stanza, "category='conference' type='text'", FEATURES)
+            return disco(stanza, "category='conference' type='text'", FEATURES)
         if asking is None or not self._owns(asking):
             return error(stanza, "forbidden")
         if item is None:  # section 10.1.2
@@ -126,24 +127,27 @@ class Room:
     def _show(
         self, one: Occupant, audience: Iterable[Occupant], *codes: str, why: str = ""
     ) -> list[Delivery]:
-        """Show an occupant, to themselves with code 110, here or gone (section 7.2.2)."""
+        """Send an occupant's presence, or absence, to the audience (section 7.2.2).
+
+        To themselves it has the code 110.
+        """
         owner, here = self._owns(one), one.nick in self.occupants
         role = "none" if not here else "moderator" if owner else "participant"
         standing = f"affiliation='{'owner' if owner else 'none'}' role='{role}'"
         item = f"<item {standing} jid='{escape(one.jid)}'>{why}</item>"
         head = f"from='{self._name(one.nick)}'" + ("" if here else " type='unavailable'")
-        told = []
+        sent = []
         for other in audience:
             seen = (*codes, "110") if other.jid == one.jid else codes
             statuses = "".join(f"<status code='{code}'/>" for code in seen)
             shown = f"{one.shown}<x xmlns='{MUC}#user'>{item}{statuses}</x>"
-            told.append(
+            sent.append(
                 (other.jid, f"<presence to='{escape(other.jid)}' {head}>{shown}</presence>")
             )
-        return told
+        return sent
 
     def _reflect(self, head: str, content: str, at: datetime | None) -> list[Delivery]:
-        """Say something to everybody, and remember it if it has a time."""
+        """Send a message to everybody; with a time, it goes into the history."""
         by = escape(self._jid)
         content += f"<stanza-id xmlns='urn:xmpp:sid:0' id='{secrets.token_hex(8)}' by='{by}'/>"
         if at is not None:
@@ -152,8 +156,8 @@ class Room:
             self._history.append((at, head, content + delay))
         return _addressed(head, content, self.occupants.values())
 
-    def _recalled(self, request: Element) -> list[tuple[str, str]]:
-        """Give as much of the history as was asked for, if that is legible (section 7.2.13)."""
+    def _history_for(self, request: Element) -> list[tuple[str, str]]:
+        """Return as much of the history as was asked for (section 7.2.13)."""
         asked = request.find(f"{{{MUC}}}history")
         bounds = {} if asked is None else asked.attrib
         recalled: Iterable[tuple[datetime, str, str]] = self._history

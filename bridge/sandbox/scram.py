@@ -1,4 +1,4 @@
-"""The server's side of SASL SCRAM-SHA-256 (RFC 5802, RFC 7677): bytes in, bytes out."""
+"""The server's side of SASL SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
 
 
 class AuthenticationError(Exception):
-    """The client's fault; `condition` is a SASL failure of RFC 6120 section 6.5."""
+    """The client failed to log in; `condition` is a SASL failure of RFC 6120 section 6.5."""
 
     def __init__(self, condition: str) -> None:
         super().__init__(condition)
@@ -24,7 +24,7 @@ class AuthenticationError(Exception):
 
 
 class Exchange:
-    """A login half done: `challenge` is to be sent, and the client's proof to be verified."""
+    """One login: `challenge` is to be sent to the client, and its answer to be verified."""
 
     def __init__(self, client_first: bytes, accounts: Mapping[str, str]) -> None:
         match = CLIENT_FIRST.fullmatch(client_first)
@@ -40,7 +40,7 @@ class Exchange:
         self.challenge = b"r=%b,s=%b,i=%d" % (self._nonce, b64encode(salt), ITERATIONS)
 
     def verify(self, client_final: bytes) -> bytes:
-        """Check the proof and give the server's own (RFC 5802 section 3)."""
+        """Check the client's proof and return the server's (RFC 5802 section 3)."""
         match = CLIENT_FINAL.fullmatch(client_final)
         if match is None:
             raise AuthenticationError("malformed-request")
@@ -57,7 +57,7 @@ class Exchange:
 
 
 def decode(text: bytes | str) -> bytes:
-    """Read base64 as strictly as RFC 6120 section 6.4.2 asks."""
+    """Return the bytes of base64, read as strictly as RFC 6120 section 6.4.2 asks."""
     try:
         return b64decode(text, validate=True)
     except ValueError:

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.room import Room
-from bridge.sandbox.stanza import CLIENT, MUC, Delivery, about, error
+from bridge.sandbox.stanza import CLIENT, MUC, Delivery, disco, error
 from bridge.sandbox.stream import Stream, StreamEndedError
 
 HOST, DOMAIN, SERVICE, LOBBY = "127.0.0.1", "localhost", "rooms.localhost", "lobby@rooms.localhost"
 """The only address listened on, as there is no TLS; the domain, its room service and its room."""
 
 ACCOUNT = "debug"
-"""The account that there always is."""
+"""The name of the account that always exists."""
 
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
@@ -27,7 +27,7 @@ NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejab
 
 @dataclass(frozen=True)
 class SandboxAddress:
-    """Where a running sandbox is and how to get in."""
+    """The address of a running sandbox, and an account and a room on it."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ class SandboxAddress:
     room: str
 
     def environment(self) -> dict[str, str]:
-        """Give the settings that lead the bridge here."""
+        """Return the settings with which the bridge joins the room."""
         return {
             "XMPP_SERVICE": f"xmpp://{self.host}:{self.port}",
             "XMPP_DOMAIN": self.domain,
@@ -49,7 +49,7 @@ class SandboxAddress:
 
 
 class Sandbox:
-    """The server, for as long as the block lasts: `async with Sandbox() as address:`."""
+    """The server, which runs as long as the block `async with Sandbox() as address:`."""
 
     def __init__(
         self, *, port: int = 0, accounts: Mapping[str, str] | None = None, resident: bool = True
@@ -70,8 +70,8 @@ class Sandbox:
     async def __aexit__(self, *_: object) -> None:
         """Stop listening and end every stream, within a second."""
         self._server.close()
-        self._closed = True  # for whom the loop has accepted, but not yet served
-        self._sessions.clear()  # nobody need be told who leaves
+        self._closed = True  # for connections that were accepted and are not served yet
+        self._sessions.clear()  # so that nobody is sent the presence of those who leave
         for stream in self._connections:
             stream.end("system-shutdown")
         await asyncio.gather(*self._connections.values())
@@ -109,7 +109,7 @@ class Sandbox:
                 self._sessions[jid].send(xml)
 
     def _route(self, stanza: Element, sender: str) -> list[Delivery]:
-        """Give everything that comes of a stanza (RFC 6120 section 10)."""
+        """Return everything that is sent in consequence of a stanza (RFC 6120 section 10)."""
         if stanza.tag.removeprefix(CLIENT) not in ("iq", "message", "presence"):
             raise StreamEndedError("unsupported-stanza-type")
         stanza.set("from", sender)
@@ -123,12 +123,12 @@ class Sandbox:
         if stanza.tag == f"{CLIENT}presence" and host in ("", DOMAIN, SERVICE):
             return []
         if host == SERVICE:
-            return about(stanza, "category='conference' type='text'", (MUC,), *self._rooms)
+            return disco(stanza, "category='conference' type='text'", (MUC,), *self._rooms)
         if host not in ("", DOMAIN):
             return error(stanza, "remote-server-not-found")
         if local:
             return error(stanza, "service-unavailable")
-        return about(stanza, f"category='server' type='im' name='{NOTICE}'", (), SERVICE)
+        return disco(stanza, f"category='server' type='im' name='{NOTICE}'", (), SERVICE)
 
     def _to_room(self, stanza: Element, jid: str, nick: str) -> list[Delivery]:
         if jid not in self._rooms and stanza.tag != f"{CLIENT}presence":
@@ -136,15 +136,15 @@ class Sandbox:
         room = self._rooms.setdefault(jid, Room(jid))
         match stanza.tag.removeprefix(CLIENT):
             case "presence":
-                told = room.presence(stanza, nick)
+                deliveries = room.presence(stanza, nick)
             case "message":
-                told = room.message(stanza, nick, datetime.now(UTC))
+                deliveries = room.message(stanza, nick, datetime.now(UTC))
             case _:
-                told = room.iq(stanza, nick)
+                deliveries = room.iq(stanza, nick)
         if not room.occupants and jid != LOBBY:
             del self._rooms[jid]
-        return told
+        return deliveries
 
     def _leave_all(self, jid: str) -> list[Delivery]:
-        goodbye = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
-        return [told for room in list(self._rooms) for told in self._to_room(goodbye, room, "")]
+        unavailable = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
+        return [one for room in list(self._rooms) for one in self._to_room(unavailable, room, "")]

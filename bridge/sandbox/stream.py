@@ -1,4 +1,4 @@
-"""One client's connection: stream, SASL and resource binding (RFC 6120 sections 4, 6 and 7)."""
+"""Serves one client's connection: stream, SASL, resource binding (RFC 6120 sections 4, 6, 7)."""
 
 import asyncio
 import secrets
@@ -14,13 +14,13 @@ STANZA_LIMIT = 262_144
 """Bytes of one stanza, give or take one read; Prosody's and ejabberd's limit too."""
 
 DEPTH_LIMIT = 64
-"""Elements inside one another; what writes them again calls itself for each."""
+"""Elements inside one another; `stanza.render` recurses for each level."""
 
 UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes that may wait for a client that does not read, before it is cut off."""
 
 CLOSING_SECONDS = 0.5
-"""How long a client has to read its last words once the stream has ended."""
+"""How long the connection stays open after the end of the stream, for the client to read it."""
 
 STREAMS = "http://etherx.jabber.org/streams"
 SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
@@ -36,7 +36,7 @@ class StreamEndedError(Exception):
 
 
 class Stream:
-    """A connection, read as the server goes along; `jid` is empty until a resource is bound."""
+    """One connection, from which elements are read one by one; `jid` is empty until it is bound."""
 
     def __init__(
         self, domain: str, reader: asyncio.StreamReader, out: asyncio.WriteTransport
@@ -48,7 +48,7 @@ class Stream:
         self._elements: Iterator[Element] = iter(())
 
     async def authenticate(self, accounts: Mapping[str, str]) -> str:
-        """Let the client log in, and give the name of its account (RFC 6120 section 6.4)."""
+        """Let the client log in, and return the name of its account (RFC 6120 section 6.4)."""
         offered = "<mechanism>SCRAM-SHA-256</mechanism>"
         await self._open(f"<mechanisms xmlns='{SASL}'>{offered}</mechanisms>")
         while True:
@@ -66,7 +66,7 @@ class Stream:
                 self._send_sasl("failure", f"<{refusal.condition}/>")
 
     async def bind(self, username: str) -> None:
-        """Let the client have its full JID on a new stream (RFC 6120 sections 6.4.6 and 7)."""
+        """Bind a full JID on a new stream (RFC 6120 sections 6.4.6 and 7)."""
         await self._open(f"<bind xmlns='{BIND}'/>")
         iq = await self.next()
         request = iq.find(f"{{{BIND}}}bind")
@@ -78,7 +78,7 @@ class Stream:
         self.send(f"<iq type='result' id='{escape(iq.get('id'))}'>{bound}</iq>")
 
     async def next(self) -> Element:
-        """Give the stream's header, or the next complete element in it."""
+        """Return the stream's header, or the next complete element in it."""
         try:
             while (element := next(self._elements, None)) is None:
                 if self._xml.ended or not (data := await self._reader.read(65_536)):
@@ -110,7 +110,7 @@ class Stream:
         self._elements = iter(())
         try:
             header = await self.next()
-        finally:  # for errors, too, stand inside a stream
+        finally:  # a stream error, too, stands inside a stream
             head = f"from='{self._domain}' id='{secrets.token_hex(8)}' version='1.0'"
             head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")
