@@ -1,4 +1,4 @@
-r"""What a reader cannot see, written so that it can be seen.
+r"""Escapes the characters of a text that a reader cannot see.
 
 Room text is written by strangers, and both a log line and a model's context can be forged with
 characters that show nothing: line breaks, bidirectional overrides, zero-width spaces, tags.
@@ -20,8 +20,8 @@ LAYOUT = frozenset("\t\n")
 """Control characters that a body of several lines may keep."""
 
 MAX_QUOTED_CHARACTERS = 200
-"""Of a stranger's words in a sentence of ours, as they are shown: enough to know what they mean,
-too few to bury the sentence."""
+"""Of a stranger's words in a sentence of ours, escapes counted: enough to know what they mean, too
+few to bury the sentence."""
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWN_OR_NOT = re.compile(

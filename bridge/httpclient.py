@@ -1,9 +1,9 @@
-"""One HTTP request by httpx, bounded in time and size; what goes wrong is one error.
+"""Sends one HTTP request by httpx, bounded in time and size; every failure is an `HttpError`.
 
 httpx comes with the extra `[llm]` and is imported with the first request. Proxies and trust anchors
 are taken from the process environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`), as curl does:
-behind a proxy nothing could be reached otherwise. Redirects are not followed, so that a key goes to
-the address that was named and nowhere else.
+nothing could be reached otherwise where a proxy is needed. Redirects are not followed, so that a
+key goes to the address that was named and nowhere else.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ CONNECT_SECONDS = 10.0
 """How long a connection may take, TLS included."""
 
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-"""OpenSSL's word for it, in the text of the error."""
+"""What OpenSSL calls it in the text of the error."""
 
 
 class HttpError(Exception):
-    """A request without a response."""
+    """A request that got no response that can be used."""
 
     def __init__(self, condition: str, text: str = "") -> None:
         super().__init__(condition, text)
@@ -34,12 +34,12 @@ class HttpError(Exception):
         carry HTTP; `policy-violation`: the body is too long; `remote-server-timeout`: the deadline
         passed."""
         self.text = text
-        """What the library says of it; part of it may be a stranger's."""
+        """What the library says of it; part of it may be the server's text."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a server answered, whole."""
+    """The whole response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -79,7 +79,7 @@ async def request(
             try:
                 address = library.URL(url)
                 secured = address.scheme == "https"
-                if key and not secured and not _is_here(address.host):
+                if key and not secured and not _is_this_machine(address.host):
                     raise HttpError("encryption-required")
                 client = await asyncio.to_thread(
                     _client, library, secured=secured, trust_env=secured or proxy_in_clear
@@ -135,7 +135,7 @@ def _condition(library: Any, error: Exception) -> str:
     return "connection-reset" if isinstance(error, library.HTTPError) else "jid-malformed"
 
 
-def _is_here(host: str) -> bool:
+def _is_this_machine(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

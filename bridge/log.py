@@ -1,6 +1,6 @@
-"""The log that people read: prefixed lines on stderr, and nothing of it ever on stdout.
+"""Writes the log that people read: prefixed lines on stderr, and nothing on stdout.
 
-A client that does not drain stderr must not stop the bridge: a line that does not fit into the
+A client that does not read stderr must not stop the bridge: a line that does not fit into the
 pipe is dropped and counted, never waited for.
 """
 
@@ -15,7 +15,7 @@ PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe found writable takes without blocking (POSIX `write`)."""
 
 QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
-"""Libraries whose own words do not belong here: slixmpp's DEBUG lines hold passwords."""
+"""Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""
 
 
 class StderrHandler(logging.Handler):
@@ -38,11 +38,11 @@ class StderrHandler(logging.Handler):
         """
         level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
         text = level + record.getMessage()
-        told = [text] if record.args else text.split("\n")
+        shown = [text] if record.args else text.split("\n")
         if record.exc_info and self.level <= logging.DEBUG:
             trace = logging.Formatter().formatException(record.exc_info)
-            told += [f"| {line}" for line in trace.split("\n")]
-        lines = "".join([f"{self._prefix} {one_line(line)}\n" for line in told])
+            shown += [f"| {line}" for line in trace.split("\n")]
+        lines = "".join([f"{self._prefix} {one_line(line)}\n" for line in shown])
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
@@ -65,7 +65,7 @@ class StderrHandler(logging.Handler):
                 # Whole lines, as far as they are none longer than this.
                 end = data.rfind(b"\n", sent, sent + PIPE_BUF) + 1 or sent + PIPE_BUF
                 sent += os.write(self._descriptor, data[sent:end])
-        except BlockingIOError:  # somebody else filled what `poll` saw empty
+        except BlockingIOError:  # another process filled the pipe after `poll`
             return sent
         except OSError:
             # Nobody can be told that nobody listens.

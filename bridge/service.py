@@ -150,11 +150,11 @@ def _tools(
     base = Toolset.of_modules("bridge", *MODULES)
     if not (named or configuration.toolsets):
         return base, ()
-    from bridge.toolsets import gathered
+    from bridge.toolsets import join_toolsets
 
     try:
-        tools, problems = gathered(
-            base, named=named, wished=configuration.toolsets, collaborators=collaborators
+        tools, problems = join_toolsets(
+            base, named=named, settings=configuration.toolsets, collaborators=collaborators
         )
     except ToolsetError as error:
         raise UsageError(str(error)) from error

@@ -1,14 +1,13 @@
-"""Sets of tools by name: found, loaded, and put beside the bridge's own.
+"""Finds sets of tools by name, loads them, and joins them to the bridge's own.
 
-A name is one of ours, one that an installed package offers as an entry point, or
-`module:attribute` for whatever can be imported. Nothing is looked up or imported that was not
-asked for.
+A name is one of `BUILT_IN`, one that an installed package offers as an entry point, or
+`module:attribute` for whatever can be imported. Only what was asked for is looked up or imported.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
@@ -22,37 +21,37 @@ if TYPE_CHECKING:
 GROUP = "xmpp_debug_bridge.toolsets"
 """The entry points by which packages offer their sets."""
 
-OURS = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSET"}
-"""Sets that come with the bridge. No entry points: those take 10 ms, and an installation."""
+BUILT_IN = {"llm": "bridge.llm.tools:TOOLSET", "samples": "bridge.samples:TOOLSET"}
+"""Sets that come with the bridge. Entry points would take 10 ms, and an installation."""
 
 MAX_CAUSE = 300
-"""Characters of a foreign error that are shown; one line of a terminal or two."""
+"""Characters of a toolset's own error that are shown; one line of a terminal or two."""
 
 log = logging.getLogger(__name__)
 
 
-def gathered(
+def join_toolsets(
     base: Toolset,
     *,
     named: Iterable[str],
-    wished: Iterable[str],
+    settings: Iterable[str],
     collaborators: Sequence[object],
 ) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return `base` with the further sets, and what is wrong with those wished for.
+    """Return `base` with the further sets, and what is wrong with those in the settings.
 
-    Those `named` on the command line come first, and raise `ToolsetError` for any fault; those
-    `wished` for in `BRIDGE_TOOLSETS` are left out for one.
+    The sets `named` on the command line come first, and a fault in one raises `ToolsetError`; of
+    the sets in `settings` (`BRIDGE_TOOLSETS`) the faulty ones are left out.
     """
     sets = [base]
     for name in dict.fromkeys(named):
-        sets.append(_fitting(name, sets, collaborators))
+        sets.append(_checked(name, sets, collaborators))
     problems: list[Problem] = []
     have = {one.name for one in sets[1:]}
-    for name in wished:
+    for name in settings:
         if name in have:
             continue
         try:
-            sets.append(_fitting(name, sets, collaborators))
+            sets.append(_checked(name, sets, collaborators))
         except ToolsetError as error:
             shown = one_line(name, MAX_CAUSE)
             text = f"names {shown!r}, which is left out: {error}"
@@ -60,13 +59,13 @@ def gathered(
     return merge(sets), tuple(problems)
 
 
-def found(name: str) -> Toolset:
-    """Return the set of this name; raises `ToolsetError` with the reason why it cannot."""
+def load_toolset(name: str) -> Toolset:
+    """Return the set of this name; raises `ToolsetError` if it cannot be loaded."""
     try:
         value = _loaded(name)
     except ToolsetError:
         raise
-    except (Exception, SystemExit) as error:  # whatever its author's code does when it is loaded
+    except (Exception, SystemExit) as error:  # its author's code may fail in any way
         log.debug("the toolset %s", one_line(name), exc_info=error)
         cause = one_line(f"{type(error).__name__}: {error}", MAX_CAUSE)
         raise ToolsetError(f"{_called(name)} cannot be loaded: {cause}") from error
@@ -75,14 +74,14 @@ def found(name: str) -> Toolset:
     return replace(value, name=name)
 
 
-def known() -> list[str]:
-    """Return the names of all sets there are, ours first."""
-    return list(dict.fromkeys([*OURS, *sorted(one.name for one in _entry_points())]))
+def known_toolsets() -> list[str]:
+    """Return the names of all sets that are installed, the built-in ones first."""
+    return list(dict.fromkeys([*BUILT_IN, *sorted(one.name for one in _entry_points())]))
 
 
-def _fitting(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
-    """Return the set of this name, if it goes with `sets` and finds what its tools ask for."""
-    one = found(name)
+def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
+    """Return the set of this name, if no name in it clashes and its collaborators are there."""
+    one = load_toolset(name)
     merge([*sets, one])
     try:
         Catalogue(one, collaborators)
@@ -92,15 +91,15 @@ def _fitting(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]
 
 
 def _loaded(name: str) -> object:
-    if target := OURS.get(name):
+    if target := BUILT_IN.get(name):
         return _imported(target)
     if ":" in name:
         return _imported(name)
     offers = [one for one in _entry_points() if one.name == name]
     if not offers:
         raise ToolsetError(
-            f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are {', '.join(known())}, "
-            "and whatever can be imported, as MODULE:ATTRIBUTE"
+            f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are "
+            f"{', '.join(known_toolsets())}, and whatever can be imported, as MODULE:ATTRIBUTE"
             + ("; each set takes a --toolset of its own" if "," in name else "")
         )
     if len(offers) > 1:
@@ -115,10 +114,7 @@ def _imported(target: str) -> object:
     module, _, path = target.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
         raise ToolsetError(f"{_called(target)} is not of the form MODULE:ATTRIBUTE")
-    value: object = import_module(module)
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
+    return resolve_name(target)
 
 
 def _entry_points() -> "Sequence[EntryPoint]":

@@ -25,7 +25,7 @@ def test_a_tool_in_the_readme_takes_ten_lines() -> None:
 def test_the_tool_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mirror_of_the_readme.py").write_text(example(), "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    (mirror,) = toolsets.found("mirror_of_the_readme:TOOLS").tools
+    (mirror,) = toolsets.load_toolset("mirror_of_the_readme:TOOLS").tools
     assert mirror.signature.input_schema()["properties"] == {
         "text": {"type": "string"},
         "times": {"type": "integer", "default": 1},
@@ -39,9 +39,11 @@ def test_the_entry_point_in_the_readme_is_in_the_group_that_is_looked_at() -> No
 
 
 def test_the_readme_names_every_set_of_ours_with_its_tools() -> None:
-    for name in toolsets.OURS:
+    for name in toolsets.BUILT_IN:
         (row,) = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
-        assert [one.name for one in toolsets.found(name).tools if f"`{one.name}`" not in row] == []
+        assert [
+            one.name for one in toolsets.load_toolset(name).tools if f"`{one.name}`" not in row
+        ] == []
 
 
 def test_the_toolkit_gives_what_it_promises() -> None:

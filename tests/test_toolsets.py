@@ -4,7 +4,7 @@ import pytest
 
 from bridge import toolsets
 from bridge.mcp.toolset import Toolset, ToolsetError, tool
-from bridge.toolsets import OURS, found, gathered, known
+from bridge.toolsets import BUILT_IN, join_toolsets, known_toolsets, load_toolset
 
 
 @tool(title="Base", read_only=True)
@@ -36,40 +36,40 @@ def test_a_set_of_ours_is_found_without_a_look_at_what_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(toolsets, "_entry_points", lambda: pytest.fail("it looked"))
-    assert found("samples").name == "samples"
-    assert found("bridge.samples:TOOLSET").name == "bridge.samples:TOOLSET"
+    assert load_toolset("samples").name == "samples"
+    assert load_toolset("bridge.samples:TOOLSET").name == "bridge.samples:TOOLSET"
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_every_set_of_ours_loads(name: str) -> None:
-    assert found(name).tools
+    assert load_toolset(name).tools
 
 
 def test_the_sets_that_there_are_come_ours_first(folder: Path) -> None:
     install(folder, "zoo", "zebra = a:b\nsamples = a:b\nant = a:b\n")
-    assert known() == [*OURS, "ant", "zebra"]
+    assert known_toolsets() == [*BUILT_IN, "ant", "zebra"]
 
 
 def test_a_package_cannot_stand_in_for_a_set_of_ours(folder: Path) -> None:
     install(folder, "zoo", "samples = nothing_at_all:b\n")
-    assert found("samples").tools
+    assert load_toolset("samples").tools
 
 
 def test_a_name_that_two_packages_offer_names_both(folder: Path) -> None:
     install(folder, "zoo", "ant = a:b\n")
     install(folder, "anthill", "ant = a:b\n")
     with pytest.raises(ToolsetError, match="ant is offered by anthill and zoo"):
-        found("ant")
+        load_toolset("ant")
 
 
 def test_a_set_is_called_as_it_was_asked_for(folder: Path) -> None:
     install(folder, "zoo", "ant = bridge.samples:TOOLSET\n")
-    assert found("ant").name == "ant"
+    assert load_toolset("ant").name == "ant"
 
 
 def test_sets_come_after_the_base_as_named_each_once() -> None:
-    both, problems = gathered(
-        BASE, named=["samples", "samples"], wished=["samples"], collaborators=[settings()]
+    both, problems = join_toolsets(
+        BASE, named=["samples", "samples"], settings=["samples"], collaborators=[settings()]
     )
     assert problems == ()
     assert both.name == "bridge+samples"
@@ -87,8 +87,8 @@ def test_a_set_that_has_a_tool_of_the_bridge_clashes_with_the_bridge(folder: Pat
     )
     clash = "the toolsets bridge and double:TOOLS both have a tool base_tool"
     with pytest.raises(ToolsetError, match=clash):
-        gathered(BASE, named=["double:TOOLS"], wished=[], collaborators=[])
-    left, (problem,) = gathered(BASE, named=[], wished=["double:TOOLS"], collaborators=[])
+        join_toolsets(BASE, named=["double:TOOLS"], settings=[], collaborators=[])
+    left, (problem,) = join_toolsets(BASE, named=[], settings=["double:TOOLS"], collaborators=[])
     assert left.tools == BASE.tools
     assert str(problem) == (f"BRIDGE_TOOLSETS names 'double:TOOLS', which is left out: {clash}")
 
@@ -98,9 +98,9 @@ def test_a_foreign_error_is_shown_up_to_a_bound(folder: Path) -> None:
     for name, length in (("brief", spare), ("wordy", spare + 1)):
         (folder / f"{name}.py").write_text(f"raise RuntimeError('a' * {length})", "utf-8")
     with pytest.raises(ToolsetError, match=r": a+$"):
-        found("brief:TOOLS")
+        load_toolset("brief:TOOLS")
     with pytest.raises(ToolsetError, match=r": a+\.\.\. \(301 characters\)$"):
-        found("wordy:TOOLS")
+        load_toolset("wordy:TOOLS")
 
 
 def settings() -> object:
