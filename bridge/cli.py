@@ -132,9 +132,7 @@ def parser() -> Parser:
         "codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env",
     )
     _add_settings(serve)
-    serve.add_argument(
-        "--read-only", action="store_true", help="withhold every tool that writes to the room"
-    )
+    _add_flag(serve, "--read-only", "withhold every tool that writes to the room")
     _add_toolsets(serve)
 
     client = add(
@@ -148,9 +146,7 @@ def parser() -> Parser:
     )
     _add_settings(client)
     _add_toolsets(client)
-    client.add_argument(
-        "--json", action="store_true", help="from a pipe: each answer as it came, in one line"
-    )
+    _add_flag(client, "--json", "from a pipe: each answer as it came, in one line")
     client.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )
@@ -164,10 +160,8 @@ def parser() -> Parser:
         "xmpp-bridge check --repeat 10",
     )
     _add_settings(check)
-    check.add_argument(
-        "--send", action="store_true", help="also say something in the room, and await it back"
-    )
-    check.add_argument("--json", action="store_true", help="one JSON object")
+    _add_flag(check, "--send", "also say something in the room, and await it back")
+    _add_flag(check, "--json", "one JSON object")
     check.add_argument(
         "--repeat",
         type=_repeats,
@@ -187,12 +181,8 @@ def parser() -> Parser:
         "xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
     )
     _add_settings(watch)
-    watch.add_argument(
-        "--stanzas",
-        action="store_true",
-        help="the stanzas themselves, laid out, without their secrets",
-    )
-    watch.add_argument("--json", action="store_true", help="one JSON object a line")
+    _add_flag(watch, "--stanzas", "the stanzas themselves, laid out, without their secrets")
+    _add_flag(watch, "--json", "one JSON object a line")
 
     add(
         "sandbox",
@@ -219,10 +209,10 @@ def parser() -> Parser:
         help="the file with the settings; without it, the one that the bridge would find now, "
         "unless that merely lies in the current directory",
     )
-    register.add_argument(
+    _add_flag(
+        register,
         "--approve-send",
-        action="store_true",
-        help="let the agent speak in the room without asking you each time; nothing else",
+        "let the agent speak in the room without asking you each time; nothing else",
     )
     unregister = add(
         "unregister",
@@ -236,22 +226,19 @@ def parser() -> Parser:
         command.add_argument(
             "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
         )
-        command.add_argument(
-            "--print",
-            dest="only_shown",
-            action="store_true",
-            help="show what would be done, and do nothing",
-        )
+        _add_flag(command, "--print", "show what would be done, and do nothing")
     return result
+
+
+def _add_flag(command: Parser, option: str, help_: str) -> None:
+    command.add_argument(option, action="store_true", help=help_)
 
 
 def _add_settings(command: Parser) -> None:
     command.add_argument(
         "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
     )
-    command.add_argument(
-        "--sandbox", action="store_true", help="bring a small XMPP server along; no settings needed"
-    )
+    _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
 
 
 def _add_toolsets(command: Parser) -> None:

@@ -14,13 +14,13 @@ def run(parsed: argparse.Namespace) -> int:
     try:
         location = location_of(parsed.client, parsed.name)
         if parsed.command == "unregister":
-            unregister(location, only_shown=parsed.only_shown)
+            unregister(location, only_shown=parsed.print)
         else:
             register(
                 location,
                 env_file=parsed.env_file,
                 approve_send=parsed.approve_send,
-                only_shown=parsed.only_shown,
+                only_shown=parsed.print,
                 cwd=current_directory(),
                 package_root=PACKAGE_ROOT,
             )

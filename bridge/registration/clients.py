@@ -9,6 +9,9 @@ from typing import Literal, NamedTuple
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
 
+ASKS = "it asks at the first use, and there you can allow the tool for good"
+"""Where a tool is approved in a client that keeps no approvals in a file."""
+
 KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
 """What the user calls the clients on our command line."""
 
@@ -70,18 +73,12 @@ def client(
     `home` is the user's folder; the variables that move a client's files are obeyed. Raises
     `ValueError` for a key that is not in `KEYS`.
     """
+    programs = _programs(environ, home, platform)
     match key:
         case "codex":
             file = (_folder(environ, "CODEX_HOME") or home / ".codex") / "config.toml"
-            return Client(
-                key,
-                "Codex",
-                file,
-                "toml",
-                "mcp_servers",
-                required=True,
-                own_command=("codex", "mcp"),
-            )
+            own = ("codex", "mcp")
+            return Client(key, "Codex", file, "toml", "mcp_servers", required=True, own_command=own)
         case "claude":
             moved = _folder(environ, "CLAUDE_CONFIG_DIR")
             return Client(
@@ -96,37 +93,21 @@ def client(
                 scope=("--scope", "user"),
             )
         case "claude-desktop":
-            return Client(
-                key,
-                "Claude Desktop",
-                _programs(environ, home, platform) / "Claude" / "claude_desktop_config.json",
-                "json",
-                "mcpServers",
-                no_approval="it keeps no approvals in a file; it asks at the first use, "
-                "and there you can allow the tool for good",
-            )
+            file = programs / "Claude" / "claude_desktop_config.json"
+            why = f"it keeps no approvals in a file; {ASKS}"
+            return Client(key, "Claude Desktop", file, "json", "mcpServers", no_approval=why)
         case "vscode":
-            return Client(
-                key,
-                "VS Code",
-                _programs(environ, home, platform) / "Code" / "User" / "mcp.json",
-                "jsonc",
-                "servers",
-                no_approval="mcp.json has no such setting; it asks at the first use, "
-                "and there you can allow the tool for good",
-                typed=True,
-            )
+            file = programs / "Code" / "User" / "mcp.json"
+            why = f"mcp.json has no such setting; {ASKS}"
+            return Client(key, "VS Code", file, "jsonc", "servers", no_approval=why, typed=True)
         case "cursor":
-            return Client(
-                key,
-                "Cursor",
-                home / ".cursor" / "mcp.json",
-                "jsonc",
-                "mcpServers",
-                # Its permissions.json takes the place of every approval given in the program.
-                no_approval="a file of approvals would take the place of those given in its "
-                "settings; allow the tool there",
+            file = home / ".cursor" / "mcp.json"
+            # Its permissions.json takes the place of every approval given in the program.
+            why = (
+                "a file of approvals would take the place of those given in its settings; allow "
+                "the tool there"
             )
+            return Client(key, "Cursor", file, "jsonc", "mcpServers", no_approval=why)
         case _:
             raise ValueError(f"{key} is not a client that can be registered with")
 
