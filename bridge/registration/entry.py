@@ -10,7 +10,7 @@ from bridge.escaping import one_line
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, Client
 from bridge.registration.errors import EditError, RegistrationError
-from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT, Launch
+from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT
 
 Entry = dict[str, Any]
 
@@ -98,11 +98,11 @@ def is_ours(entry: object) -> bool:
     return ("-m", "bridge") in pairwise(words)
 
 
-def new_entry(client: Client, launch: Launch, old: Entry, *, approve_send: bool) -> Entry:
-    """Return the entry that starts `launch`; what the user added to the `old` one stays in it."""
+def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
+    """Return the entry that runs `command`; what the user added to the `old` one stays in it."""
     entry: Entry = {"type": "stdio"} if client.typed else {}
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
-    entry["command"], *arguments = launch.words
+    entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]
     env = _table(old.get("env"))
     env.pop(FORMER_VARIABLE, None)

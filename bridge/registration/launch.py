@@ -4,7 +4,6 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.registration.errors import LaunchError
@@ -19,33 +18,8 @@ FORMER_VARIABLE = "TIA_ENV_PATH"
 """The variable that named the settings file in the entries of former versions."""
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How a client starts this bridge."""
-
-    command: tuple[str, ...]
-    """Its first word is an absolute path."""
-
-    env_file: Path
-    """Absolute. The settings themselves, the password among them, go nowhere else."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command with its arguments, as the entry has them."""
-        return (*self.command, ENV_FILE_OPTION, str(self.env_file))
-
-    def __post_init__(self) -> None:
-        try:
-            " ".join(self.words).encode("utf-8")
-        except UnicodeEncodeError:
-            raise LaunchError(
-                "the path of this command or of the settings file is not UTF-8, so no client's "
-                "file can hold it"
-            ) from None
-
-
 def own_command(called: str, executable: str) -> tuple[str, ...]:
-    """Return the command that starts the bridge which is running now.
+    """Return the command that starts the bridge which is running now; it begins with a path.
 
     `called` is `sys.argv[0]`, `executable` is `sys.executable`. Links are not followed: what stands
     in the PATH outlives the folder that an upgrade replaces.
@@ -56,6 +30,22 @@ def own_command(called: str, executable: str) -> tuple[str, ...]:
             return (os.path.abspath(script),)  # noqa: PTH100 - `resolve` would follow links
     # -P: a folder that happens to be called `bridge` where the client starts it is not ours.
     return (executable, "-P", "-m", "bridge", "serve")
+
+
+def launch_command(command: tuple[str, ...], env_file: Path) -> tuple[str, ...]:
+    """Return the words with which a client starts the bridge with the settings in `env_file`.
+
+    The settings themselves, the password among them, go nowhere else. Raises `LaunchError`.
+    """
+    words = (*command, ENV_FILE_OPTION, str(env_file))
+    try:
+        " ".join(words).encode("utf-8")
+    except UnicodeEncodeError:
+        raise LaunchError(
+            "the path of this command or of the settings file is not UTF-8, so no client's "
+            "file can hold it"
+        ) from None
+    return words
 
 
 def find_env_file(

@@ -27,7 +27,13 @@ from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.launch import Launch, find_env_file, own_command, secrets_in, warnings
+from bridge.registration.launch import (
+    find_env_file,
+    launch_command,
+    own_command,
+    secrets_in,
+    warnings,
+)
 
 COMMAND_SECONDS = 60.0
 """How long a client's own command may take; they take half a second."""
@@ -96,7 +102,7 @@ def register(
     found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
     for warning in warnings(found, package_root):
         complain(f"WARNING: {one_line(warning)}")
-    launch = Launch(own_command(sys.argv[0], sys.executable), found)
+    launch = launch_command(own_command(sys.argv[0], sys.executable), found)
     steps = plan_register(location, launch, approve_send=approve_send)
     if only_shown:
         _print_plan(location, steps)
@@ -117,7 +123,7 @@ def register(
             "and nowhere else"
         )
     tools = list_tools(command, env)
-    _print(f"Started it once, with the settings in {one_line(str(launch.env_file))}.")
+    _print(f"Started it once, with the settings in {one_line(str(found))}.")
     _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     _print(f"Start {there.title} anew to have them there.")
 
@@ -135,7 +141,7 @@ def unregister(location: EntryLocation, *, only_shown: bool) -> None:
 
 
 def plan_register(
-    location: EntryLocation, launch: Launch, *, approve_send: bool = False
+    location: EntryLocation, launch: tuple[str, ...], *, approve_send: bool = False
 ) -> list[Step]:
     """Return the steps that are left until the bridge is registered; nothing is done yet.
 
@@ -147,7 +153,7 @@ def plan_register(
     wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
     steps: list[Step] = []
     if present is None:
-        command = _installed(there.add_command(location.name, launch.words))
+        command = _installed(there.add_command(location.name, launch))
         # No command has an option that makes the entry a required one.
         steps = [*command, WriteEntry(wanted, bool(command) and not there.required)]
     elif present != wanted:

@@ -5,7 +5,13 @@ import pytest
 
 from bridge.registration.entry import is_ours, user_arguments
 from bridge.registration.errors import LaunchError
-from bridge.registration.launch import Launch, find_env_file, own_command, secrets_in, warnings
+from bridge.registration.launch import (
+    find_env_file,
+    launch_command,
+    own_command,
+    secrets_in,
+    warnings,
+)
 
 GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
 
@@ -97,7 +103,7 @@ def test_without_a_file_the_error_says_how_to_make_one(tmp_path: Path) -> None:
 )
 def test_a_path_that_no_client_can_hold_is_refused(command: str, file: str) -> None:
     with pytest.raises(LaunchError, match="UTF-8"):
-        Launch((command,), Path(file))
+        launch_command((command,), Path(file))
 
 
 @pytest.mark.parametrize(

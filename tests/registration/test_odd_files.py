@@ -11,7 +11,7 @@ from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.jsonfile import MAX_DEPTH
-from bridge.registration.launch import Launch
+from bridge.registration.launch import launch_command
 from bridge.registration.register import (
     carry_out,
     plan_register,
@@ -20,7 +20,7 @@ from bridge.registration.register import (
     unregister,
 )
 
-LAUNCH = Launch(("/opt/xmpp-bridge",), Path("/home/me/.env"))
+LAUNCH = launch_command(("/opt/xmpp-bridge",), Path("/home/me/.env"))
 LONG = "7" * 5000
 DEEP = "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1)
 EDITED = [

@@ -10,7 +10,7 @@ import pytest
 from bridge.registration.clients import KEYS, client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
-from bridge.registration.launch import Launch
+from bridge.registration.launch import launch_command
 from bridge.registration.register import (
     RunCommand,
     carry_out,
@@ -20,7 +20,7 @@ from bridge.registration.register import (
     registered_command,
 )
 
-LAUNCH = Launch(("/opt/xmpp-bridge",), Path("/home/me/.env"))
+LAUNCH = launch_command(("/opt/xmpp-bridge",), Path("/home/me/.env"))
 APPROVAL = "mcp__xmpp__xmppSend"
 
 
@@ -51,7 +51,7 @@ def _write(location: EntryLocation, text: str) -> None:
 
 
 def _register(
-    location: EntryLocation, launch: Launch = LAUNCH, *, approve_send: bool = False
+    location: EntryLocation, launch: tuple[str, ...] = LAUNCH, *, approve_send: bool = False
 ) -> list[str]:
     return list(carry_out(location, plan_register(location, launch, approve_send=approve_send)))
 
@@ -94,7 +94,7 @@ def test_a_file_full_of_others_gets_ours_keeps_theirs_and_can_be_had_back(
     _write(location, _full(location))
     (said,) = _register(location)
     assert str(location.client.file) in said
-    assert registered_command(location) == ([*LAUNCH.words], {})
+    assert registered_command(location) == ([*LAUNCH], {})
     assert Path(f"{location.client.file}.bak").read_text() == _full(location)
     _unregister(location)
     assert location.client.file.read_text() == _full(location)
@@ -121,7 +121,7 @@ def test_a_second_run_changes_nothing_and_keeps_no_copy(key: str, full: bool, ho
 def test_planning_and_showing_touch_nothing(key: str, home: Path) -> None:
     location = _location(home, key)
     shown = "\n".join(describe(location, step) for step in plan_register(location, LAUNCH))
-    assert all(word in shown for word in LAUNCH.words)
+    assert all(word in shown for word in LAUNCH)
     assert str(location.client.file) in shown
     assert _files(home) == {}
 
@@ -204,7 +204,7 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
     text = text.replace('/.env"]', '/.env", "--read-only"]')
     env = '[mcp_servers.xmpp.env]\nHTTP_PROXY = "p"\n'
     _write(location, text + env + "[mcp_servers.xmpp.tools.echo]\nenabled = true\n")
-    _register(location, Launch(("/new/xmpp-bridge",), Path("/new/.env")))
+    _register(location, launch_command(("/new/xmpp-bridge",), Path("/new/.env")))
     assert tomllib.loads(location.client.file.read_text())["mcp_servers"]["xmpp"] == {
         "command": "/new/xmpp-bridge",
         "required": True,
@@ -217,11 +217,11 @@ def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path
 
 def test_arguments_of_an_older_command_go(home: Path) -> None:
     location = _location(home, "codex")
-    _register(location, Launch(("/py", "-P", "-m", "bridge", "serve"), Path("/e")))
+    _register(location, launch_command(("/py", "-P", "-m", "bridge", "serve"), Path("/e")))
     serving = ["/py", "-P", "-m", "bridge", "serve"]
     assert registered_command(location)[0] == [*serving, "--env-file", "/e"]
     _register(location)
-    assert registered_command(location)[0] == [*LAUNCH.words]
+    assert registered_command(location)[0] == [*LAUNCH]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -234,12 +234,12 @@ def test_an_entry_of_a_former_version_is_ours_and_is_exchanged(key: str, home: P
     }
     _write(location, location.edit(_full(location), former))
     _register(location)
-    assert registered_command(location) == ([*LAUNCH.words], {"HTTP_PROXY": "p"})
+    assert registered_command(location) == ([*LAUNCH], {"HTTP_PROXY": "p"})
     _write(
         location, location.edit(_full(location), former | {"env": {"TIA_ENV_PATH": "/old/.env"}})
     )
     _register(location)
-    assert registered_command(location) == ([*LAUNCH.words], {})
+    assert registered_command(location) == ([*LAUNCH], {})
     _write(location, location.edit(_full(location), former))
     _unregister(location)
     assert location.client.file.read_text() == _full(location)
@@ -376,7 +376,7 @@ def test_an_entry_that_is_there_is_not_given_to_a_command_that_would_refuse_or_f
         steps = plan_register(location, LAUNCH)
         assert not [step for step in steps if isinstance(step, RunCommand)]
         _register(location)
-        assert registered_command(location)[0] == [*LAUNCH.words]
+        assert registered_command(location)[0] == [*LAUNCH]
 
 
 def test_an_entry_that_the_client_did_not_keep_is_missed(home: Path) -> None:
