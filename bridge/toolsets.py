@@ -5,18 +5,14 @@ A name is one of `BUILT_IN`, one that an installed package offers as an entry po
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
 from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.toolset import Toolset, ToolsetError, merge
 from bridge.settings.sources import Problem
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "xmpp_debug_bridge.toolsets"
 """The entry points by which packages offer their sets."""
@@ -76,7 +72,7 @@ def load_toolset(name: str) -> Toolset:
 
 def known_toolsets() -> list[str]:
     """Return the names of all sets that are installed, the built-in ones first."""
-    return list(dict.fromkeys([*BUILT_IN, *sorted(one.name for one in _entry_points())]))
+    return list(dict.fromkeys([*BUILT_IN, *sorted(offered for offered, _, _ in _offers())]))
 
 
 def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
@@ -95,7 +91,7 @@ def _loaded(name: str) -> object:
         return _imported(target)
     if ":" in name:
         return _imported(name)
-    offers = [one for one in _entry_points() if one.name == name]
+    offers = [(package, load) for offered, package, load in _offers() if offered == name]
     if not offers:
         raise ToolsetError(
             f"there is no toolset {one_line(name, MAX_CAUSE)!r}; there are "
@@ -103,11 +99,12 @@ def _loaded(name: str) -> object:
             + ("; each set takes a --toolset of its own" if "," in name else "")
         )
     if len(offers) > 1:
-        packages = " and ".join(sorted(one.dist.name if one.dist else "?" for one in offers))
+        packages = " and ".join(sorted(package for package, _ in offers))
         raise ToolsetError(
             f"{_called(name)} is offered by {packages}; say which, as MODULE:ATTRIBUTE"
         )
-    return offers[0].load()
+    ((_, load),) = offers
+    return load()
 
 
 def _imported(target: str) -> object:
@@ -117,10 +114,14 @@ def _imported(target: str) -> object:
     return resolve_name(target)
 
 
-def _entry_points() -> "Sequence[EntryPoint]":
-    from importlib.metadata import entry_points
+def _offers() -> list[tuple[str, str, Callable[[], object]]]:
+    """Return name, package and loader of each set that installed packages offer."""
+    from importlib.metadata import entry_points  # takes 10 ms, and is seldom needed
 
-    return tuple(entry_points(group=GROUP))
+    return [
+        (one.name, one.dist.name if one.dist else "?", one.load)
+        for one in entry_points(group=GROUP)
+    ]
 
 
 def _called(name: str) -> str:

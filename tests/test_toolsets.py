@@ -35,7 +35,7 @@ def install(folder: Path, package: str, entries: str) -> None:
 def test_a_set_of_ours_is_found_without_a_look_at_what_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(toolsets, "_entry_points", lambda: pytest.fail("it looked"))
+    monkeypatch.setattr(toolsets, "_offers", lambda: pytest.fail("it looked"))
     assert load_toolset("samples").name == "samples"
     assert load_toolset("bridge.samples:TOOLSET").name == "bridge.samples:TOOLSET"
 
