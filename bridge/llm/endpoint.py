@@ -146,26 +146,26 @@ def _refusal(response: Response, key: str) -> ToolError:
     text = f"The model's service answered {response.status}{f': {said}' if said else '.'}"
     match response.status:
         case 401:
-            return ToolError(text, condition="not-authorized", hint="Check LLM_API_KEY.")
+            condition, hint = "not-authorized", "Check LLM_API_KEY."
         case 402 | 403:
+            condition = "forbidden"
             hint = "Check what the account of LLM_API_KEY may do, and LLM_MODEL."
-            return ToolError(text, condition="forbidden", hint=hint)
         case 404:
+            condition = "item-not-found"
             hint = "Check LLM_BASE_URL (usually it ends in /v1) and LLM_MODEL."
-            return ToolError(text, condition="item-not-found", hint=hint)
         case 429:
             wait = _shown(response.headers.get("retry-after", ""), key)
-            seconds = wait if wait.isascii() and wait.isdigit() else ""
-            hint = f"It asks to wait {seconds} s." if seconds else "Call it again later."
-            return ToolError(text, condition="resource-constraint", hint=hint)
+            known = wait.isascii() and wait.isdigit()
+            condition = "resource-constraint"
+            hint = f"It asks to wait {wait} s." if known else "Call it again later."
         case status if 300 <= status < 400:
+            condition = "redirect"
             hint = "Redirects are not followed; put the final address into LLM_BASE_URL."
-            return ToolError(text, condition="redirect", hint=hint)
         case status if chat.is_temporary(status):
-            return ToolError(text, condition="service-unavailable", hint="Call it again later.")
+            condition, hint = "service-unavailable", "Call it again later."
         case _:
-            hint = "Check LLM_BASE_URL and LLM_MODEL."
-            return ToolError(text, condition="bad-request", hint=hint)
+            condition, hint = "bad-request", "Check LLM_BASE_URL and LLM_MODEL."
+    return ToolError(text, condition=condition, hint=hint)
 
 
 def _redacted(text: str, key: str) -> str:

@@ -80,7 +80,7 @@ def find_env_file(
     return path
 
 
-def warnings(env_file: Path, package_root: Path) -> list[str]:
+def flaws(env_file: Path, package_root: Path) -> list[str]:
     """Return what is wrong with the settings file when a client starts the bridge with it.
 
     The client's environment has none of our variables, and the project that it works on none of

@@ -27,13 +27,7 @@ from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.launch import (
-    find_env_file,
-    launch_command,
-    own_command,
-    secrets_in,
-    warnings,
-)
+from bridge.registration.launch import find_env_file, flaws, launch_command, own_command, secrets_in
 
 COMMAND_SECONDS = 60.0
 """How long a client's own command may take; they take half a second."""
@@ -100,8 +94,8 @@ def register(
             f"{there.no_approval}.\nRegister without --approve-send."
         )
     found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
-    for warning in warnings(found, package_root):
-        complain(f"WARNING: {one_line(warning)}")
+    for flaw in flaws(found, package_root):
+        complain(f"WARNING: {one_line(flaw)}")
     launch = launch_command(own_command(sys.argv[0], sys.executable), found)
     steps = plan_register(location, launch, approve_send=approve_send)
     if only_shown:

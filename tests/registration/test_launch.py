@@ -7,10 +7,10 @@ from bridge.registration.entry import is_ours, user_arguments
 from bridge.registration.errors import LaunchError
 from bridge.registration.launch import (
     find_env_file,
+    flaws,
     launch_command,
     own_command,
     secrets_in,
-    warnings,
 )
 
 GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
@@ -128,7 +128,7 @@ def test_a_good_private_file_raises_no_doubt(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text(GOOD)
     path.chmod(0o600)
-    assert warnings(path, tmp_path) == []
+    assert flaws(path, tmp_path) == []
 
 
 def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
@@ -139,7 +139,7 @@ def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
     path = tmp_path / ".env"
     path.write_text(GOOD.replace("MUC_ROOM", "OTHER"))
     path.chmod(0o604)
-    missing, readable = warnings(path, tmp_path)
+    missing, readable = flaws(path, tmp_path)
     assert missing.startswith("MUC_ROOM is not set")
     assert f"chmod 600 {path}" in readable
     assert "secret-pw" not in missing + readable
