@@ -91,7 +91,9 @@ class Parser(argparse.ArgumentParser):
         self.description = textwrap.fill(self.description or "", WIDTH)
         page = super().format_help()
         is_first = " " not in self.prog
-        sections = [_settings(), _environment()] if is_first or "--env-file" in page else []
+        # Every command that reads settings has this option.
+        reads_settings = is_first or "--env-file" in page
+        sections = [_settings(), _environment()] if reads_settings else []
         return "\n".join(
             [page, "\n\n".join([*sections, EXIT_CODES, *([ELSEWHERE] if is_first else [])]), ""]
         )
