@@ -68,7 +68,7 @@ class StderrHandler(logging.Handler):
         except BlockingIOError:  # another process filled the pipe after `poll`
             return sent
         except OSError:
-            # Nobody can be told that nobody listens.
+            # There is nobody left to report it to.
             return len(data)
         return sent
 
@@ -95,8 +95,8 @@ def complain(text: str) -> None:
     try:
         sys.stderr.write(text + "\n")
     except OSError:
-        # Nobody can be told that nobody listens; nor need a flush at the end fail, and be the exit
-        # code.
+        # There is nobody left to report it to. Without the stream, no flush fails when the
+        # interpreter ends, which would become the exit code.
         sys.stderr = None
 
 

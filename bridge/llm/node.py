@@ -50,7 +50,7 @@ class LlmNode(Generic[Input, Output]):
     write: Callable[[Input], Material]
     """Returns the task and the data of the prompt."""
     check: Callable[[Input, Output], None] = accept
-    """Raises `MismatchError`, in words for the model, for what a type cannot tell to be wrong."""
+    """Raises `MismatchError`, in words for the model, for what a type cannot express."""
 
     def __post_init__(self) -> None:
         # A type that JSON Schema cannot express fails when the node is written.

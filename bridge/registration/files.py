@@ -97,7 +97,9 @@ class ConfigFile:
 
     def _expect(self, text: str | None) -> None:
         if self.read() != text:
-            raise RegistrationError(f"{self.path} was changed by somebody else just now: try again")
+            raise RegistrationError(
+                f"{self.path} was changed by another program just now: try again"
+            )
 
     def _expect_regular(self, found: os.stat_result) -> None:
         if stat.S_ISDIR(found.st_mode):
@@ -137,7 +139,7 @@ def _naming(path: Path, verb: str) -> Iterator[None]:
 
 @contextmanager
 def _or_removed(made: Path | None) -> Iterator[None]:
-    """Remove the file `made` if what follows fails in whatever way."""
+    """Remove the file `made` if what follows raises anything."""
     try:
         yield
     except BaseException:

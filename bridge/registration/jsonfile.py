@@ -1,6 +1,6 @@
 """Edits one value in JSON text, with or without comments, and keeps every other character. Pure.
 
-The text is edited rather than written anew, so that comments, order, indentation and the spelling
+The text is edited rather than rewritten, so that comments, order, indentation and the spelling
 of numbers stay. Every edit is read back and compared before it is returned.
 
 The standard library reads the values: comments and trailing commas are blanked out beforehand,
@@ -81,7 +81,7 @@ def dumps(value: object, indent: str | None = None) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
     except TypeError:
-        raise EditError("a number in it is too large to be written anew") from None
+        raise EditError("a number in it is too large to be written again") from None
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -73,7 +73,7 @@ def location_of(key: str, name: str) -> EntryLocation:
     try:
         home = Path.home()
     except RuntimeError as error:
-        raise LaunchError("nobody knows where your home is: set HOME") from error
+        raise LaunchError("your home folder is not known: set HOME") from error
     return EntryLocation(client(key, os.environ, home), name)
 
 
@@ -119,7 +119,7 @@ def register(
     tools = list_tools(command, env)
     _print(f"Started it once, with the settings in {one_line(str(found))}.")
     _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
-    _print(f"Start {there.title} anew to have them there.")
+    _print(f"Restart {there.title} to have them there.")
 
 
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
@@ -322,7 +322,7 @@ def _run(location: EntryLocation, file: ConfigFile, arguments: tuple[str, ...]) 
             backup.unlink()
         raise
     if location.client.format == "toml" and before and after:
-        # Codex writes all its servers anew, and drops the comments of those that are not ours.
+        # Codex rewrites all its servers, and drops the comments of those that are not ours.
         try:
             gentle = location.edit(before, location.read(after))
         except RegistrationError:

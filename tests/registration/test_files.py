@@ -72,7 +72,7 @@ def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changed_meanwhile_is_left_alone(path: Path) -> None:
-    with pytest.raises(RegistrationError, match="somebody else"):
+    with pytest.raises(RegistrationError, match="another program"):
         ConfigFile(path).replace("older", "two")
     assert (path.read_bytes(), _names(path.parent)) == (b"one\r\n", {"config"})
 

@@ -102,7 +102,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_written_over(
     fresh = path.with_name(".xmpp-bridge-known")
     with (
         at_the_moment("open", fresh, lambda: path.write_text("theirs")),
-        pytest.raises(RegistrationError, match="changed by somebody else"),
+        pytest.raises(RegistrationError, match="changed by another program"),
     ):
         ConfigFile(path).replace(BEFORE, AFTER, keep=keep)
     assert (path.read_text(), names(path)) == ("theirs", ["config"])
