@@ -1,4 +1,4 @@
-"""The set `llm`: what happened in the room, read by a model."""
+"""The set `llm`: tools by which a model reads what happened in the room."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MAX_QUESTION_CHARACTERS = 2_000
 """Of a question to the scout: it is one question."""
 
-MAX_TOLD_CHARACTERS = 2_000
-"""Of one text in an event, as the model gets it: the gist of a longer one stands in its start."""
+MAX_SHOWN_CHARACTERS = 2_000
+"""Of one text in an event, as the model gets it; a longer one is cut."""
 
 MAX_CITED = 20
 """Events that one answer rests on."""
@@ -34,7 +34,7 @@ WRITTEN_NOTICE = (
 )
 """Stands in every result here."""
 
-TOLD = (
+SHOWN_FIELDS = (
     "cursor",
     "at",
     "kind",
@@ -69,7 +69,7 @@ TOLD = (
     "type",
     "truncated",
 )
-"""What of an entry the model is told, as far as it applies."""
+"""The fields of an entry that the model is shown, as far as they apply."""
 
 _ROOM = (
     "One chat room (XMPP, XEP-0045) is watched by software developers. You read its recent events, "
@@ -79,8 +79,8 @@ _ROOM = (
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one page of the room holds, ready for a model."""
+class Excerpt:
+    """A page of the room's history, and perhaps a question about it."""
 
     entries: Sequence[Entry]
     question: str = ""
@@ -88,7 +88,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a model found."""
+    """A model's answer to a question about the room."""
 
     answer: Annotated[str, Bounds(min_length=1, max_length=8_000), "the answer, in a few sentences"]
     found: Annotated[bool, "whether the events answer the question"]
@@ -101,7 +101,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Topic:
-    """One thing that was discussed."""
+    """One topic that was discussed."""
 
     summary: Annotated[str, Bounds(min_length=1, max_length=1_000), "what was said about it"]
     people: Annotated[
@@ -119,14 +119,14 @@ class Topic:
 
 @dataclass(frozen=True)
 class Topics:
-    """What a model makes of a conversation."""
+    """The topics that a model finds in a conversation."""
 
     topics: Annotated[list[Topic], Bounds(max_length=10), "the weightiest first"]
 
 
 @dataclass(frozen=True)
-class Scouted:
-    """An answer, and what it rests on."""
+class ScoutResult:
+    """The result of `scout`: an answer and the events that it rests on."""
 
     answer: str
     found: Annotated[bool, "whether the events answer the question"]
@@ -141,7 +141,7 @@ class Scouted:
 
 @dataclass(frozen=True)
 class Digest:
-    """What a conversation was about."""
+    """The result of `xmppDigest`: the topics of a conversation."""
 
     topics: list[Topic]
     read: Annotated[int, "how many events the model was given"]
@@ -151,18 +151,18 @@ class Digest:
     notice: str = WRITTEN_NOTICE
 
 
-def told(entry: Entry) -> Entry:
-    """Return what a model is told of an event, its texts cut."""
-    line = {name: entry[name] for name in TOLD if name in entry}
+def shown_to_model(entry: Entry) -> Entry:
+    """Return the fields of an event that a model is shown, with long texts cut."""
+    line = {name: entry[name] for name in SHOWN_FIELDS if name in entry}
     if "sender" in line:
         line.pop("from", None)  # it says the same at length
     for name, value in [*line.items()]:
-        if isinstance(value, str) and len(value) > MAX_TOLD_CHARACTERS:
-            line |= {name: value[:MAX_TOLD_CHARACTERS], "truncated": True}
+        if isinstance(value, str) and len(value) > MAX_SHOWN_CHARACTERS:
+            line |= {name: value[:MAX_SHOWN_CHARACTERS], "truncated": True}
     return line
 
 
-def _cited(given: Seen, cursors: Iterable[str], path: str) -> None:
+def _check_cited(given: Excerpt, cursors: Iterable[str], path: str) -> None:
     known = {one["cursor"] for one in given.entries}
     if unknown := [one for one in cursors if one not in known]:
         raise MismatchError(
@@ -170,44 +170,44 @@ def _cited(given: Seen, cursors: Iterable[str], path: str) -> None:
         )
 
 
-def _check_finding(given: Seen, finding: Finding) -> None:
-    _cited(given, finding.cursors, "answer.cursors")
+def _check_finding(given: Excerpt, finding: Finding) -> None:
+    _check_cited(given, finding.cursors, "answer.cursors")
     if finding.found and not finding.cursors:
         raise MismatchError("answer.cursors is empty; an answer that is found rests on events")
 
 
-def _check_topics(given: Seen, topics: Topics) -> None:
+def _check_topics(given: Excerpt, topics: Topics) -> None:
     present = {one.get("sender") for one in given.entries}
     for number, topic in enumerate(topics.topics):
-        _cited(given, topic.cursors, f"answer.topics[{number}].cursors")
+        _check_cited(given, topic.cursors, f"answer.topics[{number}].cursors")
         if strangers := [one for one in topic.people if one not in present]:
             raise MismatchError(
                 f"answer.topics[{number}].people: {strangers[0][:100]!r} is the sender of no event"
             )
 
 
-SCOUT = LlmNode[Seen, Finding](
+SCOUT = LlmNode[Excerpt, Finding](
     instruction=f"You answer a question about what happened in a chat room. {_ROOM}",
     output=Finding,
-    write=lambda seen: Material(
-        f"Answer this question from the events below: {data_line(seen.question)}\n"
+    write=lambda excerpt: Material(
+        f"Answer this question from the events below: {data_line(excerpt.question)}\n"
         "Cite the events by their cursors. If they do not answer it, say so and what is missing.",
-        [told(one) for one in seen.entries],
+        [shown_to_model(one) for one in excerpt.entries],
     ),
     check=_check_finding,
 )
-"""From a question and events to an answer and the events it rests on."""
+"""Answers a question from events, and names the events that the answer rests on."""
 
-DIGEST = LlmNode[Seen, Topics](
+DIGEST = LlmNode[Excerpt, Topics](
     instruction=f"You sum up a conversation in a chat room. {_ROOM}",
     output=Topics,
-    write=lambda seen: Material(
+    write=lambda excerpt: Material(
         "Sum up the conversation below: what was discussed, by whom, and what is open.",
-        [told(one) for one in seen.entries],
+        [shown_to_model(one) for one in excerpt.entries],
     ),
     check=_check_topics,
 )
-"""From events to topics."""
+"""Finds the topics in events."""
 
 
 @tool(title="Ask about the room", read_only=True, deadline=DEADLINE_SECONDS)
@@ -221,7 +221,7 @@ async def scout(
     ],
     since: Since = None,
     limit: Limit = 100,
-) -> Scouted:
+) -> ScoutResult:
     """Have a model read the room's recent events and answer a question about them.
 
     For questions that would take you many pages of xmppHistory, such as who broke the build or
@@ -234,11 +234,11 @@ async def scout(
     entries, page = await _read(link, since, limit, None)
     if not entries:
         none = "There are no such events."
-        return Scouted(none, False, [], [], 0, page.next, page.gap, page.more)
+        return ScoutResult(none, False, [], [], 0, page.next, page.gap, page.more)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
-    finding = await SCOUT.run(model, Seen(entries, question))
+    finding = await SCOUT.run(model, Excerpt(entries, question))
     cited = [one for one in entries if one["cursor"] in finding.cursors]
-    scouted = Scouted(
+    scouted = ScoutResult(
         visible(finding.answer),
         finding.found,
         [str(one["cursor"]) for one in cited],
@@ -271,7 +271,7 @@ async def xmpp_digest(
     if not entries:
         return Digest([], 0, page.next, page.gap, page.more)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
-    found = await DIGEST.run(model, Seen(entries))
+    found = await DIGEST.run(model, Excerpt(entries))
     topics = [
         replace(
             one,
@@ -286,7 +286,7 @@ async def xmpp_digest(
 async def _read(
     link: RoomLink, since: str | None, limit: int, kinds: Sequence[str] | None
 ) -> tuple[list[Entry], Page[str]]:
-    """Return a page of entries; it is full when their lines for the model are."""
+    """Return the entries of a page whose size counts as the model is shown them."""
     journal = link.participant.journal
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
     shown: dict[str, Entry] = {}
@@ -295,7 +295,7 @@ async def _read(
         if not wanted.matches(record.event):
             return None
         entry = sanitized(journal.encode(record))
-        line = data_line(told(entry))
+        line = data_line(shown_to_model(entry))
         shown[line] = entry
         return line
 

@@ -13,12 +13,12 @@ from bridge.llm.prompt import DATA_RULE, MAX_DATA_BYTES, data_line, write_prompt
 from bridge.llm.tools import (
     DIGEST,
     MAX_QUESTION_CHARACTERS,
-    MAX_TOLD_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
     SCOUT,
     TOOLSET,
     WRITTEN_NOTICE,
-    Seen,
-    told,
+    Excerpt,
+    shown_to_model,
 )
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
@@ -155,7 +155,7 @@ def test_no_text_of_an_event_leaves_its_line(body: str, sender: str, subject: st
     journal = Journal("epoch")
     journal.append(MessageReceived(f"{ROOM}/{sender}", sender, body), 0.0)
     journal.append(SubjectChanged(subject, sender), 1.0)
-    seen = Seen([sanitized(journal.encode(one)) for one in journal], "what?")
+    seen = Excerpt([sanitized(journal.encode(one)) for one in journal], "what?")
     for node in (SCOUT, DIGEST):
         prompt = write_prompt(node.instruction, node.write(seen), {}, "c0de")
         assert [one["cursor"] for one in events_in(prompt.message)] == ["epoch-1", "epoch-2"]
@@ -326,13 +326,13 @@ async def test_a_flood_of_long_messages_fits_into_one_request(
 def test_one_event_alone_always_fits(text: str) -> None:
     journal = room(text * 4, sender=text[:300])
     (record,) = journal
-    line = data_line(told(sanitized(journal.encode(record))))
+    line = data_line(shown_to_model(sanitized(journal.encode(record))))
     assert len(line.encode()) < MAX_DATA_BYTES / 2
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    journal = room("x" * MAX_TOLD_CHARACTERS, "x" * (MAX_TOLD_CHARACTERS + 1))
-    whole, cut = (told(sanitized(journal.encode(one))) for one in journal)
+    journal = room("x" * MAX_SHOWN_CHARACTERS, "x" * (MAX_SHOWN_CHARACTERS + 1))
+    whole, cut = (shown_to_model(sanitized(journal.encode(one))) for one in journal)
     assert whole["body"] == cut["body"]
     assert "truncated" not in whole
     assert cut["truncated"] is True
@@ -347,7 +347,7 @@ def test_what_the_model_does_not_need_stays_here() -> None:
     (record,) = journal
     entry = sanitized(journal.encode(record))
     assert "fred@example" in str(render(entry))
-    assert "fred@example" not in str(told(entry))
+    assert "fred@example" not in str(shown_to_model(entry))
 
 
 @pytest.mark.parametrize("extra", [0, 1])
