@@ -3,24 +3,20 @@
 `load` takes the environment, the current directory and the folder beside the package as values,
 reads files, and returns a `Configuration`; it prints nothing and never raises for what somebody
 wrote into a setting. `${...}` is never expanded.
+
+Files are never mixed: the first candidate that says something about the account or the room is
+used, alone. Only restrictions add up.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from bridge.escaping import one_line
-from bridge.settings import values
-from bridge.settings.sources import (
-    TO_TRUST_IT,
-    Problem,
-    Search,
-    Source,
-    UnusableError,
-    absolute,
-    check_readable,
-)
+from bridge.settings import sources, values
+from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
 from bridge.settings.table import TABLE, Configuration, Setting, Settings, Variable
 
 MAX_SHOWN = 80
@@ -48,296 +44,292 @@ def load(
     that runs was started with: a file in the current directory that was not used then is not used
     now, since a `git pull` may have brought it.
     """
-    search = Search(
-        environ,
-        cwd=cwd,
-        package_root=package_root,
-        env_file=env_file,
-        searching=searching,
-        strangers=at_start is None
-        or (at_start.env_file == str(cwd / ".env") and not at_start.trusted),
-        deciding=[row.name for row in table if row.participant == "decides"],
-        restricting=[row.name for row in table if row.who == "restriction"],
+    loading = _Loading(environ, cwd, table, outright=env_file is not None)
+    if env_file is not None:
+        places = {absolute(env_file, cwd, environ): True}
+    else:
+        known = loading.environment.values
+        places = sources.places(known, cwd, package_root) if searching else {}
+    strangers = at_start is None or (
+        at_start.env_file == f"{cwd / '.env'}" and not at_start.trusted
     )
-    loading = _Loading(search, table)
+    for path, trusted in places.items():
+        reason = loading.look_at(path, trusted=trusted, usable=trusted or strangers)
+        loading.candidates.append(Candidate(str(path), reason))
+    loading.read_table()
     return Configuration(
         settings=loading.settings(),
-        problems=tuple(search.problems),
-        warnings=tuple(search.warnings),
-        env_file=search.env_file,
-        trusted=search.used is None or search.used.trusted,
-        candidates=tuple(search.candidates),
+        problems=tuple(loading.problems),
+        warnings=tuple(loading.warnings),
+        env_file=loading.env_file,
+        trusted=loading.used is None or loading.used.trusted,
+        candidates=tuple(loading.candidates),
         loaded=loading.loaded,
         in_effect=loading.in_effect,
     )
 
 
 class _Loading:
-    """One pass over the table; what does not do becomes a problem or a warning of the search."""
+    """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(self, search: Search, table: Sequence[Variable[Any]]) -> None:
-        self._search, self._table = search, table
-        self._sources = (search.environment, *search.files)
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        cwd: Path,
+        table: Sequence[Variable[Any]],
+        *,
+        outright: bool,
+    ) -> None:
+        self.environment = Source("the environment", cwd, True, sources.set_in(environ))
+        self._table, self._outright = table, outright
         self._secret = [row.name for row in table if row.secret]
-        secrets = {
-            one.values.get(name, "").strip() for one in self._sources for name in self._secret
-        }
-        # The longest first, lest a part of it be masked and the rest stay.
-        self._masked = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
+        self._files: list[Source] = []
+        self.used: Source | None = None
+        self.env_file: str | None = None
+        self.candidates: list[Candidate] = []
+        self.problems: list[Problem] = []
+        self.warnings: list[str] = []
+        self.loaded: dict[str, Any] = {}
         self.in_effect: dict[str, Setting] = {}
-        self._written = self._merged()
-        self.loaded = {
-            row.name: self._strictest(row) if row.who == "restriction" else self._value(row)
-            for row in table
-        }
+        self._written: set[str] = set()
+        self._secrets: list[str] = []
 
-    def _merged(self) -> dict[str, tuple[str, Source]]:
-        """What is written for each variable: in the environment, else in the file that is used."""
-        own, file = self._search.environment, self._search.used
-        written = {
-            row.name: (own.values[row.name], own) for row in self._table if row.name in own.values
-        }
-        if file is not None:
-            endangered = " and ".join(name for name in self._secret if name in written)
-            for row in self._table:
-                value = self._permitted(row, file)
-                if not value or row.name in written:
-                    continue
-                if row.who == "refused" and not file.trusted and endangered:
-                    self._reject(
-                        row.name,
-                        f"holds {self._shown(row.name, value)} in {file.name}, which was found "
-                        "only by lying in the current directory and so has no say in where "
-                        f"{endangered} of the environment is sent; {TO_TRUST_IT}",
-                    )
-                else:
-                    written[row.name] = value, file
-        if "MCP_BOT_NICKNAME" in written:  # the other one is not read, and so not judged
-            written.pop("BOT_NICKNAME", None)
-        return written
+    def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
+        """Read a file, and use it if it is the first to decide something; return what came of it.
 
-    def _permitted(self, row: Variable[Any], file: Source) -> str:
-        """As much of what the file says as it may say; empty if that is nothing."""
-        value = file.values.get(row.name, "")
-        if not value or row.who == "environment only":
-            return ""
-        if file.trusted or row.who not in {"ignored", "installed"}:
-            return value
-        kept, ignored = "", row.name
-        if row.who == "installed":
-            # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
-            names = [one.strip() for one in value.split(",")]
-            kept = ",".join(one for one in names if ":" not in one)
-            code = ",".join(one for one in names if ":" in one)
-            ignored = f"{self._shown(row.name, code)} of {row.name}" if code else ""
-        if ignored:
-            self._warn(
-                f"{ignored} in {file.name} is ignored, because that file was found only by lying "
-                f"in the current directory; {TO_TRUST_IT}"
-            )
-        return kept
+        A file that is named outright need not decide anything.
+        """
+        deciding = {row.name for row in self._table if row.participant == "decides"}
+        restricting = [row.name for row in self._table if row.who == "restriction"]
+        used, reason = self.used, "not needed, an earlier one was used"
+        try:
+            wanted = () if self._outright else (*deciding, *restricting)
+            file = sources.read(path, trusted=trusted, wanted=wanted)
+        except UnusableError as error:
+            if self._outright:
+                self._reject_file("--env-file", path, error, "UTF-8")
+            if str(error) != "missing":
+                return f"unreadable or not UTF-8: {error}"
+            return "missing" if used is None else reason
+        self._files.append(file)
+        if used is not None:
+            if not used.trusted and "XMPP_USERNAME" in file.values:
+                self.warnings.append(
+                    f"{used.name} is used, because it lies in the current directory, and "
+                    f"{file.name} is not, although it names an account; to use that one wherever "
+                    "the bridge is started, name it with --env-file"
+                )
+        elif not self._outright and deciding.isdisjoint(file.values):
+            reason = "sets none of our variables"
+        elif not usable:
+            reason = "appeared since the start: restart the bridge to use it"
+        else:
+            self.used, self.env_file, reason = file, str(path), "used"
+        # Another project's file that is passed over is not ours to criticise.
+        if file.unparsed and (trusted or file is self.used):
+            self.warnings.append(file.unparsed)
+        restricted = " and ".join(name for name in restricting if name in file.values)
+        return f"{reason}, except for {restricted}" if restricted and reason != "used" else reason
+
+    def read_table(self) -> None:
+        """Find the value of each variable, once all files have been looked at."""
+        places = (self.environment, *self._files)
+        secrets = {place.values.get(name, "").strip() for place in places for name in self._secret}
+        # The longest first, lest a part of it be masked and the rest stay.
+        self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
+        for row in self._table:
+            self.loaded[row.name] = self._value(row)
 
     def _value(self, row: Variable[Any]) -> Any:
-        """The value of a variable; its default if it is unset or does not do."""
-        text, source = self._written.get(row.name, ("", self._search.environment))
-        value = self._parsed(row, text) if text else None
+        """Return the value of a variable; its default if it is unset or its value is wrong."""
+        places = [self.environment]
+        if row.who == "restriction":
+            places += self._files
+        elif self.used is not None and row.who != "environment only":
+            places.append(self.used)
+        said = [(text, place) for place in places if (text := self._permitted(row, place))]
+        default = None if row.default is None else row.parse(row.default)
+        if row.who == "restriction":
+            return self._strictest(row, said, default)
+        if not said or (row.name == "BOT_NICKNAME" and "MCP_BOT_NICKNAME" in self._written):
+            return default
+        self._written.add(row.name)
+        text, place = said[0]
+        value = self._parsed(row, text, place)
         if value is None:
-            return None if row.default is None else row.parse(row.default)
-        if isinstance(value, Path):
-            text = str(value := absolute(value, source.folder, self._search.environment.values))
-        elif row.parse is values.names:
-            # They are shown later on, so that none may hold a secret.
-            kept = tuple(one for one in value if self._masked_in(one) == one)
-            if kept != value:
-                self._reject(
-                    row.name,
-                    "holds a secret of yours among its names (it is not shown here, and left "
-                    "out); names of toolsets alone would be right",
-                )
-            value, text = kept, ",".join(kept)
-        self._note(row, text.strip(), source.name)
+            return default
+        self._note(row, str(value) if isinstance(value, Path) else text.strip(), place.name)
         return value
 
-    def _note(self, row: Variable[Any], text: str, source: str) -> None:
-        shown = "***" if row.secret else one_line(self._without_credentials(text), MAX_SHOWN)
-        self.in_effect[row.name] = Setting(row.name, shown, one_line(source))
+    def _permitted(self, row: Variable[Any], place: Source) -> str:
+        """Return as much of what a place says as it may say; empty if that is nothing."""
+        text = place.values.get(row.name, "")
+        if not text or place.trusted or row.who in {"anybody", "restriction"}:
+            return text
+        if row.who == "refused":
+            endangered = " and ".join(n for n in self._secret if n in self.environment.values)
+            if not endangered or row.name in self.environment.values:
+                return text
+            self._reject(
+                row.name,
+                f"holds {self._quoted(row, text)} in {place.name}, which was found only by lying "
+                f"in the current directory and so has no say in where {endangered} of the "
+                f"environment is sent; {TO_TRUST_IT}",
+            )
+            return ""
+        # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
+        names = values.names(text)
+        kept = ",".join(name for name in names if row.who == "installed" and ":" not in name)
+        if kept != ",".join(names):
+            self._ignore(row, place.name, f", but for {self._quoted(row, kept)}" if kept else "")
+        return kept
 
-    def _parsed(self, row: Variable[Any], text: str, where: str = "") -> Any:
-        """The value; None if it does not do, which becomes a problem."""
+    def _ignore(self, row: Variable[Any], places: str, exception: str = "") -> None:
+        self.warnings.append(
+            f"{row.name} in {places} is ignored{exception}, because that file was found only by lying "
+            f"in the current directory; {TO_TRUST_IT}"
+        )
+
+    def _parsed(self, row: Variable[Any], text: str, place: Source) -> Any:
+        """Return the value; None if it is wrong, which becomes a problem."""
+        if row.parse is values.names:
+            text = self._masked(text)  # They are shown by what loads them.
+        elif not row.secret:
+            text = text.strip()
         try:
-            return row.parse(text if row.secret else text.strip())
+            value = row.parse(text)
         except values.FlawError as flaw:
-            shown = "" if row.secret else f"{self._shown(row.name, text.strip())}{where}, "
-            self._reject(row.name, f"holds {shown}{flaw} would be right")
-        except values.FlawsError as error:
-            for problem in self._of_list(row.name, text.strip(), error.flaws):
-                self._reject(row.name, problem)
-        return None
+            for number, item, why in flaw.items:
+                shown = self._quoted(row, text, item)
+                self._reject(row.name, f"holds {shown} (room {number}), {why} would be right")
+            if str(flaw):
+                where = f" in {place.name}" if row.who == "restriction" else ""
+                shown = "" if row.secret else f"{self._quoted(row, text)}{where}, "
+                self._reject(row.name, f"holds {shown}{flaw} would be right")
+            return None
+        if isinstance(value, Path):
+            return absolute(value, place.folder, self.environment.values)
+        return value
 
-    def _of_list(self, name: str, text: str, flaws: Sequence[values.FlawError]) -> Iterator[str]:
-        """A problem for each flaw of a list, with the item that it is about.
-
-        A comma in a secret makes two items of it, the second of which looks like anything: behind
-        an item that might be the first half of one, no other is shown.
-        """
-        hidden = any("," in secret and secret in text for secret in self._masked)
-        for flaw in flaws:
-            if flaw.item is None:
-                yield f"holds {self._shown(name, text)}, {flaw} would be right"
-                continue
-            number, item = flaw.item
-            if hidden:
-                yield (
-                    f"holds as room {number} what is not shown here, since it may be part of a "
-                    "secret; a bare JID would be right"
-                )
-                continue
-            # The colon of `xmpp:room@...` is that of a scheme, and no password comes after it.
-            address = item.removeprefix("xmpp:" if "@" in item else "")
-            hidden = not {":", "?", "#"}.isdisjoint(address)
-            if "@" not in item:
-                item = re.sub(":.+", ":***", item, flags=re.DOTALL)
-            yield f"holds {self._shown(name, item)} (room {number}), {flaw} would be right"
-
-    def _strictest(self, row: Variable[Any]) -> Any:
-        """The strictest of all that is said about a restriction; warn of it where it matters.
+    def _strictest(
+        self, row: Variable[Any], said: Sequence[tuple[str, Source]], default: Any
+    ) -> Any:
+        """Return the strictest of all that is said about a restriction; warn where it matters.
 
         A file that is not trusted makes it stricter than it would be otherwise, never looser.
         """
-        default = row.parse(row.default or "")
-        said: dict[str, Any] = {}
-        trusted = False
-        for source in self._sources:
-            if text := source.values.get(row.name):
-                value = self._parsed(row, text, f" in {source.name}")
-                said[source.name] = row.parse(row.unreadable) if value is None else value
-                trusted = trusted or source.trusted
-        held = row.strictest([*said.values()] if trusted else [*said.values(), default])
-        by = " and ".join(source for source, value in said.items() if value == held)
-        others = " and ".join(source for source, value in said.items() if value != held)
+        meant: dict[str, Any] = {}
+        for text, place in said:
+            value = self._parsed(row, text, place)
+            meant[place.name] = row.parse(row.unreadable) if value is None else value
+        trusted = any(place.trusted for _, place in said)
+        held = row.strictest([*meant.values()] if trusted else [*meant.values(), default])
+        by = " and ".join(name for name, value in meant.items() if value == held)
+        others = " and ".join(name for name, value in meant.items() if value != held)
         if by:
             self._note(row, str(int(held)), by)
             whatever = f", whatever {others} may say" if others else ""
             if others or (held != default and held == row.strictest((held, default))):
-                self._warn(f"{row.name} in {by} holds{whatever}: {row.effect.format(held)}")
+                effect = row.effect.format(held)
+                self.warnings.append(f"{row.name} in {by} holds{whatever}: {effect}")
         elif others:
-            self._warn(
-                f"{row.name} in {others} is ignored: a file that was found only by lying in the "
-                "current directory may restrict, and not permit"
-            )
+            self._ignore(row, others)
         return held
 
     def settings(self) -> Settings | None:
-        """What the participant needs, or None if one of the problems concerns it."""
+        """Return what the participant needs, or None if one of the problems concerns it."""
         loaded = self.loaded
         username, of_account, resource = loaded["XMPP_USERNAME"] or ("", None, None)
         if resource is not None:
-            self._warn(
+            self.warnings.append(
                 "XMPP_USERNAME holds a resource, the part from '/' on; it is ignored, since the "
                 "server gives each connection its own"
             )
         domain = self._domain(of_account)
-        self._expect_readable("XMPP_TLS_CA_FILE")
+        if (anchors := loaded["XMPP_TLS_CA_FILE"]) is not None:
+            try:
+                sources.check_readable(anchors)
+            except UnusableError as error:
+                self._reject_file("XMPP_TLS_CA_FILE", anchors, error, "PEM")
         if not loaded["NODE_TLS_REJECT_UNAUTHORIZED"]:
-            self._warn(
+            self.warnings.append(
                 "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
                 "that anybody on the way can pose as the server; unset it once it is not needed"
             )
-        for row in self._table:
-            if row.required:
-                self._require(row.name, row.required)
+        required = {row.name: row.required for row in self._table if row.required}
+        if not domain and not self._rejected("XMPP_SERVICE", "XMPP_USERNAME"):
+            required["XMPP_DOMAIN"] = (
+                "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,"
+            )
+        for name, right in required.items():
+            # What a wrong value or an unusable --env-file meant to say is not known to be missing.
+            if name not in self._written and not self._rejected(name, "--env-file"):
+                self._reject(name, f"is not set; {right} would be right")
         if self._rejected("--env-file", *(row.name for row in self._table if row.participant)):
             return None
         preferred = "MCP_BOT_NICKNAME" in self._written
-        return Settings(
-            username=username,
-            domain=domain,
-            password=loaded["XMPP_PASSWORD"],
-            rooms=loaded["MUC_ROOM"],
-            nickname=loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"],
-            service=loaded["XMPP_SERVICE"],
-            room_password=loaded["MUC_PASSWORD"],
-            tls_ca_file=loaded["XMPP_TLS_CA_FILE"],
-            tls_verify=loaded["NODE_TLS_REJECT_UNAUTHORIZED"],
-            allow_plaintext=loaded["XMPP_ALLOW_PLAINTEXT"],
-        )
+        nickname = loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"]
+        wanted = {one.name for one in fields(Settings)}
+        given = {
+            attribute: loaded[row.name]
+            for attribute, row in vars(Configuration).items()
+            if isinstance(row, Variable) and attribute in wanted
+        }
+        return Settings(**given | {"username": username, "domain": domain, "nickname": nickname})
 
     def _domain(self, of_account: str | None) -> str:
-        """The domain of the account, else `XMPP_DOMAIN`, else the host; empty for a problem."""
+        """Return the domain of the account, else `XMPP_DOMAIN`, else the host of the service.
+
+        It is empty if there is none.
+        """
         named: str | None = self.loaded["XMPP_DOMAIN"]
         service: values.Service | None = self.loaded["XMPP_SERVICE"]
         if of_account and named and named != of_account:
-            shown = [self._shown("XMPP_DOMAIN", one) for one in (named, of_account)]
             self._reject(
                 "XMPP_DOMAIN",
-                f"holds {shown[0]}, but XMPP_USERNAME is a JID of {shown[1]}; the same domain in "
-                "both, or a domain in one of them only, would be right",
+                f"holds {_cut(named)!r}, but XMPP_USERNAME is a JID of {_cut(of_account)!r}; the "
+                "same domain in both, or a domain in one of them only, would be right",
             )
-        if found := of_account or named:
-            return found
-        if service is None:
-            if not self._rejected("XMPP_SERVICE", "XMPP_USERNAME"):
-                self._require(
-                    "XMPP_DOMAIN",
-                    "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,",
-                )
-            return ""
-        if not values.is_ip(service.host):
-            return service.host
-        self._warn(
-            "XMPP_DOMAIN is not set and XMPP_SERVICE has only an IP address to put in its place, "
-            "to which most servers do not answer; set XMPP_DOMAIN"
+        if of_account or named or service is None:
+            return of_account or named or ""
+        if values.is_ip(service.host):
+            self.warnings.append(
+                "XMPP_DOMAIN is not set and XMPP_SERVICE has only an IP address to put in its "
+                "place, to which most servers do not answer; set XMPP_DOMAIN"
+            )
+        return service.domain
+
+    def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:
+        self._reject(
+            name,
+            f"names {str(path)!r}, which cannot be used ({error}); the path of a readable {kind} "
+            "file would be right",
         )
-        return f"[{service.host}]" if ":" in service.host else service.host
-
-    def _expect_readable(self, name: str) -> None:
-        path = self.loaded[name]
-        try:
-            if path is not None:
-                check_readable(path)
-        except UnusableError as error:
-            self._reject(
-                name,
-                f"names {str(path)!r}, which cannot be used ({error}); the path of a readable PEM "
-                "file would be right",
-            )
-
-    def _require(self, name: str, right: str) -> None:
-        # What a rejected value or an unusable --env-file meant to say is not known to be missing.
-        if name not in self._written and not self._rejected(name, "--env-file"):
-            self._reject(name, f"is not set; {right} would be right")
 
     def _rejected(self, *names: str) -> bool:
-        return any(problem.variable in names for problem in self._search.problems)
+        return any(problem.variable in names for problem in self.problems)
 
     def _reject(self, name: str, message: str) -> None:
-        self._search.problems.append(Problem(name, self._masked_in(message)))
+        self.problems.append(Problem(name, self._masked(message)))
         self.in_effect.pop(name, None)
 
-    def _warn(self, message: str) -> None:
-        self._search.warnings.append(message)
+    def _note(self, row: Variable[Any], text: str, place: str) -> None:
+        # What follows `?` or `#` is left out of wrong values alone: nicknames have these too.
+        hidden = row.secret or self._hides(text, ":.*@")
+        shown = "***" if hidden else one_line(_cut(text))
+        self.in_effect[row.name] = Setting(row.name, shown, one_line(place))
 
-    def _masked_in(self, text: str) -> str:
-        for secret in self._masked:
+    def _quoted(self, row: Variable[Any], text: str, item: str | None = None) -> str:
+        """Return a wrong value, or an item of it, as a problem may show it."""
+        return "'***'" if self._hides(text, row.credential) else repr(_cut(item or text))
+
+    def _hides(self, text: str, credential: str) -> bool:
+        return self._masked(text) != text or bool(re.search(credential, text, re.DOTALL))
+
+    def _masked(self, text: str) -> str:
+        for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
-
-    def _shown(self, name: str, value: str) -> str:
-        """`value` as a problem may show it: quoted, on one line, without a secret.
-
-        Credentials get into values that are not secret as a whole: `user:password@host`,
-        `?password=`, `user:password` for a user name.
-        """
-        value = self._without_credentials(value)
-        if name == "XMPP_USERNAME" and ":" in value:
-            value = f"{value.partition(':')[0]}:***"
-        return repr(_cut(re.sub(r"([?#]).+", r"\1***", value, flags=re.DOTALL)))
-
-    def _without_credentials(self, value: str) -> str:
-        """`value` without a secret, and without what stands like one before an `@`."""
-        value = self._masked_in(value)
-        head, at, tail = value.rpartition("@")
-        return f"{head.partition(':')[0]}:***{at}{tail}" if ":" in head else value
 
 
 def _cut(text: str) -> str:

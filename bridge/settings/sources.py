@@ -1,16 +1,15 @@
-"""Where variables are written: the process environment, and `.env` files that are looked for.
+"""The places where variables are written: the process environment, and `.env` files.
 
-Files are never mixed: the first candidate that says something about the account or the room is
-used, alone. An agent starts in whatever project it works on, so that the `.env` of the current
-directory may be anybody's, and is not trusted. What such a file may say of each variable is a
-matter of the table.
+This module knows where a `.env` file may lie and how one is read; what becomes of its variables is
+a matter of `load`. An agent starts in whatever project it works on, so that the `.env` of the
+current directory may be anybody's, and is not trusted.
 """
 
 import io
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,12 +33,8 @@ take over a second, a megabyte of them half an hour, and a cloned repository can
 MAX_LINES_NAMED = 5
 """How many unreadable lines of a file are named one by one; a file of rubbish has thousands."""
 
-# Compiled where they are used: most starts need neither.
-_NEWLINE = r"\r\n|\n|\r"
-_BLANKS = r"[^\S\r\n]+"
-_NOT_NEEDED = "not needed, an earlier one was used"
 TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
-"""What there is to do where a file is trusted with less than its user wants."""
+"""What a user can do where a file is trusted with less than intended."""
 
 
 class UnusableError(Exception):
@@ -84,124 +79,14 @@ class Source(NamedTuple):
     """False of a file that was found only by lying in the current directory."""
 
     values: Mapping[str, str]
-    """As they are written. Blank ones count as unset and are not in there."""
+    """The texts as they are written. A variable that is blank counts as unset and is left out."""
+
+    unparsed: str = ""
+    """A warning about the lines of a file that cannot be read; empty if there are none."""
 
 
-class Search:
-    """The search for `.env` files, done on creation.
-
-    `deciding` are the variables of which a file has to set one to be used; `restricting` are those
-    that count in a file that is not used, too. With `env_file` that file is used outright. If
-    `strangers` is false, no file is used that is not trusted.
-    """
-
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        cwd: Path,
-        package_root: Path,
-        env_file: Path | None,
-        searching: bool,
-        strangers: bool,
-        deciding: Collection[str],
-        restricting: Collection[str],
-    ) -> None:
-        self.environment = Source("the environment", cwd, True, _set_in(environ))
-        self.files: list[Source] = []
-        """Those that can be read, in the order of the search."""
-
-        self.used: Source | None = None
-        """One of the files."""
-
-        self.candidates: list[Candidate] = []
-        """In the order of the search. A file that two places name is listed once."""
-
-        self.problems: list[Problem] = []
-        self.warnings: list[str] = []
-        self._outright = env_file is not None
-        self._strangers = strangers
-        self._deciding = deciding
-        self._restricting = restricting
-        if env_file is not None:
-            places = {absolute(env_file, cwd, environ): True}
-        else:
-            places = _places(self.environment.values, cwd, package_root) if searching else {}
-        for path, trusted in places.items():
-            self.candidates.append(Candidate(str(path), self._look_at(path, trusted=trusted)))
-        if self.used is not None and not self.used.trusted:
-            self.warnings.extend(
-                f"{self.used.name} is used, because it lies in the current directory, and "
-                f"{file.name} is not, although it names an account; to use that one wherever the "
-                "bridge is started, name it with --env-file"
-                for file in self.files
-                if file.trusted and "XMPP_USERNAME" in file.values
-            )
-
-    @property
-    def env_file(self) -> str | None:
-        """Absolute path of the file that is used."""
-        return next((one.path for one in self.candidates if one.reason == "used"), None)
-
-    def _look_at(self, path: Path, *, trusted: bool) -> str:
-        """Take what a file says; return what comes of it."""
-        needed = self.used is None
-        wanted = None if self._outright else (*self._deciding, *self._restricting)
-        try:
-            values, unparsed = _read(path, wanted, trusted=trusted)
-        except UnusableError as error:
-            if self._outright:
-                message = (
-                    f"names {str(path)!r}, which cannot be used ({error}); the path of a readable "
-                    "UTF-8 file would be right"
-                )
-                self.problems.append(Problem("--env-file", message))
-            if str(error) != "missing":
-                return f"unreadable or not UTF-8: {error}"
-            return "missing" if needed else _NOT_NEEDED
-        file = Source(repr(str(path)), path.parent, trusted, values)
-        self.files.append(file)
-        restricted = " and ".join(name for name in self._restricting if name in values)
-        except_for = f", except for {restricted}" if restricted else ""
-        if not needed:
-            reason = f"{_NOT_NEEDED}{except_for}"
-        elif not self._outright and values.keys().isdisjoint(self._deciding):
-            reason = f"sets none of our variables{except_for}"
-        elif trusted or self._strangers:
-            self.used, reason = file, "used"
-        else:
-            reason = "appeared since the start: restart the bridge to use it"
-        # Another project's file that is passed over is not ours to criticise.
-        if trusted or reason == "used":
-            self.warnings.extend(_about_lines(path, unparsed))
-        return reason
-
-
-def check_readable(path: Path) -> None:
-    """Raise `UnusableError` unless `path` is a regular file that can be opened."""
-    with _open(path):
-        pass
-
-
-def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
-    """Expand `~` (not `~name`) by the environment we were given, not the process's own."""
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    if home and path.parts[:1] == ("~",):
-        return base.joinpath(home, *path.parts[1:])
-    return base / path
-
-
-def _set_in(values: Mapping[str, str]) -> dict[str, str]:
-    """The variables that hold more than blanks; of the list of rooms, more than commas too."""
-    return {
-        name: value
-        for name, value in values.items()
-        if (value.replace(",", "") if name == "MUC_ROOM" else value).strip()
-    }
-
-
-def _places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:
-    """Every candidate in the order of the search, with whether it is trusted.
+def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Path, bool]:
+    """Return every candidate in the order of the search, with whether it is trusted.
 
     Where the current directory's file is also, by whatever path, the one that `TIA_ENV_PATH` names
     or the one beside our package, it was not found *only* by lying there: it is listed once, under
@@ -215,26 +100,21 @@ def _places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[P
     return ({known: True} if known else {here: False}) | dict.fromkeys(ours, True)
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    try:
-        return one == other or one.samefile(other)
-    except (OSError, ValueError):
-        return False
+def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
+    """Expand `~` (not `~name`) by the environment we were given, not the process's own."""
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    if home and path.parts[:1] == ("~",):
+        return base.joinpath(home, *path.parts[1:])
+    return base / path
 
 
-def _read(
-    path: Path, wanted: Collection[str] | None, *, trusted: bool
-) -> tuple[dict[str, str], list[int]]:
-    """What a file says, and which of its lines say nothing that can be read.
+def read(path: Path, *, trusted: bool, wanted: Collection[str]) -> Source:
+    """Read a `.env` file; it says nothing if it holds no name of `wanted`, unless that is empty.
 
-    A file in which no name of `wanted` occurs says nothing.
+    Raises `UnusableError`.
     """
     limit = MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES
-    try:
-        with _open(path) as file:
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise UnusableError(error.strerror or "cannot be read") from error
+    content = _read_regular(path, limit + 1)
     if len(content) > limit:
         whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
         raise UnusableError(f"more than {limit:,} bytes{whose}")
@@ -245,61 +125,79 @@ def _read(
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnusableError(f"byte {error.start + 1} is not UTF-8") from error
+    file = Source(repr(str(path)), path.parent, trusted, {})
     # Importing the parser costs more than everything else here, and most projects' own `.env`
     # files name nothing of ours.
-    if wanted is not None and not any(name in text for name in wanted):
-        return {}, []
-    if any(len(blanks) > MAX_BLANKS for blanks in re.findall(_BLANKS, text)):
+    if wanted and not any(name in text for name in wanted):
+        return file
+    if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    return _parse(text)
+    return _parse(text, file)
 
 
-def _parse(text: str) -> tuple[dict[str, str], list[int]]:
-    # Not `dotenv_values`: it logs the lines it cannot read instead of telling us.
+def _parse(text: str, file: Source) -> Source:
+    # Not `dotenv_values`: it logs the lines it cannot read instead of returning them.
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
-    unparsed: list[int] = []
+    lines: list[int] = []
     for binding in parse_stream(io.StringIO(text, newline="")):
         if binding.error:
             statement = binding.original.string
             leading = statement[: len(statement) - len(statement.lstrip())]
-            unparsed.append(binding.original.line + len(re.findall(_NEWLINE, leading)))
+            lines.append(binding.original.line + len(re.findall(r"\r\n|\n|\r", leading)))
         elif binding.key is not None:
             values[binding.key] = binding.value or ""
-    return _set_in(values), unparsed
+    named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
+    if (further := len(lines) - MAX_LINES_NAMED) > 0:
+        named += f" and {further:,} more lines"
+    warning = f"{file.name}, line {named}: not of the form NAME=value, ignored" if lines else ""
+    return file._replace(values=set_in(values), unparsed=warning)
 
 
-def _about_lines(path: Path, unparsed: list[int]) -> Iterator[str]:
-    for line in unparsed[:MAX_LINES_NAMED]:
-        yield f"{str(path)!r}, line {line}: not of the form NAME=value, ignored"
-    further = len(unparsed) - MAX_LINES_NAMED
-    if further > 0:
-        yield f"{str(path)!r} has {further:,} more lines that are not of the form NAME=value"
+def set_in(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that hold more than blanks, the list of rooms more than commas too."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (value.replace(",", "") if name == "MUC_ROOM" else value).strip()
+    }
 
 
-def _open(path: Path) -> io.BufferedReader:
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one == other or one.samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
+def check_readable(path: Path) -> None:
+    """Raise `UnusableError` unless `path` is a regular file that can be opened."""
+    _read_regular(path, 0)
+
+
+def _read_regular(path: Path, limit: int) -> bytes:
+    """Return the first `limit` bytes of a regular file; raises `UnusableError`."""
     try:
         # Opening a device can already do something (rewind a tape), so it is looked at first; a
         # FIFO put there in between must not hang us, hence O_NONBLOCK and the second look.
         _expect_regular(path.stat())
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            _expect_regular(os.fstat(descriptor))
-        except UnusableError:
-            os.close(descriptor)
-            raise
-        return os.fdopen(descriptor, "rb")
+        with open(path, "rb", opener=_without_waiting) as file:
+            _expect_regular(os.fstat(file.fileno()))
+            return file.read(limit)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UnusableError("missing") from error
     except OSError as error:
-        raise UnusableError(error.strerror or "cannot be opened") from error
+        raise UnusableError(error.strerror or "cannot be read") from error
     except ValueError as error:
         raise UnusableError("no file can have such a name") from error
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _expect_regular(status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise UnusableError("a directory")
     if not stat.S_ISREG(status.st_mode):
-        raise UnusableError("not a regular file")
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise UnusableError(kind)

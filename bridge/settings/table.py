@@ -71,6 +71,10 @@ class Variable(Generic[Value]):
     unreadable: str = ""
     """Of a restriction: what it counts as where it cannot be read. Whoever wrote it wanted one."""
 
+    credential: str = "[?#]|:.*@"
+    """A regular expression: a wrong value in which it is found may hold a credential, such as
+    `user:password@host` or `?password=`, and is not shown."""
+
     effect: str = ""
     """Of a restriction: what comes of the value that holds, which stands for `{}`."""
 
@@ -157,11 +161,13 @@ class Configuration:
     # A row is read as one: what loading asks for first, then what people read.
     # fmt: off
     username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
+        credential="[?#:]",
         meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
         required="the account's name or full JID (bot@example.org)", example="bot@example.org")
     password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
         meaning="its password; blanks at its ends count", required="the account's password")
     rooms = Variable("MUC_ROOM", values.rooms, who="refused", participant="decides",
+        credential="[?#:]",
         meaning="the room, as a bare JID; or several, comma-separated, at most "
         f"{values.MAX_ROOMS}: the first is the default room", example="room@conference.example.org",
         required="the bare JID of a room (room@conference.example.org)")
@@ -206,12 +212,12 @@ class Configuration:
     toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="installed",
         meaning="further [sets of tools](#your-own-tools), comma-separated: `samples`, `llm`, one "
         "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")
-    geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.public_url, who="ignored",
+    geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.base_url, who="ignored",
         default="https://geocoding-api.open-meteo.com/v1",
         meaning="where the tool `current_weather` of the set `samples` asks for places")
-    forecast_url = Variable("OPEN_METEO_FORECAST_URL", values.public_url, who="ignored",
+    forecast_url = Variable("OPEN_METEO_FORECAST_URL", values.base_url, who="ignored",
         default="https://api.open-meteo.com/v1", meaning="where it asks for their weather")
-    llm_base_url = Variable[str | None]("LLM_BASE_URL", values.llm_url, who="ignored",
+    llm_base_url = Variable[str | None]("LLM_BASE_URL", values.base_url, who="ignored",
         meaning="where a [model](#tools-that-think) is asked, if the client offers none of its "
         "own: what was said in the room goes there; with a key it is `https`, unless it is on this "
         "machine; takes `pip install 'xmpp-debug-bridge[llm]'`",

@@ -74,7 +74,7 @@ def test_a_password_that_strayed_into_another_variable_is_not_echoed(folders: Fo
 
 def test_what_is_in_effect_is_listed_without_secrets_and_cut(folders: Folders) -> None:
     shown, cut = "m" * MAX_SHOWN, "m" * (MAX_SHOWN + 1)
-    for model, listed in ((PASSWORD, "***"), (shown, shown), (cut, f"{shown}... (81 characters)")):
+    for model, listed in ((PASSWORD, "***"), (shown, shown), (cut, f"{shown}…")):
         configuration = folders.load({**ACCOUNT, "LLM_MODEL": model, "LLM_API_KEY": "short"})
         assert configuration.in_effect["LLM_MODEL"].value == listed
         assert configuration.in_effect["LLM_API_KEY"].value == "***"

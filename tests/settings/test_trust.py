@@ -76,7 +76,8 @@ def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_ow
     configuration = folders.load({})
     assert configuration.toolsets == ("samples", "dice")
     (warning,) = configuration.warnings
-    assert warning.startswith(f"'evil.module:TOOLS,:' of BRIDGE_TOOLSETS in '{path}' is ignored")
+    ignored = f"BRIDGE_TOOLSETS in '{path}' is ignored, but for 'samples,dice', because"
+    assert warning.startswith(ignored)
     assert folders.load({"BRIDGE_TOOLSETS": "llm"}).toolsets == ("llm",)
 
 
