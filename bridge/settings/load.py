@@ -17,10 +17,21 @@ from typing import Any
 from bridge.escaping import one_line
 from bridge.settings import sources, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
-from bridge.settings.table import TABLE, Configuration, Setting, Settings, Variable
+from bridge.settings.table import (
+    TABLE,
+    Configuration,
+    Rows,
+    Setting,
+    Settings,
+    Variable,
+)
 
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
+
+USER_INFO = ":.*@"
+"""What a credential stands in: `user:password@host`. Only wrong values are searched for more, since
+a nickname may have a `?` or a `#` in it."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
@@ -35,7 +46,7 @@ def load(
     env_file: Path | None = None,
     searching: bool = True,
     at_start: Configuration | None = None,
-    table: Sequence[Variable[Any]] = TABLE,
+    table: Rows = TABLE,
 ) -> Configuration:
     """Read and check all settings.
 
@@ -44,15 +55,13 @@ def load(
     that runs was started with: a file in the current directory that was not used then is not used
     now, since a `git pull` may have brought it.
     """
-    loading = _Loading(environ, cwd, table, outright=env_file is not None)
+    environment = Source("the environment", cwd, True, sources.set_in(environ))
+    loading = _Loading(environment, table, outright=env_file is not None)
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
     else:
-        known = loading.environment.values
-        places = sources.places(known, cwd, package_root) if searching else {}
-    strangers = at_start is None or (
-        at_start.env_file == f"{cwd / '.env'}" and not at_start.trusted
-    )
+        places = sources.places(environment.values, cwd, package_root) if searching else {}
+    strangers = at_start is None or not at_start.trusted
     for path, trusted in places.items():
         reason = loading.look_at(path, trusted=trusted, usable=trusted or strangers)
         loading.candidates.append(Candidate(str(path), reason))
@@ -72,16 +81,8 @@ def load(
 class _Loading:
     """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        cwd: Path,
-        table: Sequence[Variable[Any]],
-        *,
-        outright: bool,
-    ) -> None:
-        self.environment = Source("the environment", cwd, True, sources.set_in(environ))
-        self._table, self._outright = table, outright
+    def __init__(self, environment: Source, table: Rows, *, outright: bool) -> None:
+        self._environment, self._table, self._outright = environment, table, outright
         self._secret = [row.name for row in table if row.secret]
         self._files: list[Source] = []
         self.used: Source | None = None
@@ -133,7 +134,7 @@ class _Loading:
 
     def read_table(self) -> None:
         """Find the value of each variable, once all files have been looked at."""
-        places = (self.environment, *self._files)
+        places = (self._environment, *self._files)
         secrets = {place.values.get(name, "").strip() for place in places for name in self._secret}
         # The longest first, lest a part of it be masked and the rest stay.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
@@ -142,7 +143,7 @@ class _Loading:
 
     def _value(self, row: Variable[Any]) -> Any:
         """Return the value of a variable; its default if it is unset or its value is wrong."""
-        places = [self.environment]
+        places = [self._environment]
         if row.who == "restriction":
             places += self._files
         elif self.used is not None and row.who != "environment only":
@@ -167,27 +168,28 @@ class _Loading:
         if not text or place.trusted or row.who in {"anybody", "restriction"}:
             return text
         if row.who == "refused":
-            endangered = " and ".join(n for n in self._secret if n in self.environment.values)
-            if not endangered or row.name in self.environment.values:
+            endangered = " and ".join(n for n in self._secret if n in self._environment.values)
+            if not endangered or row.name in self._environment.values:
                 return text
+            shown = self._quoted(text, row.credential)
             self._reject(
                 row.name,
-                f"holds {self._quoted(row, text)} in {place.name}, which was found only by lying "
-                f"in the current directory and so has no say in where {endangered} of the "
-                f"environment is sent; {TO_TRUST_IT}",
+                f"holds {shown} in {place.name}, which was found only by lying in the current "
+                f"directory and so has no say in where {endangered} of the environment is sent; "
+                f"{TO_TRUST_IT}",
             )
             return ""
         # MODULE:ATTRIBUTE imports what lies beside the file; other names are installed.
         names = values.names(text)
         kept = ",".join(name for name in names if row.who == "installed" and ":" not in name)
         if kept != ",".join(names):
-            self._ignore(row, place.name, f", but for {self._quoted(row, kept)}" if kept else "")
+            self._ignore(row, place.name, f", but for {self._quoted(kept)}" if kept else "")
         return kept
 
     def _ignore(self, row: Variable[Any], places: str, exception: str = "") -> None:
         self.warnings.append(
-            f"{row.name} in {places} is ignored{exception}, because that file was found only by lying "
-            f"in the current directory; {TO_TRUST_IT}"
+            f"{row.name} in {places} is ignored{exception}, because that file was found only by "
+            f"lying in the current directory; {TO_TRUST_IT}"
         )
 
     def _parsed(self, row: Variable[Any], text: str, place: Source) -> Any:
@@ -200,15 +202,15 @@ class _Loading:
             value = row.parse(text)
         except values.FlawError as flaw:
             for number, item, why in flaw.items:
-                shown = self._quoted(row, text, item)
+                shown = self._quoted(text, row.credential, item)
                 self._reject(row.name, f"holds {shown} (room {number}), {why} would be right")
             if str(flaw):
                 where = f" in {place.name}" if row.who == "restriction" else ""
-                shown = "" if row.secret else f"{self._quoted(row, text)}{where}, "
+                shown = "" if row.secret else f"{self._quoted(text, row.credential)}{where}, "
                 self._reject(row.name, f"holds {shown}{flaw} would be right")
             return None
         if isinstance(value, Path):
-            return absolute(value, place.folder, self.environment.values)
+            return absolute(value, place.folder, self._environment.values)
         return value
 
     def _strictest(
@@ -228,10 +230,9 @@ class _Loading:
         others = " and ".join(name for name, value in meant.items() if value != held)
         if by:
             self._note(row, str(int(held)), by)
-            whatever = f", whatever {others} may say" if others else ""
             if others or (held != default and held == row.strictest((held, default))):
-                effect = row.effect.format(held)
-                self.warnings.append(f"{row.name} in {by} holds{whatever}: {effect}")
+                whatever = f", whatever {others} may say" if others else ""
+                self.warnings.append(f"{row.name} in {by} holds ({int(held)}){whatever}")
         elif others:
             self._ignore(row, others)
         return held
@@ -269,12 +270,8 @@ class _Loading:
             return None
         preferred = "MCP_BOT_NICKNAME" in self._written
         nickname = loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"]
-        wanted = {one.name for one in fields(Settings)}
-        given = {
-            attribute: loaded[row.name]
-            for attribute, row in vars(Configuration).items()
-            if isinstance(row, Variable) and attribute in wanted
-        }
+        # Each field is called as its row is.
+        given = {one.name: loaded[vars(Configuration)[one.name].name] for one in fields(Settings)}
         return Settings(**given | {"username": username, "domain": domain, "nickname": nickname})
 
     def _domain(self, of_account: str | None) -> str:
@@ -287,8 +284,9 @@ class _Loading:
         if of_account and named and named != of_account:
             self._reject(
                 "XMPP_DOMAIN",
-                f"holds {_cut(named)!r}, but XMPP_USERNAME is a JID of {_cut(of_account)!r}; the "
-                "same domain in both, or a domain in one of them only, would be right",
+                f"holds {self._quoted(named)}, but XMPP_USERNAME is a JID of "
+                f"{self._quoted(of_account)}; the same domain in both, or a domain in one of them "
+                "only, would be right",
             )
         if of_account or named or service is None:
             return of_account or named or ""
@@ -314,23 +312,21 @@ class _Loading:
         self.in_effect.pop(name, None)
 
     def _note(self, row: Variable[Any], text: str, place: str) -> None:
-        # What follows `?` or `#` is left out of wrong values alone: nicknames have these too.
-        hidden = row.secret or self._hides(text, ":.*@")
-        shown = "***" if hidden else one_line(_cut(text))
+        shown = "***" if row.secret else one_line(self._shown(text, USER_INFO))
         self.in_effect[row.name] = Setting(row.name, shown, one_line(place))
 
-    def _quoted(self, row: Variable[Any], text: str, item: str | None = None) -> str:
-        """Return a wrong value, or an item of it, as a problem may show it."""
-        return "'***'" if self._hides(text, row.credential) else repr(_cut(item or text))
+    def _quoted(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
+        """Return a value, or an item of it, as a problem or a warning may show it."""
+        return repr(self._shown(text, credential, item))
 
-    def _hides(self, text: str, credential: str) -> bool:
-        return self._masked(text) != text or bool(re.search(credential, text, re.DOTALL))
+    def _shown(self, text: str, credential: str, item: str = "") -> str:
+        """Return `text`, or an item of it, cut; `***` if it has a secret or `credential` in it."""
+        if self._masked(text) != text or re.search(credential, text, re.DOTALL):
+            return "***"
+        shown = item or text
+        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -7,7 +7,7 @@ the documents). Adding a setting is adding a row.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
@@ -74,9 +74,6 @@ class Variable(Generic[Value]):
     credential: str = "[?#]|:.*@"
     """A regular expression: a wrong value in which it is found may hold a credential, such as
     `user:password@host` or `?password=`, and is not shown."""
-
-    effect: str = ""
-    """Of a restriction: what comes of the value that holds, which stands for `{}`."""
 
     @property
     def plain_meaning(self) -> str:
@@ -161,16 +158,15 @@ class Configuration:
     # A row is read as one: what loading asks for first, then what people read.
     # fmt: off
     username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
-        credential="[?#:]",
         meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",
-        required="the account's name or full JID (bot@example.org)", example="bot@example.org")
+        credential="[?#:]", example="bot@example.org",
+        required="the account's name or full JID (bot@example.org)")
     password = Variable("XMPP_PASSWORD", values.password, secret=True, participant="decides",
         meaning="its password; blanks at its ends count", required="the account's password")
     rooms = Variable("MUC_ROOM", values.rooms, who="refused", participant="decides",
-        credential="[?#:]",
         meaning="the room, as a bare JID; or several, comma-separated, at most "
         f"{values.MAX_ROOMS}: the first is the default room", example="room@conference.example.org",
-        required="the bare JID of a room (room@conference.example.org)")
+        required="the bare JID of a room (room@conference.example.org)", credential="[?#:]")
     domain = Variable[str | None]("XMPP_DOMAIN", values.domain, who="refused",
         participant="decides", example="example.org",
         meaning="the XMPP domain, which the certificate is checked against too",
@@ -199,11 +195,10 @@ class Configuration:
         "only; no password is ever sent in clear")
 
     read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
-        strictest=max, unreadable="1", effect="no tool that writes to a room is served",
+        strictest=max, unreadable="1",
         meaning="`1` withholds every tool that writes to the room")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         who="restriction", strictest=min, unreadable="60",
-        effect="the agent may send {} messages a minute at most",
         meaning="messages a minute that the agent may send, 1 to 6,000; a message over the rate is "
         "refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",
@@ -239,9 +234,9 @@ class Configuration:
     # fmt: on
 
 
-TABLE: tuple[Variable[Any], ...] = tuple(
-    row for row in vars(Configuration).values() if isinstance(row, Variable)
-)
+Rows: TypeAlias = Sequence[Variable[Any]]
+
+TABLE: Rows = tuple(row for row in vars(Configuration).values() if isinstance(row, Variable))
 """The rows, in the order of the documents."""
 
 VARIABLES = tuple(row.name for row in TABLE)

@@ -40,10 +40,9 @@ class Secret:
     """
 
     __slots__ = ("_value",)
-    _value: str
 
     def __init__(self, value: str) -> None:
-        object.__setattr__(self, "_value", value)
+        self._value = value
 
     def reveal(self) -> str:
         """Return the value itself, for the one place that hands it over."""
@@ -57,11 +56,6 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash(self._value)
-
-    def __setattr__(self, *given: object) -> NoReturn:
-        raise AttributeError("a Secret cannot be changed")
-
-    __delattr__ = __setattr__
 
     # `dataclasses.asdict` copies deeply, which without this would go through pickling.
     def __deepcopy__(self, *memo: object) -> "Secret":
@@ -205,16 +199,15 @@ def rooms(value: str) -> tuple[str, ...]:
 
 def _prepared(jid: str) -> str:
     """Return `jid` as comparison has it: Nodeprep and Nameprep (RFC 6122), an ASCII domain."""
-    local, _, host = jid.partition("@")
-    if not jid.isascii():
-        # Imported here because most rooms are ASCII and need no tables of stringprep.
-        from encodings.idna import nameprep
+    # Imported here because only who names several rooms needs the tables of stringprep.
+    from encodings.idna import nameprep
 
-        # Nodeprep maps as Nameprep does; what it forbids beyond that is for the server to refuse.
-        with suppress(UnicodeError):
-            local = nameprep(local)
-        with suppress(UnicodeError):
-            host = host.encode("idna").decode()
+    local, _, host = jid.partition("@")
+    # Nodeprep maps as Nameprep does; what it forbids beyond that is for the server to refuse.
+    with suppress(UnicodeError):
+        local = nameprep(local)
+    with suppress(UnicodeError):
+        host = host.encode("idna").decode()
     return f"{local}@{host}".lower()
 
 

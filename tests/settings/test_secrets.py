@@ -29,16 +29,6 @@ def test_a_secret_shows_itself_to_nobody_but_who_asks() -> None:
         vars(secret)
 
 
-def test_a_secret_cannot_be_changed() -> None:
-    secret = Secret(PASSWORD)
-    for name in ("_value", "other"):
-        with pytest.raises(AttributeError):
-            setattr(secret, name, "other")
-        with pytest.raises(AttributeError):
-            delattr(secret, name)
-    assert secret.reveal() == PASSWORD
-
-
 def test_settings_taken_apart_do_not_show_the_password(folders: Folders) -> None:
     assert PASSWORD not in repr(dataclasses.asdict(folders.load(ACCOUNT)))
 
