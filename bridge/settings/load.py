@@ -9,7 +9,7 @@ used, alone. Only restrictions add up.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,7 @@ from typing import Any
 from bridge.escaping import one_line
 from bridge.settings import sources, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
-from bridge.settings.table import (
-    TABLE,
-    Configuration,
-    Rows,
-    Setting,
-    Settings,
-    Variable,
-)
+from bridge.settings.table import TABLE, Configuration, Rows, Setting, Settings, Variable
 
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
@@ -213,9 +206,7 @@ class _Loading:
             return absolute(value, place.folder, self._environment.values)
         return value
 
-    def _strictest(
-        self, row: Variable[Any], said: Sequence[tuple[str, Source]], default: Any
-    ) -> Any:
+    def _strictest(self, row: Variable[Any], said: list[tuple[str, Source]], default: Any) -> Any:
         """Return the strictest of all that is said about a restriction; warn where it matters.
 
         A file that is not trusted makes it stricter than it would be otherwise, never looser.

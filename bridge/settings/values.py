@@ -94,11 +94,7 @@ class Service(NamedTuple):
 
 
 _PORTS = {"xmpp": 5222, "xmpps": 5223}
-_SERVICE_FORMS = (
-    "xmpp://host[:port] (STARTTLS) or xmpps://host[:port] (direct TLS), an IPv6 address in "
-    "brackets, a port of 1 to 65535,"
-)
-_AUTHORITY = re.compile(r"(\[[^\[\]]+\]|[^:\[\]/?#@]+)(?::([0-9]{1,5}))?")
+_SERVICE = re.compile(r"(?ai:(xmpps?))://(\[[^\[\]]+\]|[^:\[\]/?#@]+)(?::([0-9]{1,5}))?")
 _NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is common
 _NOT_IN_LOCAL_PARTS = "\"&'/:<>@ "  # RFC 7622 §3.3.1
 _JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
@@ -114,30 +110,24 @@ _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 def service(value: str) -> Service:
     """Parse the address of a server."""
-    scheme, separator, authority = value.partition("://")
-    scheme = scheme.lower()
-    if not separator:
-        right = f"{'xmpps' if value.endswith(':5223') else 'xmpp'}://{value}"
+    if match := _SERVICE.fullmatch(value):
+        scheme = match[1].lower()
+        port = int(match[3] or _PORTS[scheme])
+        if 1 <= port <= 65535:
+            return Service(scheme, domain(match[2]).strip("[]"), port)
+    if "://" not in value:
+        likely = f"{'xmpps' if value.endswith(':5223') else 'xmpp'}://{value}"
         try:
-            service(right)
+            service(likely)
         except FlawError:
-            right = _SERVICE_FORMS
-        raise FlawError(f"which has no scheme; {right}")
-    _expect(
-        scheme in _PORTS,
-        "whose scheme is not that of a plain XMPP connection (neither BOSH nor WebSocket is "
-        f"spoken here); {_SERVICE_FORMS}",
+            pass
+        else:
+            raise FlawError(f"which has no scheme; {likely}")
+    raise FlawError(
+        "which is not the address of an XMPP server (neither BOSH nor WebSocket is spoken here); "
+        "xmpp://host[:port] (STARTTLS) or xmpps://host[:port] (direct TLS), with an IPv6 address "
+        "in brackets, a port of 1 to 65535, and the account in XMPP_USERNAME,"
     )
-    _expect(
-        "@" not in authority,
-        "which has a user name in it; the account in XMPP_USERNAME and XMPP_PASSWORD, and here "
-        f"{_SERVICE_FORMS}",
-    )
-    match = _AUTHORITY.fullmatch(authority)
-    port = int(match[2] or _PORTS[scheme]) if match else 0
-    if match is None or not 1 <= port <= 65535:
-        raise FlawError(f"which is not of the form scheme://host[:port]; {_SERVICE_FORMS}")
-    return Service(scheme, domain(match[1]).strip("[]"), port)
 
 
 def is_ip(host: str) -> bool:
