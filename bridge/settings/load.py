@@ -223,7 +223,8 @@ class _Loading:
             self._note(row, str(int(held)), by)
             if others or (held != default and held == row.strictest((held, default))):
                 whatever = f", whatever {others} may say" if others else ""
-                self.warnings.append(f"{row.name} in {by} holds ({int(held)}){whatever}")
+                effect = row.effect.format(held)
+                self.warnings.append(f"{row.name} in {by} holds{whatever}: {effect}")
         elif others:
             self._ignore(row, others)
         return held

@@ -151,7 +151,7 @@ def _parse(text: str, file: Source) -> Source:
     named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
     if (further := len(lines) - MAX_LINES_NAMED) > 0:
         named += f" and {further:,} more lines"
-    warning = f"{file.name}, line {named}: not of the form NAME=value, ignored" if lines else ""
+    warning = f"{file.name}: ignored, not of the form NAME=value: line {named}" if lines else ""
     return file._replace(values=set_in(values), unparsed=warning)
 
 

@@ -71,6 +71,9 @@ class Variable(Generic[Value]):
     unreadable: str = ""
     """Of a restriction: what it counts as where it cannot be read. Whoever wrote it wanted one."""
 
+    effect: str = ""
+    """Of a restriction: what comes of the value that holds, which stands for `{}`."""
+
     credential: str = "[?#]|:.*@"
     """A regular expression: a wrong value in which it is found may hold a credential, such as
     `user:password@host` or `?password=`, and is not shown."""
@@ -195,10 +198,11 @@ class Configuration:
         "only; no password is ever sent in clear")
 
     read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
-        strictest=max, unreadable="1",
+        strictest=max, unreadable="1", effect="no tool that writes to a room is served",
         meaning="`1` withholds every tool that writes to the room")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         who="restriction", strictest=min, unreadable="60",
+        effect="the agent may send {} messages a minute at most",
         meaning="messages a minute that the agent may send, 1 to 6,000; a message over the rate is "
         "refused")
     history = Variable("BRIDGE_HISTORY", values.whole_number(HISTORIES), default="10000",

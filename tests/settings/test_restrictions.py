@@ -49,6 +49,7 @@ def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
     assert configuration.in_effect[ONLY].source == names[restriction]
     (warning,) = warnings_about(configuration, ONLY)
     assert warning.startswith(f"{ONLY} in {names[restriction]} holds")
+    assert warning.endswith(": no tool that writes to a room is served")
 
 
 @pytest.mark.parametrize("account", PLACES)
@@ -64,6 +65,7 @@ def test_the_lowest_send_rate_holds_whoever_says_it(
     assert configuration.in_effect[RATE].source == names[lowest]
     (warning,) = warnings_about(configuration, RATE)
     assert f"{RATE} in {names[lowest]} holds" in warning
+    assert warning.endswith(": the agent may send 7 messages a minute at most")
     assert all(names[place] in warning for place in PLACES)
 
 
