@@ -23,8 +23,8 @@ MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
 
 USER_INFO = ":.*@"
-"""What a credential stands in: `user:password@host`. Only wrong values are searched for more, since
-a nickname may have a `?` or a `#` in it."""
+"""A regular expression of `user:password@host`: a value in which it is found is not shown. Wrong
+values are searched for more, by their rows; a valid nickname may have a `?` or a `#` in it."""
 
 MIN_MASKED = 8
 """A secret of at least so many characters is masked wherever a text would show it. A shorter one
@@ -89,9 +89,9 @@ class _Loading:
         self._secrets: list[str] = []
 
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
-        """Read a file, and use it if it is the first to decide something; return what came of it.
+        """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        A file that is named outright need not decide anything.
+        A file is used if it sets a variable that `decides`, or if it is named outright.
         """
         deciding = {row.name for row in self._table if row.participant == "decides"}
         restricting = [row.name for row in self._table if row.who == "restriction"]
@@ -156,7 +156,7 @@ class _Loading:
         return value
 
     def _permitted(self, row: Variable[Any], place: Source) -> str:
-        """Return as much of what a place says as it may say; empty if that is nothing."""
+        """Return the part of a place's text that it may set; empty if there is none."""
         text = place.values.get(row.name, "")
         if not text or place.trusted or row.who in {"anybody", "restriction"}:
             return text
@@ -262,7 +262,6 @@ class _Loading:
             return None
         preferred = "MCP_BOT_NICKNAME" in self._written
         nickname = loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"]
-        # Each field is called as its row is.
         given = {one.name: loaded[vars(Configuration)[one.name].name] for one in fields(Settings)}
         return Settings(**given | {"username": username, "domain": domain, "nickname": nickname})
 

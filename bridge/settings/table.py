@@ -27,11 +27,16 @@ Value = TypeVar("Value")
 Who: TypeAlias = Literal[
     "anybody", "ignored", "installed", "refused", "restriction", "environment only"
 ]
-"""What comes of a variable in a file that was found only by lying in the current directory, and so
-may be a stranger's: it is taken from `anybody`; `ignored`; only names of sets that are `installed`
-are taken, none that names code; `refused` while a secret comes from the process environment, which
-it could divert. A `restriction` is taken from every file, and the strictest holds. `environment
-only`: it counts in no file."""
+"""Who may set a variable. It matters for a file that was found only by lying in the current
+directory, and so may be a stranger's. There, the variable is
+
+- `anybody`: taken,
+- `ignored`: ignored with a warning,
+- `installed`: taken without the names of sets of tools that name code,
+- `refused`: a problem while a secret comes from the process environment, since the variable says
+  where that secret is sent,
+- `restriction`: taken, as from every other file; the strictest value of all holds,
+- `environment only`: not read, as in every other file."""
 
 
 @dataclass(frozen=True)
@@ -40,43 +45,44 @@ class Variable(Generic[Value]):
 
     name: str
     parse: Callable[[str], Value]
-    """Takes the text, of a secret with the blanks around it; raises `FlawError` or `FlawsError`."""
+    """Turns the text into the value; raises `FlawError`. Blanks around the text are removed before,
+    except those of a secret."""
 
     meaning: str
-    """For the documents, in Markdown."""
+    """What the documents say of it, in Markdown."""
 
     default: str | None = None
-    """As one would write it; None if the value is None as long as the variable is unset."""
+    """The default as text; None if the value is None while the variable is unset."""
 
     who: Who = "anybody"
     secret: bool = False
     """Its value is shown nowhere."""
 
     participant: Literal["", "yes", "decides"] = ""
-    """Whether a problem with it leaves the participant without settings. A file is used if it sets
-    one that `decides`."""
+    """Not empty if a problem with the variable leaves the participant without settings. `decides`:
+    a file that sets it is used."""
 
     required: str = ""
-    """What would be right where it is not set; empty if it may be unset."""
+    """What the problem says would be right if it is unset; empty if it may be unset."""
 
     example: str = ""
-    """For the documents, where there is no default."""
+    """A value for the documents, if there is no default."""
 
     otherwise: str = ""
-    """What holds while it is unset, in words, where that is found out."""
+    """What the documents say holds while it is unset, if no fixed value does."""
 
     strictest: Callable[[Iterable[Any]], Any] = max
-    """Of a restriction: which of all values holds."""
+    """Chooses the value of a restriction that holds, of all that are set."""
 
     unreadable: str = ""
-    """Of a restriction: what it counts as where it cannot be read. Whoever wrote it wanted one."""
+    """The text that a wrong value of a restriction counts as: whoever wrote it wanted one."""
 
     effect: str = ""
-    """Of a restriction: what comes of the value that holds, which stands for `{}`."""
+    """What a restriction's warning says of the value that holds, which replaces `{}`."""
 
     credential: str = "[?#]|:.*@"
-    """A regular expression: a wrong value in which it is found may hold a credential, such as
-    `user:password@host` or `?password=`, and is not shown."""
+    """A regular expression of what may be a credential, such as `user:password@host` or
+    `?password=`. A wrong value in which it is found is not shown."""
 
     @property
     def plain_meaning(self) -> str:
@@ -90,7 +96,7 @@ class Variable(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that the participant needs, complete and valid."""
+    """The settings of the participant, complete and valid. Each field is called as its row is."""
 
     username: str
     """Local part of the account's JID, as the user wrote it."""
@@ -128,7 +134,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Setting:
-    """A variable that is in effect as somebody set it. The texts are fit for one line."""
+    """A variable whose value is in effect, in texts that fit one line."""
 
     variable: str
     value: Annotated[str, "*** where it is secret"]
@@ -138,10 +144,10 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Everything that `load` found out; its body is the table of settings."""
+    """The result of `load`; the body of the class is the table of settings."""
 
     settings: Settings | None
-    """None exactly when one of the problems concerns the participant."""
+    """None if one of the problems concerns the participant, and only then."""
 
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]

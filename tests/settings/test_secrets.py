@@ -44,6 +44,8 @@ def test_settings_taken_apart_do_not_show_the_password(folders: Folders) -> None
         ("XMPP_USERNAME", "bot:{}@example.org"),
         ("XMPP_USERNAME", "bot:{}"),
         ("MUC_ROOM", "xmpp:room@example.org?join;password={}"),
+        ("MUC_ROOM", "room:{}"),
+        ("MUC_ROOM", "room@example.org,room:{}"),
         ("LLM_BASE_URL", "https://user:{}@llm.example.org"),
         ("LLM_BASE_URL", "https://llm.example.org/v1?key={}"),
     ],
@@ -62,12 +64,40 @@ def test_a_password_that_strayed_into_another_variable_is_not_echoed(folders: Fo
     assert PASSWORD not in repr(configuration)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LOG_LEVEL", "{}"),
+        ("XMPP_DOMAIN", "{}"),
+        ("XMPP_USERNAME", "bot@{}"),
+        ("MUC_ROOM", "ro om,{}"),
+        ("MUC_ROOM", "{}," + "x" * MAX_SHOWN),
+    ],
+)
+@pytest.mark.parametrize("before", [0, MAX_SHOWN - 5])
+def test_no_part_of_a_password_is_left_by_the_cut(
+    folders: Folders, variable: str, value: str, before: int
+) -> None:
+    environ = ACCOUNT | {"XMPP_DOMAIN": "other.example"}
+    environ[variable] = value.format("x" * before + PASSWORD)
+    problems = folders.load(environ).problems
+    assert problems
+    assert not [one for one in problems if PASSWORD[:4] in str(one)]
+
+
 def test_what_is_in_effect_is_listed_without_secrets_and_cut(folders: Folders) -> None:
     shown, cut = "m" * MAX_SHOWN, "m" * (MAX_SHOWN + 1)
     for model, listed in ((PASSWORD, "***"), (shown, shown), (cut, f"{shown}…")):
         configuration = folders.load({**ACCOUNT, "LLM_MODEL": model, "LLM_API_KEY": "short"})
         assert configuration.in_effect["LLM_MODEL"].value == listed
         assert configuration.in_effect["LLM_API_KEY"].value == "***"
+
+
+def test_a_nickname_in_effect_may_have_marks_that_a_wrong_address_is_hidden_for(
+    folders: Folders,
+) -> None:
+    configuration = folders.load(ACCOUNT | {"MCP_BOT_NICKNAME": "Bot #1: what?"})
+    assert configuration.in_effect["MCP_BOT_NICKNAME"].value == "Bot #1: what?"
 
 
 def test_a_credential_inside_a_value_in_effect_is_not_listed(folders: Folders) -> None:
