@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
+from itertools import zip_longest
 from statistics import median
 from typing import cast
 
@@ -16,7 +17,7 @@ from bridge.log import complain
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, unconfigured
+from bridge.xmpp.report import CheckPhase, Report, expected_phases, unconfigured
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
@@ -56,22 +57,30 @@ class CheckView:
         self._columns = columns
         self._blocks = blocks
 
-    def title(self, room: str) -> list[str]:
+    def title(self, rooms: Sequence[str]) -> list[str]:
         """Return the title."""
-        return self._paragraph(f"Checking the way into {one_line(room)}")
+        where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
+        return self._paragraph(f"Checking the way into {where}")
 
-    def found(self, phase: CheckPhase) -> list[str]:
-        """Return what a stage found, behind its name, its outcome and its time."""
-        return self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
+    def found(self, phase: CheckPhase, former: CheckPhase | None = None) -> list[str]:
+        """Return what a stage found, behind its name, its outcome and its time.
 
-    def bars(self, phases: Sequence[CheckPhase], under_way: str = "") -> list[str]:
+        If the `former` stage was not in the same of several rooms, its name stands above.
+        """
+        lines = self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
+        return self._under_rooms(lines, [phase.room], None if former is None else former.room)
+
+    def bars(
+        self, phases: Sequence[CheckPhase], under_way: str = "", room: str | None = None
+    ) -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis.
 
-        A stage that is still `under_way` has a line, too.
+        A stage that is still `under_way`, in this one of several rooms, has a line, too.
         """
         rows = [(self._head(phase), phase.ms, phase.ok) for phase in phases]
         waiting = [f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}"] if under_way else []
-        return self._chart(HEAD_WIDTH, rows, waiting)
+        rooms = [*(phase.room for phase in phases), room if under_way else None]
+        return self._under_rooms(self._chart(HEAD_WIDTH, rows, waiting), rooms)
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -80,7 +89,10 @@ class CheckView:
     def run(self, number: int, report: Report) -> list[str]:
         """Return the outcome of one run of several, and why it failed."""
         head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
-        why = "" if report.ok else f"{report.phases[-1].name}: {report.diagnosis}"
+        why = "" if report.ok else report.diagnosis
+        for phase in report.phases:
+            if not phase.ok and phase.room is None:
+                why = f"{phase.name}: {why}"
         return self._hanging(head, RUN_WIDTH, why)
 
     def spread(self, reports: Sequence[Report]) -> list[str]:
@@ -88,16 +100,21 @@ class CheckView:
 
         The bars are the medians', on a time axis that they share.
         """
-        rows = []
-        for name, times in times_of(reports).items():
-            phases = [phase for report in reports for phase in report.phases if phase.name == name]
-            passed = sum(phase.ok for phase in phases)
+        rows, taken = [], times_of(reports)
+        for (name, room), times in taken.items():
+            passed = sum(
+                phase.ok
+                for report in reports
+                for phase in report.phases
+                if (phase.name, phase.room) == (name, room)
+            )
             count = f"{passed}/{len(reports)}"
             middle = median(times)
             head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{max(times):>11.1f} ms"
             rows.append((head, middle, passed == len(reports)))
         title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
-        return [title, *self._chart(SPREAD_WIDTH, rows)]
+        chart = self._chart(SPREAD_WIDTH, rows)
+        return [title, *self._under_rooms(chart, [room for _, room in taken])]
 
     def outcome(self, reports: Sequence[Report], times: int) -> list[str]:
         """Return the last lines of several runs; `times` were asked for."""
@@ -115,14 +132,31 @@ class CheckView:
         """Return what to do after these runs: failures first, each piece of advice once."""
         failed, passed = [], []
         for report in reports:
+            conditions = {one.room: one.condition for one in report.rooms or ()}
             for phase in report.phases:
                 if not phase.ok:
-                    failed.append(f"[{report.condition}] {phase.hint}".rstrip())
+                    condition = conditions.get(phase.room or "", report.condition)
+                    failed.append(f"[{condition}] {phase.hint}".rstrip())
                 elif phase.hint and phase.hint not in report.diagnosis:
                     passed.append(f"{phase.name}: {phase.hint}")
         return [
             line for text in dict.fromkeys([*failed, *passed]) for line in self._paragraph(text)
         ]
+
+    def _under_rooms(
+        self, lines: Sequence[str], rooms: Sequence[str | None], former: str | None = None
+    ) -> list[str]:
+        """Return `lines` with the name of a room before its first line, unless it is the `former`.
+
+        `rooms` has the room of each line, None if it is not in one of several, or past its end.
+        """
+        shown: list[str] = []
+        for line, room in zip_longest(lines, rooms[: len(lines)]):
+            if room is not None and room != former:
+                shown += map(self._paint.bold, self._paragraph(room))
+            former = room
+            shown.append(line)
+        return shown
 
     def _head(self, phase: CheckPhase) -> str:
         return f"{phase.name:<{NAME_WIDTH}}{self._mark(ok=phase.ok)}{phase.ms:>8.1f} ms"
@@ -160,13 +194,19 @@ class CheckView:
         return hanging("", 0, text, PARAGRAPH_INDENT, self._columns)
 
 
-def times_of(reports: Sequence[Report]) -> dict[str, list[float]]:
-    """Return the milliseconds of each stage, of the runs that came as far as that."""
-    times: dict[str, list[float]] = {}
+def times_of(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[float]]:
+    """Return the milliseconds of each stage, by its name and its one of several rooms, in order.
+
+    They are of the runs that came as far as that.
+    """
+    rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
+    times: dict[tuple[str, str | None], list[float]] = {
+        stage: [] for stage in expected_phases(rooms or [""], send=True)
+    }
     for report in reports:
         for phase in report.phases:
-            times.setdefault(phase.name, []).append(phase.ms)
-    return times
+            times[phase.name, phase.room].append(phase.ms)
+    return {stage: taken for stage, taken in times.items() if taken}
 
 
 def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = True) -> str:
@@ -210,19 +250,19 @@ async def check(
             yield reports[-1]
 
     async with _stdout(unread.set) as output:
-        screen = _Screen(output, environ, send=send)
+        screen = _Screen(output, environ, expected_phases(settings.rooms, send=send))
         if as_json:
             async for _ in run():
                 pass
             shown = _json(first, reports, times)
             output.write(json.dumps(shown | {"settings": [asdict(one) for one in in_effect]}))
         elif times == 1:
-            screen.put(screen.view.title(settings.room))
+            screen.put(screen.view.title(settings.rooms))
             screen.show_phase(first)
             async for report in run(screen.show_phase):
                 screen.show_verdict(report)
         else:
-            screen.put(screen.view.title(settings.room))
+            screen.put(screen.view.title(settings.rooms))
             screen.put([*screen.view.found(first), ""])
             async for report in run():
                 screen.put(screen.view.run(len(reports), report))
@@ -245,7 +285,13 @@ async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> 
 class _Screen:
     """Writes lines to stdout; on a terminal that can move its cursor, with a footer under them."""
 
-    def __init__(self, output: Output, environ: Mapping[str, str], *, send: bool) -> None:
+    def __init__(
+        self,
+        output: Output,
+        environ: Mapping[str, str],
+        expected: Sequence[tuple[str, str | None]],
+    ) -> None:
+        """`expected` has the name and the room of each stage of a check in which all goes well."""
         stdout = sys.stdout
         self._output = output
         self._descriptor = stdout.fileno()
@@ -254,7 +300,7 @@ class _Screen:
         self._paint = Paint(has_colour(terminal=self._terminal, environ=environ))
         self._blocks = _can_encode(BLOCKS, stdout.encoding)
         self._footer = Footer()
-        self._stages = [SETTINGS, *(one for one in PHASES if send or one != "send"), ""]
+        self._expected = expected
         self._phases: list[CheckPhase] = []
 
     @property
@@ -272,9 +318,17 @@ class _Screen:
 
     def show_phase(self, phase: CheckPhase) -> None:
         """Write what a stage found, and under it the bars as far as the check has come."""
+        found = self.view.found(phase, self._phases[-1] if self._phases else None)
         self._phases.append(phase)
-        under_way = self._stages[len(self._phases)] if phase.ok else ""
-        self.put(self.view.found(phase), ["", *self.view.bars(self._phases, under_way)])
+        near = [one for one in self._phases if one.room in {None, phase.room}]
+        self.put(found, ["", *self.view.bars(near, *self._after(phase))])
+
+    def _after(self, phase: CheckPhase) -> tuple[str, str | None]:
+        """Return the name and the room of the stage after `phase`; an empty name if it is last."""
+        for name, room in self._expected[self._expected.index((phase.name, phase.room)) + 1 :]:
+            if phase.ok or (phase.room is not None and room != phase.room):
+                return name, room
+        return "", None
 
     def show_verdict(self, report: Report) -> None:
         """Write the bars for good, and the outcome."""
@@ -290,8 +344,10 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
     return {
         "ok": all(report.ok for report in reports),
         "runs": runs,
-        "medianMs": {name: round(median(each), 3) for name, each in taken.items()},
-        "worstMs": {name: max(each) for name, each in taken.items()},
+        "medianMs": {
+            " ".join(filter(None, one)): round(median(ms), 3) for one, ms in taken.items()
+        },
+        "worstMs": {" ".join(filter(None, one)): max(ms) for one, ms in taken.items()},
     }
 
 

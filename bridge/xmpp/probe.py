@@ -1,14 +1,15 @@
-"""Walks one connection through its stages and reports each: the check.
+"""Walks one connection through its stages, visits every room on it, and reports each: the check.
 
 It has a connection of its own, with a resource and a nickname that nobody else has, and leaves
 whatever else stands alone. It changes nothing but what joining changes; with `send` it says one
-line in the room.
+line in each room.
 """
 
 import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
@@ -20,7 +21,7 @@ from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
-from bridge.xmpp.report import CREATED, CheckPhase, Report, report_of
+from bridge.xmpp.report import CREATED, CheckPhase, Report, Visit, named, report_of
 from bridge.xmpp.roomservice import RoomService
 from bridge.xmpp.saying import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.trace import Tracing, untraced
@@ -96,18 +97,13 @@ class Probe:
                 fault = await walk.run(send)
         except TimeoutError:
             fault = faults.of_long_check(walk.recorder.phase, self._seconds, walk.connection.place)
-            walk.fail(fault)
+            walk.give_up(fault)
         finally:
             walk.hang_up()
+        seconds = time.perf_counter() - started
+        visits = [one.outcome() for one in walk.visits]
         self.may_repeat = fault is None or fault.retry is not Retry.NEVER
-        return report_of(
-            walk.connection.place,
-            walk.recorder.phases,
-            time.perf_counter() - started,
-            fault,
-            created=walk.created,
-            others=walk.others,
-        )
+        return report_of(self._settings.rooms, walk.recorder.phases, seconds, visits, fault)
 
 
 class PhaseRecorder:
@@ -117,13 +113,19 @@ class PhaseRecorder:
         self._on_phase = on_phase
         self.phases: list[CheckPhase] = []
         self.phase = ""
-        """The phase under way."""
+        """The phase under way; empty when none is."""
+        self.room: str | None = None
+        """The room that is visited, where there are several."""
+        self.advice = ""
+        """The hint of the phase under way, should it pass."""
         self._began = 0.0
         self._findings: list[str] = []
 
     def begin(self, phase: str) -> None:
-        """Begin a phase; the one before has ended."""
-        self.phase, self._began = phase, time.perf_counter()
+        """Begin a phase; the one before, if it is under way, has passed."""
+        if self.phase:
+            self.succeed()
+        self.phase, self.advice, self._began = phase, "", time.perf_counter()
 
     def find(self, finding: str) -> None:
         """Note what was found."""
@@ -134,10 +136,20 @@ class PhaseRecorder:
         detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
         self._findings.clear()
         took = self.milliseconds() if ms is None else ms
-        ended = CheckPhase(self.phase, ok, took, detail, one_line(hint))
+        ended = CheckPhase(self.phase, ok, took, detail, one_line(hint), self.room)
+        self.phase = ""
         self.phases.append(ended)
         if self._on_phase is not None:
             self._on_phase(ended)
+
+    def succeed(self) -> None:
+        """End the phase under way: it passed."""
+        self.end(ok=True, hint=self.advice)
+
+    def fail(self, fault: Fault, ms: float | None = None) -> None:
+        """End the phase under way because of `fault`."""
+        self.find(fault.message)
+        self.end(ok=False, hint=fault.hint, ms=ms)
 
     def milliseconds(self) -> float:
         """Return how long the phase has taken so far."""
@@ -145,7 +157,7 @@ class PhaseRecorder:
 
 
 class _Walk:
-    """One check: the connection, and what was seen on the way."""
+    """One check: the connection, and the visits of the rooms on it."""
 
     def __init__(
         self,
@@ -166,92 +178,57 @@ class _Walk:
             place,
             context=trust.context_in_the_making(settings, place),
             resource=f"xmpp-debug-bridge.check.{mark}",
-            on_stage=lambda stage: self._begin(stage.value),
+            on_stage=self._begin,
             on_stanza=self._route,
             on_finding=lambda stage, finding: self.recorder.find(finding),
             trace=trace,
             deadlines=deadlines,
         )
-        place = replace(place, nickname=self._nickname)
-        self._membership = Membership(place, settings.room_password, record_of)
-        self._room_service = RoomService(place, self.connection, self.recorder.find)
-        self.others = 0
-        """Other occupants of the room."""
-
-    @property
-    def created(self) -> bool:
-        """Whether joining made the room."""
-        return self._membership.status().room_created
+        self.visits: list[_Visit] = []
+        """Those begun; the last may be under way."""
 
     async def run(self, send: bool) -> Fault | None:
         """Go through all phases; return the fault that ended it early, if one did."""
-        connection, membership = self.connection, self._membership
         try:
-            await connection.open()
-            membership.begin(connection, resumed=False)
-            connection.flow()
-            self._begin("disco")
-            await self._room_service.look()
-            self._begin("join")
-            await membership.join(self._nickname, history=False)
-            self.recorder.find(f"entered as {quoted(membership.occupant.partition('/')[2])}")
-            if self.created:
-                self.recorder.find("the room did not exist before: joining made it")
-            self._begin("occupants")
-            self.recorder.find(self._names_of_others())
-            if send:
-                self._begin("send")
-                await self._send()
-            self._begin("leave")
-            await self._leave()
+            await self.connection.open()
         except ConnectionFailedError as failed:
             ms = self.recorder.milliseconds()
             refused = failed.fault.condition == "certificate-verify-failed"
-            if refused and self.recorder.phase == "tls":
+            if refused and self.recorder.phase == Stage.TLS.value:
                 await self._look_again()
-            fault = self._explained(failed.fault)
-            self.fail(fault, ms)
-            return fault
-        self._pass()
+            self.recorder.fail(failed.fault, ms)
+            return failed.fault
+        self.recorder.succeed()
+        self.connection.flow()
+        for room in self._settings.rooms:
+            visit = _Visit(self._settings, room, self._nickname, self.connection, self.recorder)
+            self.visits.append(visit)
+            await visit.run(send)
+            if visit.fault is not None and self.connection.ended.done():
+                return visit.fault
         return None
 
-    def fail(self, fault: Fault, ms: float | None = None) -> None:
+    def give_up(self, fault: Fault) -> None:
         """End the phase under way, and with it the walk."""
-        self.recorder.find(fault.message)
-        self.recorder.end(ok=False, hint=fault.hint, ms=ms)
+        self.recorder.fail(fault)
+        if self.visits:
+            self.visits[-1].fault = fault
 
-    # The phases that the connection has not.
+    def hang_up(self) -> None:
+        """End the connection, without waiting for anybody."""
+        self.connection.leave()
+        self.connection.close()
 
-    def _names_of_others(self) -> str:
-        names = [one.nickname for one in self._membership.status().occupants if not one.own]
-        self.others = len(names)
-        shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
-        more = len(names) - MAX_NAMED_OCCUPANTS
-        if not names:
-            return "nobody else"
-        return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
+    def _begin(self, stage: Stage) -> None:
+        self.recorder.begin(stage.value)
+        if stage is Stage.TLS and not self._settings.tls_verify:
+            self.recorder.advice = _UNCHECKED
 
-    async def _send(self) -> None:
-        try:
-            await self._membership.say(MESSAGE, REFLECTION_SECONDS)
-        except (NotSentError, BouncedError) as error:
-            raise ConnectionFailedError(error.fault) from error
-        except NotReflectedError as error:
-            fault = error.fault
-            if fault.condition == "remote-server-timeout":
-                fault = replace(fault, hint="The server may be slow, or hold the message back.")
-            raise ConnectionFailedError(fault) from error
-        self.recorder.find("the room sent the message back")
-
-    async def _leave(self) -> None:
-        created = self.created
-        await self._membership.leave(LEAVE_SECONDS)
-        self.recorder.find("the room confirmed it")
-        if created:
-            gone = await self._room_service.has_lost_the_room()
-            self.recorder.find(
-                f"the room that joining made is {'gone again' if gone else 'still there'}"
-            )
+    def _route(self, stanza: Element) -> None:
+        """Hand a stanza to the visit under way, if it comes from that room."""
+        sender = stanzas.sender_of(stanza)
+        if sender is not None and self.visits and sender.bare == self.visits[-1].membership.jid:
+            self.visits[-1].membership.receive(stanza)
 
     async def _look_again(self) -> None:
         """Find out what the certificate says that was refused.
@@ -286,43 +263,112 @@ class _Walk:
             if stage is Stage.TLS:
                 self.recorder.find(finding)
 
+
+class _Visit:
+    """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        room: str,
+        nickname: str,
+        connection: Connection,
+        recorder: PhaseRecorder,
+    ) -> None:
+        place = replace(Place.of(settings, room), nickname=nickname)
+        # Any owner can set a password, to be told ours: only the default room gets it.
+        password = settings.room_password if room == settings.room else None
+        self.membership = Membership(place, password, record_of)
+        self.membership.begin(connection, resumed=False)
+        self.fault: Fault | None = None
+        """Why the visit ended early, if it did."""
+        self._nickname = nickname
+        self._domain = settings.domain
+        self._connection = connection
+        self._recorder = recorder
+        recorder.room = named(room, settings.rooms)
+        self._room_service = RoomService(place, connection, recorder.find)
+        self._others = 0
+
+    def outcome(self) -> Visit:
+        """Return what came of it."""
+        return Visit(self.membership.name, self.fault, self._created, self._others)
+
+    async def run(self, send: bool) -> None:
+        """Go through the phases of a room until one fails; however it ends, leave the room."""
+        recorder, membership = self._recorder, self.membership
+        try:
+            recorder.begin("disco")
+            await self._room_service.look()
+            recorder.begin("join")
+            await membership.join(self._nickname, history=False)
+            recorder.find(f"entered as {quoted(membership.occupant.partition('/')[2])}")
+            if self._created:
+                recorder.find("the room did not exist before: joining made it")
+                recorder.advice = CREATED
+            recorder.begin("occupants")
+            recorder.find(self._names_of_others())
+            if send:
+                recorder.begin("send")
+                await self._send()
+            recorder.begin("leave")
+            await self._leave()
+        except ConnectionFailedError as failed:
+            self.fault = self._explained(failed.fault)
+            recorder.fail(self.fault)
+        else:
+            recorder.succeed()
+        finally:
+            if (goodbye := membership.goodbye()) is not None:
+                with suppress(ConnectionFailedError):
+                    self._connection.send(goodbye)
+
+    @property
+    def _created(self) -> bool:
+        """Whether joining made the room."""
+        return self.membership.status().room_created
+
+    def _names_of_others(self) -> str:
+        names = [one.nickname for one in self.membership.status().occupants if not one.own]
+        self._others = len(names)
+        shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
+        more = len(names) - MAX_NAMED_OCCUPANTS
+        if not names:
+            return "nobody else"
+        return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
+
+    async def _send(self) -> None:
+        try:
+            await self.membership.say(MESSAGE, REFLECTION_SECONDS)
+        except (NotSentError, BouncedError) as error:
+            raise ConnectionFailedError(error.fault) from error
+        except NotReflectedError as error:
+            fault = error.fault
+            if fault.condition == "remote-server-timeout":
+                fault = replace(fault, hint="The server may be slow, or hold the message back.")
+            raise ConnectionFailedError(fault) from error
+        self._recorder.find("the room sent the message back")
+
+    async def _leave(self) -> None:
+        await self.membership.leave(LEAVE_SECONDS)
+        self._recorder.find("the room confirmed it")
+        if self._created:
+            gone = await self._room_service.has_lost_the_room()
+            self._recorder.find(
+                f"the room that joining made is {'gone again' if gone else 'still there'}"
+            )
+
     def _explained(self, fault: Fault) -> Fault:
         """Return the fault with what else is known here."""
         message, hint = fault.message, fault.hint
-        if self.recorder.phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
+        phase, others = self._recorder.phase, self._room_service.others
+        if phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
             hint += _OWN_NICKNAME
-        others = self._room_service.others
-        if others and self.recorder.phase in {"disco", "join"}:
+        if others and phase in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
-            message += f" Room services of {self._settings.domain}: {listed}."
+            message += f" Room services of {self._domain}: {listed}."
             return replace(fault, message=message, hint=hint, quotes=True)
         return replace(fault, hint=hint)
-
-    def hang_up(self) -> None:
-        """Leave whatever we are in, without waiting for anybody."""
-        goodbye = self._membership.goodbye()
-        self.connection.leave(*([] if goodbye is None else [goodbye]))
-        self.connection.close()
-
-    def _route(self, stanza: Element) -> None:
-        sender = stanzas.sender_of(stanza)
-        if sender is not None and sender.bare == self._membership.jid:
-            self._membership.receive(stanza)
-
-    # The report.
-
-    def _begin(self, phase: str) -> None:
-        if self.recorder.phase:
-            self._pass()
-        self.recorder.begin(phase)
-
-    def _pass(self) -> None:
-        hint = ""
-        if self.recorder.phase == "tls" and not self._settings.tls_verify:
-            hint = _UNCHECKED
-        elif self.recorder.phase == "join" and self.created:
-            hint = CREATED
-        self.recorder.end(ok=True, hint=hint)
 
 
 def record_of(event: Event, membership: Membership) -> Record:

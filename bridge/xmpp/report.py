@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bridge.escaping import one_line
 
 if TYPE_CHECKING:
     from bridge.settings.table import Configuration
-    from bridge.xmpp.faults import Fault, Place
+    from bridge.xmpp.faults import Fault
 
 SETTINGS = "settings"
 """The phase before those of the connection: reading the settings."""
@@ -17,10 +17,26 @@ PHASES = (
     *("resolve", "connect", "tls", "sasl", "bind"),
     *("disco", "join", "occupants", "send", "leave"),
 )
-"""The phases of the connection, in order; `send` only when it is asked for."""
+"""The phases of a check, in order; `send` only when it is asked for."""
+
+OF_THE_CONNECTION = PHASES.index("disco")
+"""How many of these the connection has; each room has the others."""
 
 CREATED = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
+
+MAX_ROOMS_NAMED = 3
+"""Rooms that the diagnosis names for one reason; the rest are counted. There may be 50."""
+
+MAX_ROOM_CHARACTERS = 100
+"""Of a room's name in the diagnosis; a JID may have 2,000."""
+
+MAX_CAUSE_CHARACTERS = 500
+"""Of why one of several rooms failed; the room's phases have all of it."""
+
+ABSENT_IF_NONE = "absent-if-none"
+"""The mark of `bridge.mcp.schema`, of which this package knows nothing: such a field of a result is
+left out where it is None."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,16 @@ class CheckPhase:
     ms: Annotated[float, "milliseconds it took"]
     detail: Annotated[str, "what was found, and with a failure the cause"]
     hint: Annotated[str, "what to do, naming the setting; empty where there is nothing to do"]
+    room: Annotated[str | None, ABSENT_IF_NONE, "of several rooms, the one visited"] = None
+
+
+@dataclass(frozen=True)
+class CheckedRoom:
+    """What came of one of several rooms. Its texts fit into one line."""
+
+    room: Annotated[str, "bare JID as configured"]
+    ok: Annotated[bool, "every phase passed"]
+    condition: Annotated[str | None, "of the failure; also of why it was not visited"]
 
 
 @dataclass(frozen=True)
@@ -41,46 +67,121 @@ class Report:
     """How far a check came. Its texts fit into one line, whoever wrote them."""
 
     ok: Annotated[bool, "every phase passed"]
-    phases: Annotated[list[CheckPhase], "in order; the failed one is the last"]
+    phases: Annotated[
+        list[CheckPhase], "in order; a failed one is the last, or the last of its room"
+    ]
     diagnosis: Annotated[str, "the outcome in a sentence or two"]
-    condition: Annotated[str | None, "of the failure, in the standard's own words"]
-    room_created: Annotated[bool, "joining made the room: often a typo in MUC_ROOM"]
+    condition: Annotated[str | None, "of the first failure, in the standard's own words"]
+    room_created: Annotated[bool, "joining made a room: often a typo in MUC_ROOM"]
     ms: Annotated[float, "milliseconds that the connection took in all"]
+    rooms: Annotated[list[CheckedRoom] | None, ABSENT_IF_NONE, "each of several rooms, in order"]
 
     def preceded_by(self, phase: CheckPhase) -> "Report":
         """Return the report with `phase` before its own."""
         return replace(self, phases=[phase, *self.phases])
 
 
+class Visit(NamedTuple):
+    """What came of visiting one room."""
+
+    room: str
+    """Its bare JID as configured."""
+    fault: "Fault | None" = None
+    """Why the visit ended early, if it did."""
+    created: bool = False
+    """Whether joining made the room."""
+    others: int = 0
+    """Other occupants."""
+
+
+def expected_phases(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
+    """Return the name and the room of each phase of a check in which all goes well, in order."""
+    of_a_room = [name for name in PHASES[OF_THE_CONNECTION:] if send or name != "send"]
+    return [
+        *((name, None) for name in (SETTINGS, *PHASES[:OF_THE_CONNECTION])),
+        *((name, named(room, rooms)) for room in rooms for name in of_a_room),
+    ]
+
+
+def named(room: str, rooms: Sequence[str]) -> str | None:
+    """Return what a phase calls `room`, fit for one line; None where it is the only one."""
+    return one_line(room) if len(rooms) > 1 else None
+
+
 def report_of(
-    place: "Place",
+    rooms: Sequence[str],
     phases: Sequence[CheckPhase],
     seconds: float,
+    visits: Sequence[Visit],
     fault: "Fault | None",
-    *,
-    created: bool,
-    others: int,
 ) -> Report:
-    """Return the report of a check that went to `place`, and that `fault`, if any, ended early.
+    """Return the report of a check that took so many seconds.
 
-    `created` says whether joining made the room; `others` counts the other occupants.
+    `visits` are those that were begun, to the first of these `rooms`; `fault`, if any, ended the
+    check early.
     """
-    if fault is not None:
+    faults = [one.fault for one in visits if one.fault is not None]
+    if fault is not None and not faults:
+        faults = [fault]
+    created = [one.room for one in visits if one.created]
+    if fault is not None and not visits:
         diagnosis = one_line(fault.message)
+    elif faults:
+        diagnosis = _failure(rooms, visits)
     else:
+        others = sum(one.others for one in visits)
         company = f"{others} other occupant{'s' * (others > 1)}" if others else "nobody else"
-        room = one_line(place.room)
-        diagnosis = f"Everything works: in the room {room} with {company}, {seconds:.2f} s in all."
-        if created:
+        several = len(rooms) > 1
+        where = f"{len(rooms)} rooms" if several else f"the room {one_line(rooms[0])}"
+        diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
+        if created and several:
+            diagnosis += f" Joining made what did not exist before, {_listed(created)}: {CREATED}"
+        elif created:
             diagnosis += f" The room did not exist before and was made by joining it: {CREATED}"
     return Report(
-        ok=fault is None,
+        ok=not faults,
         phases=list(phases),
         diagnosis=diagnosis,
-        condition=None if fault is None else one_line(fault.condition),
-        room_created=created,
+        condition=one_line(faults[0].condition) if faults else None,
+        room_created=bool(created),
         ms=round(seconds * 1000, 3),
+        rooms=_checked(rooms, visits, fault) if len(rooms) > 1 else None,
     )
+
+
+def _checked(
+    rooms: Sequence[str], visits: Sequence[Visit], fault: "Fault | None"
+) -> list[CheckedRoom]:
+    """Return what came of each room; `fault` is why those without a visit have none."""
+    causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
+    return [
+        CheckedRoom(
+            one_line(room), cause is None, None if cause is None else one_line(cause.condition)
+        )
+        for room, cause in zip(rooms, causes, strict=True)
+    ]
+
+
+def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
+    """Return which rooms failed and why, as far as a few sentences hold it."""
+    failed = [(one.room, one.fault.message) for one in visits if one.fault is not None]
+    if len(rooms) == 1:
+        return one_line(failed[0][1])
+    told = [f"{len(failed)} of {len(rooms)} rooms failed."]
+    for room, message in failed[:MAX_ROOMS_NAMED]:
+        cause = one_line(message, MAX_CAUSE_CHARACTERS)
+        told.append(f"{one_line(room, MAX_ROOM_CHARACTERS)}: {cause}")
+    if len(failed) > MAX_ROOMS_NAMED:
+        told.append(f"{len(failed) - MAX_ROOMS_NAMED} more failed, see the phases.")
+    if unvisited := rooms[len(visits) :]:
+        told.append(f"Not visited: {_listed(unvisited)}.")
+    return " ".join(told)
+
+
+def _listed(rooms: Sequence[str]) -> str:
+    names = ", ".join(one_line(one, MAX_ROOM_CHARACTERS) for one in rooms[:MAX_ROOMS_NAMED])
+    more = len(rooms) - MAX_ROOMS_NAMED
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def settings_phase(configuration: "Configuration", seconds: float) -> CheckPhase:
@@ -101,4 +202,4 @@ def unconfigured(configuration: "Configuration", phase: CheckPhase) -> Report:
     """Return the report of a check that ended with `phase`, the reading of the settings."""
     problems = one_line("; ".join(map(str, configuration.problems)))
     diagnosis = f"The settings do not do: {problems}"
-    return Report(False, [phase], diagnosis, "unconfigured", room_created=False, ms=0.0)
+    return Report(False, [phase], diagnosis, "unconfigured", False, 0.0, None)

@@ -14,15 +14,15 @@ from bridge.console.check import (
     MIN_BAR_WIDTH,
     CheckView,
     bar,
+    times_of,
 )
 from bridge.console.screen import Paint, width
 from bridge.escaping import one_line
-from bridge.xmpp.faults import Fault, Place, Retry
-from bridge.xmpp.report import CheckPhase, Report, report_of
+from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.report import CheckPhase, Report, Visit, report_of
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"
-PLACE = Place("xmpp://example.org:5222", "example.org", "bot@example.org", ROOM, "McpDebug")
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
 FIRST = CheckPhase(
@@ -55,14 +55,36 @@ REFUSED = Fault(
     "Check XMPP_USERNAME and XMPP_PASSWORD.",
     Retry.NEVER,
 )
-WORKS = report_of(PLACE, PASSED, 0.3018, None, created=True, others=2)
+WORKS = report_of([ROOM], PASSED, 0.3018, [Visit(ROOM, created=True, others=2)], None)
 BREAKS = report_of(
-    PLACE,
+    [ROOM],
     (*REACHED, CheckPhase("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
     2.2124,
+    [],
     REFUSED,
-    created=False,
-    others=0,
+)
+
+
+BANNED = Fault("forbidden", "The owner of logs@muc.example banned us.", "Ask that owner.")
+ROOMS = ("lobby@muc.example", "logs@muc.example", "team@muc.example")
+VISITED = tuple(
+    replace(phase, hint="", room=room)
+    for room in ROOMS
+    for phase in PASSED[-4:]
+    if room != ROOMS[1] or phase.name == "disco"
+)
+REFUSED_IN_ONE = (
+    *(replace(phase, hint="") for phase in PASSED[:-4]),
+    *VISITED[:5],
+    CheckPhase("join", False, 20.5, BANNED.message, BANNED.hint, ROOMS[1]),
+    *VISITED[5:],
+)
+SEVERAL = report_of(
+    ROOMS,
+    REFUSED_IN_ONE,
+    0.431,
+    [Visit(ROOMS[0], others=2), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], others=1)],
+    None,
 )
 
 
@@ -72,7 +94,9 @@ def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> Che
 
 def _once(view: CheckView, report: Report) -> str:
     phases = (FIRST, *report.phases)
-    lines = [*view.title(ROOM), *(line for phase in phases for line in view.found(phase))]
+    lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
+    for former, phase in zip((None, *phases), phases, strict=False):
+        lines += view.found(phase, former)
     lines += ["", *view.bars(phases), "", *view.verdict(report)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -106,6 +130,9 @@ MIXED = (WORKS, _slower(WORKS, 2), BREAKS)
         ("check-repeated-pipe.txt", _often(_at(None), *THREE, times=3)),
         ("check-repeated-80-columns.txt", _often(_at(80), *MIXED, times=10)),
         ("check-repeated-80-columns-colour.txt", _often(_at(80, paint=True), *MIXED, times=10)),
+        ("check-rooms-80-columns.txt", _once(_at(80), SEVERAL)),
+        ("check-rooms-80-columns-colour.txt", _once(_at(80, paint=True), SEVERAL)),
+        ("check-rooms-repeated-pipe.txt", _often(_at(None), SEVERAL, SEVERAL, times=2)),
     ],
 )
 def test_the_screen_is_as_it_was_written_down(
@@ -118,7 +145,7 @@ def test_the_screen_is_as_it_was_written_down(
 
 
 def test_colour_changes_nothing_else() -> None:
-    for report in (WORKS, BREAKS):
+    for report in (WORKS, BREAKS, SEVERAL):
         assert COLOUR.sub("", _once(_at(80, paint=True), report)) == _once(_at(80), report)
     painted = _often(_at(80, paint=True), *MIXED, times=10)
     assert COLOUR.sub("", painted) == _often(_at(80), *MIXED, times=10)
@@ -134,6 +161,22 @@ def test_a_stage_that_is_under_way_has_a_line_without_a_time() -> None:
     lines = _at(80).bars((FIRST, *REACHED), "sasl")
     assert lines[:-2] == _at(80).bars((FIRST, *REACHED))[:-1]
     assert lines[-2] == "sasl       ..."
+
+
+def test_a_stage_that_is_under_way_stands_under_its_room() -> None:
+    lines = _at(80).bars(SEVERAL.phases[:7], "disco", ROOMS[1])
+    assert [line.split()[0] for line in lines[5:]] == [
+        *(ROOMS[0], "disco", "join"),
+        *(ROOMS[1], "disco", "0"),
+    ]
+
+
+def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
+    first = replace(SEVERAL, phases=SEVERAL.phases[:6])
+    times = times_of([first, SEVERAL])
+    assert list(times) == [(phase.name, phase.room) for phase in SEVERAL.phases]
+    assert times["disco", ROOMS[0]] == [33.0, 33.0]
+    assert times["disco", ROOMS[2]] == [33.0]
 
 
 @pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
@@ -167,6 +210,14 @@ def test_advice_is_given_once_however_often_there_was_cause() -> None:
 def test_what_failed_is_what_to_see_to_first() -> None:
     last = _once(_at(None), BREAKS).splitlines()[-3:]
     assert last == [REFUSED.message, f"[not-authorized] {REFUSED.hint}", f"tls: {REACHED[2].hint}"]
+
+
+def test_advice_has_the_condition_of_its_own_room() -> None:
+    full = Fault("service-unavailable", "team@muc.example is full.", "Ask for space.")
+    phases = (*SEVERAL.phases[:-3], CheckPhase("join", False, 1.0, "", full.hint, ROOMS[2]))
+    visits = [Visit(ROOMS[0]), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], full)]
+    last = _once(_at(None), report_of(ROOMS, phases, 0.4, visits, None)).splitlines()[-2:]
+    assert last == ["[forbidden] Ask that owner.", "[service-unavailable] Ask for space."]
 
 
 def test_what_the_outcome_says_is_not_advised_again() -> None:
@@ -208,12 +259,12 @@ def _assert_unforged(text: str, columns: int | None) -> None:
     # As a probe makes them: `one_line` has been over all texts but the fault's.
     failed = CheckPhase("join", False, 1.0, one_line(text), one_line(text))
     fault = Fault(text, text, text)
-    report = report_of(PLACE, (failed,), 0.1, fault, created=False, others=0)
+    report = report_of([ROOM], (failed,), 0.1, [], fault)
     for lines, begins in (
         (view.found(failed), "join "),
         (view.run(1, report), "   1  FAILED"),
         (view.verdict(report)[:1], ""),
-        (view.title(text), "Checking"[: columns or 99]),
+        (view.title([text]), "Checking"[: columns or 99]),
     ):
         first, *rest = lines
         assert first.startswith(begins) or columns == 1
@@ -227,7 +278,7 @@ def _assert_unforged(text: str, columns: int | None) -> None:
 def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
     phase = CheckPhase("join", False, 1.0, "", "hint")
     fault = Fault("made\nup\x9b2J", "message", "hint")
-    report = report_of(PLACE, (phase,), 0.1, fault, created=False, others=0)
+    report = report_of([ROOM], (phase,), 0.1, [], fault)
     assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
 
 

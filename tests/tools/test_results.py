@@ -339,4 +339,4 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
     phase = CheckPhase("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
-    _checked(sanitized(Check(False, [phase] * 11, text, text, False, 1.0, False, text, set_)))
+    _checked(sanitized(Check(False, [phase] * 11, text, text, False, 1.0, None, False, text, set_)))

@@ -2,16 +2,27 @@
 
 import pytest
 
-from bridge.xmpp.faults import Fault, Place
-from bridge.xmpp.report import CREATED, CheckPhase, report_of
-
-PLACE = Place(
-    "xmpp://example.org:5222",
-    "example.org",
-    "bot@example.org",
-    "lab@conference.example.org",
-    "McpDebug",
+from bridge.mcp import schema
+from bridge.xmpp import report as report_module
+from bridge.xmpp.faults import Fault
+from bridge.xmpp.report import (
+    CREATED,
+    MAX_CAUSE_CHARACTERS,
+    MAX_ROOM_CHARACTERS,
+    MAX_ROOMS_NAMED,
+    CheckedRoom,
+    CheckPhase,
+    Visit,
+    expected_phases,
+    report_of,
 )
+
+LAB = "lab@conference.example.org"
+LOGS = "logs@conference.example.org"
+TEAM = "team@conference.example.org"
+ROOMS = (LAB, LOGS, TEAM)
+BANNED = Fault("forbidden", "We are banned.", "Ask the owner.")
+CUT = Fault("connection-reset", "The connection was cut.", "Wait.")
 PHASE = CheckPhase("leave", True, 1.5, "the room confirmed it", "")
 
 
@@ -20,28 +31,108 @@ PHASE = CheckPhase("leave", True, 1.5, "the room confirmed it", "")
     [(0, "nobody else"), (1, "1 other occupant"), (2, "2 other occupants")],
 )
 def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> None:
-    report = report_of(PLACE, [PHASE], 0.4567, None, created=False, others=others)
+    report = report_of([LAB], [PHASE], 0.4567, [Visit(LAB, others=others)], None)
     assert report.diagnosis == (
         f"Everything works: in the room lab@conference.example.org with {company}, 0.46 s in all."
     )
-    assert (report.ok, report.condition, report.ms) == (True, None, 456.7)
+    assert (report.ok, report.condition, report.ms, report.rooms) == (True, None, 456.7, None)
 
 
 def test_a_room_that_joining_made_is_named_with_what_that_may_mean() -> None:
-    report = report_of(PLACE, [PHASE], 0.4567, None, created=True, others=0)
+    report = report_of([LAB], [PHASE], 0.4567, [Visit(LAB, created=True)], None)
     assert report.room_created
     assert report.diagnosis.endswith(f" was made by joining it: {CREATED}")
 
 
 def test_the_words_of_a_fault_fit_into_one_line() -> None:
     fault = Fault("made\nup", "first\nsecond\u202e", "hint")
-    report = report_of(PLACE, [], 1.0, fault, created=False, others=0)
+    report = report_of([LAB], [], 1.0, [], fault)
     assert (report.ok, report.condition) == (False, "made\\u{A}up")
     assert report.diagnosis == "first\\u{A}second\\u{202E}"
 
 
 def test_the_phase_of_the_settings_goes_before_those_of_the_connection() -> None:
     first = CheckPhase("settings", True, 0.1, "from the environment alone", "")
-    report = report_of(PLACE, [PHASE], 1.0, None, created=False, others=0)
+    report = report_of([LAB], [PHASE], 1.0, [Visit(LAB)], None)
     assert report.preceded_by(first).phases == [first, PHASE]
     assert report.phases == [PHASE]
+
+
+def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company() -> None:
+    visits = [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)]
+    report = report_of(ROOMS, [PHASE], 0.4567, visits, None)
+    assert report.diagnosis == (
+        "Everything works: in 3 rooms with 3 other occupants, 0.46 s in all. "
+        f"Joining made what did not exist before, {LOGS}: {CREATED}"
+    )
+    assert (report.ok, report.condition, report.room_created) == (True, None, True)
+    assert report.rooms == [CheckedRoom(room, True, None) for room in ROOMS]
+
+
+def test_of_several_rooms_that_failed_it_says_which_and_why() -> None:
+    visits = [Visit(LAB, BANNED), Visit(LOGS), Visit(TEAM, CUT)]
+    report = report_of(ROOMS, [PHASE], 1.0, visits, None)
+    assert report.diagnosis == (
+        f"2 of 3 rooms failed. {LAB}: We are banned. {TEAM}: The connection was cut."
+    )
+    assert (report.ok, report.condition) == (False, "forbidden")
+    assert report.rooms == [
+        CheckedRoom(LAB, False, "forbidden"),
+        CheckedRoom(LOGS, True, None),
+        CheckedRoom(TEAM, False, "connection-reset"),
+    ]
+
+
+def test_a_room_that_was_not_visited_is_not_well() -> None:
+    report = report_of(ROOMS, [PHASE], 1.0, [Visit(LAB, CUT)], CUT)
+    assert report.diagnosis == (
+        f"1 of 3 rooms failed. {LAB}: The connection was cut. Not visited: {LOGS}, {TEAM}."
+    )
+    assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
+    report = report_of(ROOMS, [PHASE], 1.0, [], CUT)
+    assert (report.ok, report.diagnosis) == (False, "The connection was cut.")
+    assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_of_many_rooms_some_are_named_and_the_rest_counted(extra: int) -> None:
+    rooms = [f"room-{number}@muc" for number in range(MAX_ROOMS_NAMED + extra)]
+    report = report_of(rooms, [], 1.0, [Visit(room, BANNED) for room in rooms], None)
+    assert report.diagnosis.startswith(f"{len(rooms)} of {len(rooms)} rooms failed. room-0@muc: ")
+    assert report.diagnosis.count("banned") == MAX_ROOMS_NAMED
+    assert report.diagnosis.endswith(" 1 more failed, see the phases.") is bool(extra)
+    report = report_of(["first@muc", *rooms], [], 1.0, [Visit("first@muc", CUT)], CUT)
+    assert report.diagnosis.endswith(f"{rooms[MAX_ROOMS_NAMED - 1]}{' and 1 more' * extra}.")
+    made = report_of(rooms, [], 1.0, [Visit(room, created=True) for room in rooms], None)
+    assert f"{rooms[MAX_ROOMS_NAMED - 1]}{' and 1 more' * extra}: {CREATED}" in made.diagnosis
+
+
+def test_the_diagnosis_of_fifty_rooms_is_a_few_sentences_whatever_they_are_called() -> None:
+    rooms = [f"{'x' * 1000}{number}@muc" for number in range(50)]
+    fault = Fault("forbidden", "y" * 5000, "")
+    told = [
+        report_of(rooms, [], 1.0, visits, early).diagnosis
+        for visits, early in [
+            ([Visit(room, fault) for room in rooms], None),
+            ([Visit(room, fault) for room in rooms[:10]], fault),
+            ([Visit(room, created=True) for room in rooms], None),
+        ]
+    ]
+    most = MAX_ROOMS_NAMED * (2 * MAX_ROOM_CHARACTERS + MAX_CAUSE_CHARACTERS + 100) + 200
+    assert all(len(one) <= most for one in told)
+
+
+def test_the_phases_of_a_room_are_expected_once_for_each_of_several() -> None:
+    names = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
+    in_a_room = ["disco", "join", "occupants", "leave"]
+    assert expected_phases([LAB], send=False) == [(name, None) for name in names + in_a_room]
+    in_a_room.insert(3, "send")
+    assert expected_phases([LAB, TEAM], send=True) == [
+        *((name, None) for name in names),
+        *((name, LAB) for name in in_a_room),
+        *((name, TEAM) for name in in_a_room),
+    ]
+
+
+def test_what_is_left_out_is_marked_as_the_schemas_have_it() -> None:
+    assert report_module.ABSENT_IF_NONE == schema.ABSENT_IF_NONE

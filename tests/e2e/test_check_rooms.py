@@ -1,0 +1,128 @@
+"""`xmpp-bridge check` of several rooms, against real servers."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.checking import IN_THE_ROOM, STAGE, STAGES, XTERM, on_screen, run
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+CUT_SHORT = {"members only": ["disco", "join"], "no room service": ["disco"]}
+
+
+@asynccontextmanager
+async def three_rooms(server: XmppServer) -> AsyncIterator[tuple[str, str, str]]:
+    """Yield a room for members only, an address that is no room service, and a room that is well.
+
+    Wilma is in the last.
+    """
+    closed, nowhere, well = server.room(), f"room@{server.domain}", server.room()
+    async with (
+        Witness(server, server.witness, closed, "Owner") as owner,
+        Witness(server, server.witness, well, "Wilma"),
+    ):
+        form = await owner.muc.get_room_config(closed)
+        form.set_values({"muc#roomconfig_membersonly": "1"})
+        await owner.muc.set_room_config(closed, form)
+        yield closed, nowhere, well
+
+
+def headed(lines: list[str], rooms: tuple[str, ...]) -> list[str]:
+    """The stages and the rooms that stand at the left edge, in order."""
+    return [
+        one[1] if (one := STAGE.fullmatch(line)) else line
+        for line in lines
+        if STAGE.fullmatch(line) or line in rooms
+    ]
+
+
+@pytest.mark.parametrize("columns", [None, 80])
+async def test_every_room_is_visited_and_one_that_is_not_well_fails_the_check(
+    columns: int | None, real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with three_rooms(real_server) as rooms:
+        environment = real_server.environment(MUC_ROOM=",".join(rooms)) | XTERM
+        code, checking = await run(tmp_path, environment, columns=columns)
+    assert code == 1
+    lines = checking.out.splitlines() if columns is None else on_screen(checking, columns)
+    assert lines[0] == "Checking the way into 3 rooms"
+    expected = [
+        *STAGES,
+        *(rooms[0], *CUT_SHORT["members only"]),
+        *(rooms[1], *CUT_SHORT["no room service"]),
+        *(rooms[2], *IN_THE_ROOM),
+    ]
+    assert headed(lines, rooms) == expected * 2
+    assert not [line for line in lines if line.endswith("...")]
+    shown = " ".join(line.strip() for line in lines)
+    assert f"2 of 3 rooms failed. {rooms[0]}: " in shown
+    assert "[registration-required] " in shown
+    if columns is not None:
+        # Above what was found and the bars; and in the footer, while this room was visited or next.
+        assert checking.out.count(rooms[0] + "\x1b[0m\n") == 2 + len(CUT_SHORT["members only"]) + 1
+
+
+async def test_rooms_that_are_all_well_pass_the_check(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with three_rooms(real_server) as (_, _, well):
+        rooms = (well, real_server.room())
+        environment = real_server.environment(MUC_ROOM=",".join(rooms))
+        code, checking = await run(tmp_path, environment)
+    assert code == 0
+    lines = checking.out.splitlines()
+    assert headed(lines, rooms) == [*STAGES, rooms[0], *IN_THE_ROOM, rooms[1], *IN_THE_ROOM] * 2
+    (outcome,) = (line for line in lines if line.startswith("Everything works: "))
+    assert outcome.startswith("Everything works: in 2 rooms with 1 other occupant, ")
+    assert f"Joining made what did not exist before, {rooms[1]}: " in outcome
+
+
+async def test_json_has_the_room_of_each_phase_and_the_outcome_of_each_room(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with three_rooms(real_server) as rooms:
+        environment = real_server.environment(MUC_ROOM=",".join(rooms))
+        code, checking = await run(tmp_path, environment, "--json")
+        again, repeated = await run(tmp_path, environment, "--json", "--repeat", "2")
+    assert (code, again) == (1, 1)
+    told: dict[str, Any] = json.loads(checking.out)
+    assert (told["ok"], told["condition"]) == (False, "registration-required")
+    in_rooms = [
+        *((name, rooms[0]) for name in CUT_SHORT["members only"]),
+        *((name, rooms[1]) for name in CUT_SHORT["no room service"]),
+        *((name, rooms[2]) for name in IN_THE_ROOM),
+    ]
+    visited = [(one["name"], one.get("room")) for one in told["phases"]]
+    assert visited == [*((name, None) for name in STAGES), *in_rooms]
+    assert all("room" not in one for one in told["phases"][: len(STAGES)])
+    assert [(one["room"], one["ok"]) for one in told["rooms"]] == [
+        (rooms[0], False),
+        (rooms[1], False),
+        (rooms[2], True),
+    ]
+    runs: dict[str, Any] = json.loads(repeated.out)
+    keys = [*STAGES[1:], *(f"{name} {room}" for name, room in in_rooms)]
+    assert list(runs["medianMs"]) == list(runs["worstMs"]) == keys
+    assert [one["ok"] for one in runs["runs"]] == [False, False]
+
+
+async def test_repeated_the_stages_of_each_room_are_counted_apart(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with three_rooms(real_server) as rooms:
+        environment = real_server.environment(MUC_ROOM=",".join(rooms))
+        code, checking = await run(tmp_path, environment, "--repeat", "2")
+    assert code == 1
+    lines = checking.out.splitlines()
+    rows = [line.split()[:2] for line in lines[lines.index("") :] if "/2 " in line or line in rooms]
+    assert rows == [
+        *([name, "2/2"] for name in STAGES[1:]),
+        *([rooms[0]], ["disco", "2/2"], ["join", "0/2"]),
+        *([rooms[1]], ["disco", "0/2"]),
+        *([rooms[2]], *([name, "2/2"] for name in IN_THE_ROOM)),
+    ]
