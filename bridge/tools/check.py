@@ -1,18 +1,29 @@
-"""The staged check: how far the way into the room holds, with the settings as they are now."""
+"""The staged check: how far the way into the rooms holds, with the settings as they are now."""
 
 import asyncio
 import importlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
+from bridge.escaping import one_line
 from bridge.mcp.context import Context
+from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.table import Configuration, Setting
-from bridge.tools.entries import NOTICE, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
 from bridge.tools.link import Participating, RoomLink
 from bridge.tools.setup import Setup
-from bridge.xmpp.report import PHASES, SETTINGS, CheckPhase, Report, settings_phase, unconfigured
+from bridge.xmpp.report import (
+    MAX_ROOMS_NAMED,
+    CheckedRoom,
+    CheckPhase,
+    Report,
+    expected_phases,
+    settings_phase,
+    unconfigured,
+)
 
 TURN_SECONDS = 5.0
 """How long a check waits for another one: with its own 50 s that stays below the minute after
@@ -26,6 +37,9 @@ class Check(Report):
     settings_changed: Annotated[bool, "they differ from those the bridge was running with"]
     standing: Annotated[str, "what becomes of the bridge's own connection to the room"]
     settings: Annotated[list[Setting], "each variable that is set and in effect"]
+    left_out: Annotated[
+        int | None, ABSENT_IF_NONE, "phases of rooms that had no space here, the passed ones first"
+    ] = None
     notice: str = NOTICE
 
 
@@ -36,10 +50,11 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     Use it when xmppStatus says it is not connected, or after somebody has changed the settings.
     It walks a connection of its own, under a nickname of its own, through settings, resolve,
     connect, tls, sasl, bind, disco, join, occupants and leave; `phases` has what each found, its
-    milliseconds, and for the failed one (the last) a hint naming the setting; `settings` has the
-    variables in effect and where each is set, secrets as `***`. It sends no message and leaves the
-    bridge's own connection alone, save that this starts anew, by itself, if the settings changed or
-    if the check passes while it is out of the room; `standing` tells. Its stanzas are in xmppTrace.
+    milliseconds, and for the failed one (the last) a hint naming the setting; of several rooms each
+    is visited, and `rooms` has what came of it; `settings` has the variables in effect and where
+    each is set, secrets as `***`. It sends no message and leaves the bridge's own connection alone,
+    save that this starts anew, by itself, if the settings changed or if the check passes while it
+    is out of the room; `standing` tells. Its stanzas are in xmppTrace.
     Mostly under a second, at most 50 s. Each call logs in once: with a wrong password, mend that
     before calling again, since servers lock accounts. Only the settings of the connection and the
     room take effect so; for others, such as BRIDGE_READ_ONLY, restart the bridge.
@@ -54,7 +69,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return sanitized(await _check(link.participant, setup, context))
+        return sanitized(fitting(await _check(link.participant, setup, context)))
     finally:
         setup.trial.release()
 
@@ -64,19 +79,21 @@ async def _check(participant: Participating, setup: Setup, context: Context) -> 
     await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
     from bridge.xmpp.probe import Probe
 
-    names = [SETTINGS, *(name for name in PHASES if name != "send")]
-
-    def note(phase: CheckPhase) -> None:
-        context.progress(names.index(phase.name) + 1, len(names), phase.name)
-
     started = time.perf_counter()
     configuration = setup.read_anew()
+    settings = configuration.settings
+    expected = expected_phases(() if settings is None else settings.rooms, send=False)
+
+    def note(phase: CheckPhase) -> None:
+        number = expected.index((phase.name, phase.room)) + 1
+        name = phase.name if phase.room is None else f"{phase.name} {phase.room}"
+        context.progress(number, len(expected), name)
+
     first = settings_phase(configuration, time.perf_counter() - started)
     if later := setup.waiting_for_restart:
         until = f"Changed, but in effect only once the bridge is restarted: {', '.join(later)}."
         first = replace(first, hint=f"{first.hint} {until}".lstrip())
     note(first)
-    settings = configuration.settings
     if settings is None:
         report, changed = unconfigured(configuration, first), False
     else:
@@ -91,18 +108,57 @@ async def _check(participant: Participating, setup: Setup, context: Context) -> 
     )
 
 
+def fitting(check: Check) -> Check:
+    """Return the check without the phases of many rooms for which a result has no space.
+
+    Those that passed go first, the last of them before the others. The first failures stay, which
+    the diagnosis names too, and `rooms` has what came of each room all the same.
+    """
+    over = json_size(check) - RESULT_BYTES
+    if check.rooms is None or over <= 0:
+        return check
+    of_rooms = [phase for phase in check.phases if phase.room is not None]
+    failed = [phase for phase in of_rooms if not phase.ok]
+    passed = [phase for phase in of_rooms if phase.ok]
+    left_out: set[CheckPhase] = set()
+    for phase in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
+        if over > 0:
+            left_out.add(phase)
+            over -= json_size(phase) + len(", ")
+    kept = [phase for phase in check.phases if phase not in left_out]
+    return replace(check, phases=kept, left_out=len(left_out))
+
+
 def _settle(
     participant: Participating, configuration: Configuration, report: Report, changed: bool
 ) -> str:
     """Let the standing connection start anew where there is a reason; return what happens to it."""
     settings = configuration.settings
-    if settings is None or not (changed or report.ok) or not participant.begin_anew(settings):
+    free = report.ok if report.rooms is None else _may_enter(participant, report.rooms)
+    if settings is None or not (changed or free) or not participant.begin_anew(settings):
         return _left_alone(participant)
-    why = "the settings changed" if changed else "it was out of the room, and the way in is free"
-    return f"It starts anew now, since {why}; xmppStatus tells when it is in the room."
+    if changed:
+        why = "the settings changed"
+    elif report.rooms is None:
+        why = "it was out of the room, and the way in is free"
+    else:
+        why = "it was out of a room, and the way in is free"
+    where = "the room" if report.rooms is None else "each room"
+    return f"It starts anew now, since {why}; xmppStatus tells when it is in {where}."
+
+
+def _may_enter(participant: Participating, rooms: Sequence[CheckedRoom]) -> bool:
+    """Return whether a room that the bridge is out of has let the check in."""
+    free = {one.room for one in rooms if one.ok}
+    out = {one_line(one.name) for one in participant.memberships if not one.status().connected}
+    return not free.isdisjoint(out)
 
 
 def _left_alone(participant: Participating) -> str:
+    memberships = participant.memberships
+    if len(memberships) > 1:
+        inside = sum(one.status().connected for one in memberships)
+        return f"It was left alone; it is in {inside} of {len(memberships)} rooms."
     phase = participant.status().phase.value
     if phase == "joined":
         return "It is in the room and was left alone."

@@ -1,4 +1,4 @@
-"""`xmpp-bridge check` of several rooms, against real servers."""
+"""`xmpp-bridge check` and `xmppCheck` of several rooms, against real servers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.checking import IN_THE_ROOM, STAGE, STAGES, XTERM, on_screen, run
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -126,3 +127,22 @@ async def test_repeated_the_stages_of_each_room_are_counted_apart(
         *([rooms[1]], ["disco", "0/2"]),
         *([rooms[2]], *([name, "2/2"] for name in IN_THE_ROOM)),
     ]
+
+
+async def test_a_standing_bridge_is_left_alone_in_the_rooms_that_it_is_in(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    async with three_rooms(real_server) as rooms:
+        environment = real_server.environment(MUC_ROOM=",".join((rooms[2], *rooms[:2])))
+        async with BridgeProcess(tmp_path, environment) as bridge:
+            await bridge.initialize()
+            before = await bridge.joined()
+            result = await bridge.call("xmppCheck")
+            after = await bridge.status()
+    assert [(one["ok"], one["condition"] is None) for one in result["rooms"]] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+    assert result["standing"] == "It was left alone; it is in 1 of 3 rooms."
+    assert [after[one] for one in ("jid", "since")] == [before[one] for one in ("jid", "since")]

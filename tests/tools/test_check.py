@@ -14,17 +14,30 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
-from bridge.settings.table import Configuration, Settings
+from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
-from bridge.tools.check import xmpp_check
+from bridge.tools.check import Check, xmpp_check
+from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import InRoom, RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.events import Phase
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.report import (
+    MAX_ROOMS_NAMED,
+    CheckedRoom,
+    CheckPhase,
+    Report,
+    Visit,
+    expected_phases,
+    report_of,
+)
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.trace import Trace
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+from tests.tools.played import STATUS, Played
 
 PASSWORD = "not-to-be-shown-4711"
 
@@ -46,9 +59,7 @@ class Standing:
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         raise AssertionError(listener)
 
-    @property
-    def memberships(self) -> tuple[InRoom, ...]:
-        raise AssertionError
+    memberships: tuple[InRoom, ...] = ()
 
     def status(self) -> RoomStatus:
         return Room(nickname="", service="", phase=self.phase, since=0.0).status()
@@ -167,6 +178,7 @@ async def test_a_passing_check_lets_one_that_is_out_begin_anew(
     result = await desk.check(setup)
     assert (result["ok"], result["settingsChanged"], result["condition"]) == (True, False, None)
     assert "the way in is free" in result["standing"]
+    assert not {"rooms", "leftOut"} & result.keys()
     assert desk.standing.begun == [desk.standing.settings]
     desk.standing.phase = Phase.JOINED
     assert (await desk.check(setup))["standing"] == "It is in the room and was left alone."
@@ -281,3 +293,112 @@ async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret
     )
     # What does not do is a problem and not in effect; what nobody set is not told of.
     assert not {"LOG_LEVEL", "BRIDGE_HISTORY"} & listed.keys()
+
+
+# With several rooms.
+
+
+def in_rooms(rooms: list[str], *out_of: str) -> tuple[InRoom, ...]:
+    """Being in these rooms but for some, from which the bridge was put out."""
+    waiting = replace(STATUS, phase=Phase.WAITING)
+    return tuple(Played(waiting if one in out_of else STATUS, room_jid=one) for one in rooms)
+
+
+async def test_each_room_is_visited_and_each_phase_told_with_its_room(
+    desk: Desk, real_server: XmppServer
+) -> None:
+    rooms = [real_server.room() for _ in range(3)]
+    desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
+    async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
+        await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
+        setup = desk.setup()
+        desk.standing.memberships = in_rooms(rooms, rooms[1])
+        result = await desk.check(setup)
+    assert result["rooms"] == [
+        {"room": rooms[0], "ok": True, "condition": None},
+        {"room": rooms[1], "ok": False, "condition": "forbidden"},
+        {"room": rooms[2], "ok": True, "condition": None},
+    ]
+    assert (result["ok"], result["condition"]) == (False, "forbidden")
+    expected = expected_phases(rooms, send=False)
+    visited = [(one["name"], one.get("room")) for one in result["phases"]]
+    assert visited == [one for one in expected if one[1] != rooms[1] or one[0] in {"disco", "join"}]
+    # Progress counts what a refused room leaves out, so that it always grows.
+    assert [told[0] for told in desk.told] == [expected.index(one) + 1 for one in visited]
+    assert {told[1] for told in desk.told} == {len(expected)}
+    assert [told[2] for told in desk.told][-2:] == [f"occupants {rooms[2]}", f"leave {rooms[2]}"]
+    # The bridge is out of that room only, and nothing has become better there.
+    assert result["standing"] == "It was left alone; it is in 2 of 3 rooms."
+    assert desk.standing.begun == []
+
+
+async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_say(
+    desk: Desk, real_server: XmppServer
+) -> None:
+    rooms = [real_server.room() for _ in range(2)]
+    desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
+    async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
+        await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
+        setup = desk.setup()
+        desk.standing.memberships = in_rooms(rooms, *rooms)
+        result = await desk.check(setup)
+    assert result["standing"] == (
+        "It starts anew now, since it was out of a room, and the way in is free; "
+        "xmppStatus tells when it is in each room."
+    )
+    assert desk.standing.begun == [desk.standing.settings]
+
+
+def of_rooms(count: int, failing: int, *, name: int = 4, text: int = 200) -> Report:
+    """The report of a check of so many rooms, with names and texts so long."""
+    rooms = [f"{number:02}{'x' * name}@conference.example.org" for number in range(count)]
+    phases, visits = [], []
+    for phase, room in expected_phases(rooms, send=False):
+        number = -1 if room is None else rooms.index(room)
+        failed = number < failing and phase == "join"
+        if number >= failing or phase in {"disco", "join"} or room is None:
+            told = CheckPhase(phase, not failed, 1234.567, "d" * text, "h" * text, room)
+            phases.append(told)
+    fault = Fault("registration-required", "m" * text, "h" * text)
+    visits = [Visit(room, fault if number < failing else None) for number, room in enumerate(rooms)]
+    return report_of(rooms, phases, 1.0, visits, None)
+
+
+@pytest.mark.parametrize("variables", [6, len(VARIABLES)])
+@pytest.mark.parametrize("name", [4, 1000])
+@pytest.mark.parametrize("failing", [0, 1, MAX_ROOMS_NAMED, MAX_ROOMS_NAMED + 1, 50])
+async def test_what_came_of_fifty_rooms_fits_into_a_result(
+    failing: int, name: int, variables: int, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = of_rooms(50, failing, name=name)
+
+    async def checked(*_: object) -> Check:
+        set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES[:variables]]
+        held = {one: getattr(report, one) for one in Report.__dataclass_fields__}
+        return Check(**held, settings_changed=True, standing="s" * 100, settings=set_)
+
+    monkeypatch.setattr(check, "_check", checked)
+    result = await desk.check(desk.setup())
+    assert json_size(result) <= RESULT_BYTES
+    assert report.rooms is not None
+    assert [(one["ok"], one["condition"]) for one in result["rooms"]] == [
+        (one.ok, one.condition) for one in report.rooms
+    ]
+    failed = [one for one in result["phases"] if not one["ok"]]
+    assert len(failed) >= min(failing, MAX_ROOMS_NAMED)
+    assert result["leftOut"] == len(report.phases) - len(result["phases"]) > 0
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_phase_is_left_out_where_there_is_no_space_for_it(over: int) -> None:
+    report = of_rooms(2, 1, text=10)
+    held = {one: getattr(report, one) for one in Report.__dataclass_fields__}
+    whole = Check(**held, settings_changed=False, standing="", settings=[])
+    assert report.rooms == [
+        CheckedRoom("00xxxx@conference.example.org", False, "registration-required"),
+        CheckedRoom("01xxxx@conference.example.org", True, None),
+    ]
+    filled = replace(whole, standing="s" * (RESULT_BYTES - json_size(whole) + over))
+    fitted = check.fitting(filled)
+    assert fitted.left_out == (1 if over else None)
+    assert fitted.phases == filled.phases[: -1 if over else None]
