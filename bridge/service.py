@@ -21,7 +21,6 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, ToolsetError
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
-from bridge.times import iso
 from bridge.tools import (
     basics,
     check,
@@ -113,7 +112,7 @@ async def serve(
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
-    room.turn.listeners.append(partial(_pass_on, session))
+    room.turn.listeners.append(partial(_pass_on, session, room))
     stopped = asyncio.Event()
 
     def stop() -> None:
@@ -220,16 +219,16 @@ def _open_traffic(path: Path) -> "TrafficLog":
     return traffic
 
 
-def _pass_on(session: Session, records: "Sequence[Record]") -> None:
-    """Let the client know of what it watches, and of the way into the room and out of it."""
-    from bridge.xmpp.events import ConnectionChanged, encode
+def _pass_on(session: Session, room: _RoomWing, records: "Sequence[Record]") -> None:
+    """Let the client know of what it watches, and of the way into a room and out of it."""
+    from bridge.xmpp.events import ConnectionChanged
 
     for uri in dict.fromkeys(uri for one in records for uri in resources.changed_by(one.event)):
         session.changed(uri)
     for record in records:
         if isinstance(record.event, ConnectionChanged):
             level = "info" if record.event.fault is None else "warning"
-            line = format_event({"at": iso(record.at)} | encode(record.event))
+            line = format_event(room.participant.journal.encode(record))
             session.announce(level, "room", line)
 
 

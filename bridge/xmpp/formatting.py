@@ -23,7 +23,10 @@ _CONCERNS = {
 
 
 def format_event(entry: Mapping[str, object]) -> str:
-    """Return what happened in one line, after its time if `entry` has one. Never raises."""
+    """Return what happened in one line, after its time and its room if `entry` has them.
+
+    An entry has a room where there are several. Never raises.
+    """
     if None in entry.values():  # some servers write null for what does not apply
         entry = {name: value for name, value in entry.items() if value is not None}
     match entry.get("kind"):
@@ -35,6 +38,8 @@ def format_event(entry: Mapping[str, object]) -> str:
             line = _error(entry)
         case _:
             line = _change(entry)
+    if "room" in entry:
+        line = f"{_text(entry, 'room')}: {line}"
     return f"{_text(entry, 'at')} {line}" if "at" in entry else line
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 from tests.e2e.bridge_process import BridgeProcess
 from tests.servers.endpoint import Endpoint
+from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 UNDER_WAY = {"resolving", "connecting", "securing", "authenticating", "joining"}
@@ -88,3 +89,30 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
         assert after["lastError"]["condition"] == "not-allowed"
         assert "out with you" in after["lastError"]["message"]
         assert after["occupants"] == 0
+
+
+async def test_with_several_rooms_the_log_and_the_clients_notices_say_which(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    rooms = [real_server.room() for _ in range(2)]
+    settings = real_server.environment(MUC_ROOM=",".join(rooms))
+    async with (
+        Witness(real_server, real_server.witness, rooms[1], "Wilma") as wilma,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.initialize()
+        await bridge.request("logging/setLevel", {"level": "info"})
+        await wilma.joined("McpDebug")
+        wilma.say("hello\nthere")
+        await bridge.stderr_says(f"Z {rooms[1]}: <Wilma> hello\\u{{A}}there")
+        await wilma.kick("McpDebug", "out with you")
+        await bridge.stderr_says(f"Z {rooms[1]}: waiting: ")
+        # Those about the connection came before, or between; they concern every room.
+        notice = ""
+        while ": waiting: " not in notice:
+            frame = await bridge.frame()
+            assert frame["method"] == "notifications/message"
+            notice = frame["params"]["data"]
+        assert notice.partition("Z ")[2].startswith(f"{rooms[1]}: waiting: We were kicked")
+    assert f" {rooms[0]}: in the room as " in bridge.stderr
+    assert f" {rooms[0]}: logged in" not in bridge.stderr

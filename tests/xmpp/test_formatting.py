@@ -144,7 +144,7 @@ _json = st.recursive(
     max_leaves=8,
 )
 _kinds = st.sampled_from([*get_args(Kind), "unheard-of"])
-_names = st.sampled_from([*re.findall("`([A-Za-z]+)`", FIELDS), "cursor", "at"])
+_names = st.sampled_from([*re.findall("`([A-Za-z]+)`", FIELDS), "cursor", "at", "room"])
 
 
 @given(_kinds | _json, st.dictionaries(_names | _hostile, _json, max_size=8))
@@ -217,6 +217,29 @@ def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str 
 )
 def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
     assert _line(event) == line
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        (
+            {"at": "T", "room": "lobby@muc", "kind": "message", "sender": "A", "body": "hello"},
+            "T lobby@muc: <A> hello",
+        ),
+        ({"room": "lobby@muc", "kind": "join", "sender": "A"}, "lobby@muc: * A is here ()"),
+        (
+            {"room": "lobby@muc", "kind": "connection", "phase": "joined"},
+            "lobby@muc: joined",
+        ),
+        ({"room": "a\n\u202eb", "kind": "error"}, "a\\u{A}\\u{202E}b: * the room refused us: "),
+        ({"room": None, "kind": "message", "sender": "A", "body": "x"}, "<A> x"),
+        ({"room": 1.5, "kind": "message", "sender": "A", "body": "x"}, "1.5: <A> x"),
+    ],
+)
+def test_where_an_entry_has_a_room_it_stands_before_what_happened(
+    entry: dict[str, object], line: str
+) -> None:
+    assert format_event(entry) == line
 
 
 def test_a_long_body_is_cut_with_a_mark() -> None:
