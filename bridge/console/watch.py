@@ -69,26 +69,45 @@ class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
     A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
-    stranger comes to stand at the left edge.
+    stranger comes to stand at the left edge. Of several rooms, a pipe gets the name in each line,
+    and a terminal in a line of its own, before the first event of another room than before.
     """
 
-    def __init__(self, paint: Paint, columns: Callable[[], int | None] = lambda: None) -> None:
-        """`columns` returns how wide the terminal is now; None stands for no terminal."""
+    def __init__(
+        self,
+        paint: Paint,
+        columns: Callable[[], int | None] = lambda: None,
+        *,
+        names_rooms: bool = False,
+    ) -> None:
+        """`columns` returns how wide the terminal is now; None stands for no terminal.
+
+        With `names_rooms` it says which room an event is of.
+        """
         self._paint = paint
         self._columns = columns
+        self._names_rooms = names_rooms
         self._day = ""
+        self._room = ""
 
     def event(self, record: Record) -> str:
         """Return the lines of one event; none for a message of ours: its reflection is shown."""
-        time = f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}"
+        head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}") + "  "
+        room = one_line(record.room) if self._names_rooms else ""
+        above: list[str] = []
+        if isinstance(record.event, events.MessageSent):
+            return ""  # its reflection is the message
+        if room and self._columns() is None:
+            head += f"{room}: "
+        elif room and room != self._room:
+            self._room = room
+            above = hanging("", 0, f"--- {room}", EVENT_INDENT, self._columns())
         match record.event:
-            case events.MessageSent():
-                return ""  # its reflection is the message
             case events.MessageReceived() as said:
-                lines = self._message(time, said)
+                lines = self._message(head, said)
             case event:
-                lines = self._other(time, event)
-        return "\n".join([*self._new_day(record.at), *lines])
+                lines = self._other(head, event)
+        return "\n".join([*self._new_day(record.at), *map(self._paint.dim, above), *lines])
 
     def stanza(self, traced: Traced) -> str:
         """Return a head, and the XML of a piece of the stream, indented."""
@@ -108,7 +127,7 @@ class RoomView:
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
         return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
-    def _message(self, time: str, said: events.MessageReceived) -> list[str]:
+    def _message(self, head: str, said: events.MessageReceived) -> list[str]:
         columns = self._columns()
         beside = EVENT_INDENT + len("<>") + 2
         limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
@@ -134,16 +153,16 @@ class RoomView:
         if first.startswith(about):
             first = self._paint.dim(about) + first.removeprefix(about)
         painted = self._paint.nickname(said.sender, nickname)
-        return [f"{self._paint.dim(time)}  {painted}  {first}", *rest]
+        return [f"{head}{painted}  {first}", *rest]
 
-    def _other(self, time: str, event: events.Event) -> list[str]:
+    def _other(self, head: str, event: events.Event) -> list[str]:
         line = format_event(events.encode(event))
         first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, self._columns())
         paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
         match event:
             case events.SendFailed() | events.RoomError() | events.ConnectionChanged(fault=Fault()):
                 paint = self._paint.red
-        return [f"{self._paint.dim(time)}  {paint(first)}", *map(paint, rest)]
+        return [f"{head}{paint(first)}", *map(paint, rest)]
 
 
 async def watch(
@@ -156,7 +175,7 @@ async def watch(
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
     It ends with Ctrl-C, and when nobody reads stdout any more. Return False if nothing can be
-    written, or if the room cannot be reached and trying again would do harm.
+    written, or if the rooms cannot be reached and trying again would do harm.
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(replace(settings, nickname=f"{settings.nickname}-watch"))
@@ -170,10 +189,11 @@ async def watch(
         ended.set,
         encoding=stdout.encoding,
     )
-    view = notices = _view(stdout, environ)
+    several = len(settings.rooms) > 1
+    view = notices = _view(stdout, environ, names_rooms=several)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = _view(stderr, environ)
+        notices = _view(stderr, environ, names_rooms=several)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless
@@ -210,12 +230,14 @@ async def watch(
     return not hopeless and output.error is None
 
 
-def _view(stream: TextIO, environ: Mapping[str, str]) -> RoomView:
+def _view(stream: TextIO, environ: Mapping[str, str], *, names_rooms: bool) -> RoomView:
     terminal = stream.isatty()
     paint = Paint(has_colour(terminal=terminal, environ=environ))
-    if not terminal:
-        return RoomView(paint)
-    return RoomView(paint, lambda: terminal_size(stream.fileno()).columns)
+    return RoomView(
+        paint,
+        lambda: terminal_size(stream.fileno()).columns if terminal else None,
+        names_rooms=names_rooms,
+    )
 
 
 def _stanza_as_json(traced: Traced, journal: Journal) -> str:

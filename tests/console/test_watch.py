@@ -213,6 +213,45 @@ def test_the_width_is_asked_for_anew_each_time() -> None:
     assert max(map(width, wide)) > 40 >= max(map(width, narrow))
 
 
+def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
+    view = RoomView(Paint(on=False), names_rooms=True)
+    shown = [
+        view.event(Record(1, NOON, _said("Alice", "hello"), "lobby@muc")),
+        view.event(Record(2, NOON, _here("Bob"), "a\nb@muc")),
+        view.event(Record(3, NOON, events.ConnectionChanged(events.Phase.WAITING))),
+    ]
+    assert shown[0] == "12:00:00  lobby@muc: <Alice>             hello"
+    assert shown[1].startswith("12:00:00  a\\u{A}b@muc: * Bob is here (")
+    assert shown[2] == "12:00:00  waiting"
+
+
+@pytest.mark.parametrize("columns", [80, 12, 1])
+def test_of_several_rooms_a_terminal_has_the_name_where_it_is_another_than_before(
+    columns: int,
+) -> None:
+    view = RoomView(Paint(on=False), lambda: columns, names_rooms=True)
+    one_room = _at(columns)
+    happened: list[tuple[str, Event]] = [
+        ("lobby@muc", _said("Alice", "hello")),
+        ("lobby@muc", _said("Bob", "hello")),
+        ("", events.ConnectionChanged(events.Phase.WAITING)),
+        ("lobby@muc", events.MessageSent(ROOM, "", "not shown", "m")),
+        ("lobby@muc", _said("Alice", "still here")),
+        ("team@muc", _here("Zoe")),
+        ("lobby@muc", _said("Alice", "and here")),
+    ]
+    above = ""
+    for room, event in happened:
+        shown = view.event(Record(1, NOON, event, room))
+        lines = one_room.event(Record(1, NOON, event))
+        if room and lines and room != above:
+            named, above = shown.removesuffix(f"\n{lines}").split("\n"), room
+            assert "".join("".join(named).split()) == f"---{room}"
+            assert all(width(line) <= columns for line in named) or columns == 1
+        else:
+            assert shown == lines
+
+
 STANZA = (
     f'<message from="{ROOM}/Mallory">\n  <body>x\n12:00:00  --&gt; forged {"y" * 80}\x9b'
     "12:00:00  forged</body>\n</message>"

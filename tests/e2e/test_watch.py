@@ -57,6 +57,39 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     assert all(re.match(f"{TIME}  [a-z]", line) for line in watching.err.splitlines())
 
 
+@pytest.mark.parametrize("columns", [None, 80])
+async def test_of_several_rooms_it_says_which(
+    columns: int | None, prosody: XmppServer, tmp_path: Path
+) -> None:
+    rooms = [prosody.room() for _ in range(2)]
+    settings = prosody.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD="not-the-password")
+    async with (
+        Witness(prosody, prosody.witness, rooms[0], "Owner") as owner,
+        Witness(prosody, prosody.witness, rooms[1], "Wilma") as wilma,
+    ):
+        form = await owner.muc.get_room_config(rooms[0])
+        form.set_values(
+            {
+                "muc#roomconfig_passwordprotectedroom": "1",
+                "muc#roomconfig_roomsecret": "room-secret-4712",
+            }
+        )
+        await owner.muc.set_room_config(rooms[0], form)
+        async with Watching(tmp_path, settings, columns=columns) as watching:
+            await wilma.joined(WATCHER)
+            await watching.says("[not-authorized]")
+            wilma.say("one")
+            await watching.shows("<Wilma>             one")
+            watching.signal(signal.SIGINT)
+            assert await watching.ended() == 0
+    if columns is None:
+        assert _without_times(watching.out).endswith(f"T  {rooms[1]}: <Wilma>             one\n")
+        assert f"{rooms[0]}: failed: " in watching.err
+    else:
+        assert f"--- {rooms[0]}\n" in watching.out
+        assert f"--- {rooms[1]}\n" in watching.out
+
+
 async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
     prosody: XmppServer, tmp_path: Path
 ) -> None:
