@@ -3,9 +3,9 @@
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.times import iso
 from bridge.tools.entries import (
@@ -18,7 +18,7 @@ from bridge.tools.entries import (
     json_size,
     sanitized,
 )
-from bridge.tools.link import RoomLink, failed, not_in_room
+from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
 from bridge.xmpp.saying import (
@@ -32,10 +32,28 @@ from bridge.xmpp.saying import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bridge.xmpp.room import LastError, LastIncoming, RoomStatus
 
 MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
+
+ROOM_BYTES = 148
+"""Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
+and the start of its JID. Fifty of them leave 1,600 bytes, into which the rest can be cut."""
+
+DISPENSABLE = ("hint", "message", "at", "nickname", "occupants")
+"""What is left out of such a room, the first of them first, where it would not fit otherwise."""
+
+RoomEntry: TypeAlias = Annotated[
+    dict[str, object],
+    Keywords(properties={"room": {"type": "string"}, "phase": {"type": "string"}}),
+]
+"""How things stand in one of several rooms."""
+
+Rooms: TypeAlias = "Sequence[tuple[str, RoomStatus]]"
+"""The name of each room, and how things stand in it."""
 
 
 @dataclass(eq=False)
@@ -47,6 +65,7 @@ class Incoming:
     from_: Annotated[str, "full JID in the room"]
     type: Annotated[str, "groupchat, or chat for a private message"]
     received_at: str
+    room: Annotated[str | None, ABSENT_IF_NONE, "where there are several"] = None
     truncated: Annotated[bool | None, ABSENT_IF_NONE, "the body was longer"] = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
@@ -104,6 +123,12 @@ class Status:
     problems: Annotated[list[str], "what is wrong with the settings"]
     warnings: list[str]
     cursor: str
+    rooms: Annotated[
+        list[RoomEntry] | None,
+        ABSENT_IF_NONE,
+        "where there are several, each with `room`, `phase`, `nickname`, `occupants` and, with a "
+        "`condition` at least, `lastError`",
+    ] = None
     truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
     notice: str = NOTICE
@@ -139,7 +164,9 @@ def xmpp_status(link: RoomLink, setup: Setup, /) -> Status:
     authenticating, joining, joined, waiting between attempts, failed, closed), `lastError` the
     cause with a hint naming the setting to change, `problems` what is wrong with the settings.
     Also: the last message from somebody else, the number of occupants, the connection's TLS.
-    Answers at once from memory; it never connects and never waits.
+    Where the bridge has several rooms, `rooms` says it of each; what stands beside it is of the
+    default room, but for `lastIncoming`. Answers at once from memory; it never connects and never
+    waits.
     """
     return describe_status(link, setup)
 
@@ -147,13 +174,14 @@ def xmpp_status(link: RoomLink, setup: Setup, /) -> Status:
 def describe_status(link: RoomLink, setup: Setup) -> Status:
     """Return how things stand, for the tool and for the resource."""
     participant = link.participant
+    rooms = [(one.name, one.status()) for one in participant.memberships]
     status = participant.status()
     configuration = setup.configuration
     told = Status(
         connected=status.connected,
         room=participant.room_jid or None,
         nickname=status.nickname or None,
-        last_incoming=_incoming(status.last_incoming),
+        last_incoming=_newest(rooms),
         phase=status.phase.value,
         since=iso(status.since),
         attempt=status.attempt,
@@ -170,10 +198,13 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         env_file=configuration.env_file,
         env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
         problems=[str(problem) for problem in (*configuration.problems, *setup.problems)],
-        warnings=[*configuration.warnings, *link.warnings(), *status.warnings],
+        warnings=[*configuration.warnings, *link.warnings(), *_warnings(rooms)],
         cursor=participant.journal.cursor,
     )
-    return sanitized(told)
+    if len(rooms) < 2:
+        return sanitized(told)
+    told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
+    return replace(told, rooms=_entries(rooms, RESULT_BYTES - json_size(replace(told, rooms=[]))))
 
 
 @tool("xmppSend", title="Send to the XMPP room")
@@ -185,21 +216,23 @@ async def xmpp_send(
     timeout_seconds: Annotated[
         float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "how long to wait for the room"
     ] = 10,
+    room: RoomName = None,
 ) -> Sent:
     """Say something in the chat room, where everybody in it reads it.
 
     Returns once the room has sent the message back (`sent: true`), with the round-trip time;
     fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
     still joining for the first time it waits for that; otherwise it must be in the room. So many
-    messages a minute are let through; the error for one more says when to try again.
+    messages a minute are let through; the error for one more says when to try again. Where the
+    bridge has several rooms, it goes to the default room unless `room` names another.
     """
-    room = link.room()
+    membership = link.room(room)
     try:
         check_body(message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.
         if wait := pace.take(time.monotonic()):
             raise _over(pace, wait)
-        reflection = await room.say(message, timeout_seconds)
+        reflection = await membership.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
             f"xmppSend: {error}",
@@ -208,7 +241,7 @@ async def xmpp_send(
         ) from error
     except NotInRoomError as error:
         pace.give_back()
-        raise not_in_room(room.name, error.status) from error
+        raise not_in_room(membership.name, error.status) from error
     except NotSentError as error:
         pace.give_back()
         raise failed(
@@ -226,7 +259,7 @@ async def xmpp_send(
         ) from error
     sent = Sent(
         sent=True,
-        to=room.name,
+        to=membership.name,
         message="",
         id=reflection.message.id or "",
         stanza_id=reflection.message.stanza_id,
@@ -252,11 +285,60 @@ def _over(pace: Pace, wait: float) -> ToolError:
     )
 
 
-def _incoming(last: "LastIncoming | None") -> Incoming | None:
-    if last is None:
+def _newest(rooms: Rooms) -> Incoming | None:
+    """Return the last message that came in any of the rooms."""
+    newest: LastIncoming | None = None
+    where = None
+    for name, status in rooms:
+        last = status.last_incoming
+        if last is not None and (newest is None or last.at > newest.at):
+            newest, where = last, name
+    if newest is None:
         return None
-    said = last.message
-    return Incoming(said.body, said.sender, said.from_, said.type, iso(last.at))
+    said = newest.message
+    where = where if len(rooms) > 1 else None
+    return Incoming(said.body, said.sender, said.from_, said.type, iso(newest.at), where)
+
+
+def _warnings(rooms: Rooms) -> list[str]:
+    """Return the warnings of every room, which each names where there are several."""
+    return [
+        f"{name}: {warning}" if len(rooms) > 1 else warning
+        for name, status in rooms
+        for warning in status.warnings
+    ]
+
+
+def _entries(rooms: Rooms, most: int) -> list[dict[str, object]]:
+    """Return how things stand in each of the rooms, in so many bytes of JSON together."""
+    entries = []
+    for left, (name, status) in zip(range(len(rooms), 0, -1), rooms, strict=True):
+        entry = _room_entry(name, status, most // left - len(", "))
+        most -= json_size(entry) + len(", ")
+        entries.append(entry)
+    return entries
+
+
+def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "room": name,
+        "phase": status.phase.value,
+        "nickname": status.nickname,
+        "occupants": len(status.occupants),
+    }
+    error: dict[str, object] = {}
+    if status.last_error is not None:
+        fault = status.last_error.fault
+        error = {"condition": fault.condition, "message": fault.message}
+        error |= {"hint": fault.hint, "at": iso(status.last_error.at)}
+        entry["lastError"] = error
+    whole = sanitized(entry)["room"]
+    for field in DISPENSABLE:
+        shown = sanitized(entry, most)
+        if json_size(shown) <= most and shown["room"] == whole:
+            return shown
+        (error if field in error else entry).pop(field, None)
+    return sanitized(entry, most)
 
 
 def _last_fault(error: "LastError | None") -> LastFault | None:

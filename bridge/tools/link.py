@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from bridge.escaping import one_line
-from bridge.mcp.toolset import ToolError
+from bridge.escaping import one_line, quoted
+from bridge.mcp.schema import Bounds
+from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools.entries import noticed
 from bridge.xmpp.saying import NotInRoomError
 
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
     from bridge.xmpp.room import RoomStatus
     from bridge.xmpp.trace import Trace
 
+MAX_ROOM_CHARACTERS = 2_047
+"""Of a bare JID: two parts of 1,023 bytes with `@` between (RFC 7622, section 3)."""
+
+MAX_ROOMS_NAMED = 20
+"""Rooms that are named when another one is asked for; the rest are counted."""
+
+MAX_NAME_CHARACTERS = 60
+"""Of a room's JID in such a sentence."""
+
+RoomName = Annotated[
+    str | None,
+    Bounds(min_length=1, max_length=MAX_ROOM_CHARACTERS),
+    "a room of the settings: its JID, or what stands before the @",
+]
+"""The argument `room` of every tool that looks at a room or speaks to it."""
+
 
 class InRoom(Protocol):
     """Being in one room, as `bridge.xmpp.membership.Membership` is."""
@@ -29,6 +46,10 @@ class InRoom(Protocol):
     @property
     def name(self) -> str:
         """The room's bare JID as configured."""
+
+    @property
+    def jid(self) -> str:
+        """The room's bare JID, prepared."""
 
     @property
     def occupant(self) -> str:
@@ -108,12 +129,43 @@ class RoomLink:
                 hint="Install xmpp-debug-bridge and what it depends on again.",
             ) from error
 
-    def room(self) -> InRoom:
-        """Return our being in the default room; raises `ToolError` while unconfigured."""
+    @property
+    def several(self) -> bool:
+        """Whether there are several rooms, so that results say which."""
+        return len(self.participant.memberships) > 1
+
+    def room(self, name: str | None = None) -> InRoom:
+        """Return our being in the room of this name, without one in the default room.
+
+        A name is the JID of a configured room, or its local part where no other room has it.
+        Raises `ArgumentError` for any other, and `ToolError` while unconfigured.
+        """
         memberships = self.participant.memberships
         if not memberships:
             raise not_in_room("", self.participant.status())
-        return memberships[0]
+        if name is None:
+            return memberships[0]
+        found = [one for one in memberships if _is_named(one, name)]
+        if len(found) == 1:
+            return found[0]
+        listed = ", ".join(
+            quoted(one.name, MAX_NAME_CHARACTERS) for one in memberships[:MAX_ROOMS_NAMED]
+        )
+        more = len(memberships) - MAX_ROOMS_NAMED
+        what = "is no room of the settings" if not found else "is the name of several rooms"
+        raise ArgumentError(
+            f"room: {quoted(name, MAX_NAME_CHARACTERS)} {what}. "
+            f"The rooms are {listed}{f' and {more} more' if more > 0 else ''}.",
+            condition="bad-request" if found else "item-not-found",
+            hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
+        )
+
+
+def _is_named(room: InRoom, name: str) -> bool:
+    from bridge.xmpp import stanzas  # tools are listed before it is loaded
+
+    jid = name if "@" in name else f"{name}@{room.jid.partition('@')[2]}"
+    return stanzas.prepared(jid) == room.jid
 
 
 def connection_in(room: InRoom) -> "Connection":

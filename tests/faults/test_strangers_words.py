@@ -264,9 +264,10 @@ QUOTING_NOBODY = {
     "tools/archive.py _time",
     "tools/basics.py _over",
     "tools/basics.py xmpp_send",
-    "tools/link.py participant",
     "tools/check.py xmpp_check",
     "tools/history.py _only_of_the_journal",
+    "tools/link.py participant",
+    "tools/link.py room",  # and the user's own settings
     "tools/paging.py event_filter",
     "tools/paging.py place_of",
 }

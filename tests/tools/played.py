@@ -1,7 +1,7 @@
-"""A participant in one room made of plain values, for the tools to work with."""
+"""A participant in one room, or in several, made of plain values for the tools to work with."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -9,6 +9,7 @@ from bridge.mcp.schema import MismatchError, render
 from bridge.mcp.toolset import Tool
 from bridge.settings.table import Settings
 from bridge.tools.link import InRoom, RoomLink
+from bridge.xmpp import stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
@@ -20,6 +21,8 @@ from bridge.xmpp.saying import NotInRoomError, check_body
 from bridge.xmpp.trace import Trace
 
 ROOM = "lobby@conference.example"
+LOGS = "Logs@conference.example"
+OTHER_LOBBY = "lobby@conference.other.example"
 FAULT = Fault("connection-refused", "Nothing listens there.", "Check XMPP_SERVICE.")
 STATUS = RoomStatus(
     phase=Phase.JOINED,
@@ -52,6 +55,8 @@ class Played:
     said: list[tuple[str, float]] = field(default_factory=list)
     listeners: list[Callable[[Record], None]] = field(default_factory=list)
     settings: Settings | None = None
+    further: tuple["Played", ...] = ()
+    """Being in further rooms; only the participant itself is listened to."""
 
     @cached_property
     def trace(self) -> Trace:
@@ -62,8 +67,12 @@ class Played:
         return self.room_jid
 
     @property
+    def jid(self) -> str:
+        return stanzas.prepared(self.room_jid) or ""
+
+    @property
     def memberships(self) -> tuple[InRoom, ...]:
-        return (self,) if self.room_jid else ()
+        return (self, *self.further) if self.room_jid else ()
 
     @property
     def archive(self) -> RoomArchive:
@@ -77,17 +86,17 @@ class Played:
         self.listeners.append(listener)
         return partial(self.listeners.remove, listener)
 
-    def publish(self, event: Event) -> Record:
-        """Let `event` happen."""
-        record = self.journal.append(event, 0.0)
+    def publish(self, event: Event, room: str | None = None) -> Record:
+        """Let `event` happen in the default room, in another, or to the connection (``)."""
+        record = self.journal.append(event, 0.0, self.room_jid if room is None else room)
         for listener in tuple(self.listeners):
             listener(record)
         return record
 
-    def hear(self, *bodies: str, nickname: str = "Wilma") -> None:
+    def hear(self, *bodies: str, nickname: str = "Wilma", room: str = ROOM) -> None:
         """Let somebody say something."""
         for body in bodies:
-            self.publish(MessageReceived(f"{ROOM}/{nickname}", nickname, body))
+            self.publish(MessageReceived(f"{room}/{nickname}", nickname, body), room)
 
     @property
     def connection(self) -> Connection:
@@ -105,9 +114,28 @@ class Played:
         if self.refusal is not None:
             raise self.refusal
         message = MessageReceived(
-            f"{ROOM}/McpDebug", "McpDebug", body, id="m1", stanza_id="s1", own=True
+            self.occupant, "McpDebug", body, id="m1", stanza_id="s1", own=True
         )
-        return Reflection(self.journal.append(message, 1.5), message, 0.0123456)
+        record = self.journal.append(message, 1.5, self.room_jid)
+        return Reflection(record, message, 0.0123456)
+
+
+def in_rooms(*rooms: str, **more: Any) -> Played:
+    """A participant in these rooms, the first of them the default room."""
+    journal = Journal("epoch")
+    journal.share_among(rooms)
+    default, *further = [
+        Played(in_room(room), room, f"{room}/McpDebug", journal=journal, **more) for room in rooms
+    ]
+    default.further = tuple(further)
+    return default
+
+
+def in_room(room: str, *nicknames: str) -> RoomStatus:
+    """How things stand in a room where these people are, besides the bridge."""
+    own = replace(STATUS.occupants[0], jid=f"{room}/McpDebug")
+    others = (Occupant(f"{room}/{one}", one, "participant", "none", 0.0) for one in nicknames)
+    return replace(STATUS, occupants=(own, *others))
 
 
 def wire(result: object) -> dict[str, Any]:
@@ -122,4 +150,16 @@ def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
     return tool.signature.bind(given)
 
 
-__all__ = ["FAULT", "ROOM", "STATUS", "MismatchError", "Played", "arguments", "wire"]
+__all__ = [
+    "FAULT",
+    "LOGS",
+    "OTHER_LOBBY",
+    "ROOM",
+    "STATUS",
+    "MismatchError",
+    "Played",
+    "arguments",
+    "in_room",
+    "in_rooms",
+    "wire",
+]

@@ -1,16 +1,18 @@
 import asyncio
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.tools import basics
-from bridge.tools.entries import NOTICE
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
@@ -19,7 +21,16 @@ from bridge.xmpp.faults import Fault
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
 from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
-from tests.tools.played import FAULT, ROOM, STATUS, Played
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    OTHER_LOBBY,
+    ROOM,
+    STATUS,
+    Played,
+    in_room,
+    in_rooms,
+)
 
 
 class Slow(Played):
@@ -320,3 +331,109 @@ def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
     assert found == []
     assert link.participant is link.participant
     assert len(found) == 1
+
+
+def _last(body: str, room: str, at: float) -> LastIncoming:
+    return LastIncoming(MessageReceived(f"{room}/Wilma", "Wilma", body), at)
+
+
+def test_with_several_rooms_a_status_tells_of_each(configuration: Configuration) -> None:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    _, logs, other = (played, *played.further)
+    played.picture = dataclasses.replace(STATUS, last_incoming=_last("old", ROOM, 1.0))
+    error = LastError(FAULT, 2.0)
+    logs.picture = dataclasses.replace(
+        STATUS, phase=Phase.FAILED, last_error=error, occupants=(), nickname="McpDebug-2"
+    )
+    other.picture = dataclasses.replace(
+        in_room(OTHER_LOBBY, "Wilma"), last_incoming=_last("new", OTHER_LOBBY, 3.0), crowded=True
+    )
+    status = _status(played, configuration)
+    assert (status["room"], status["phase"], status["lastError"]) == (ROOM, "joined", None)
+    assert (status["connected"], status["occupants"]) == (True, 1)
+    assert status["lastIncoming"]["body"] == "new"
+    assert status["lastIncoming"]["room"] == OTHER_LOBBY
+    assert [one for one in status["warnings"] if one.startswith(f"{OTHER_LOBBY}: Of the ")]
+    well = {"phase": "joined", "nickname": "McpDebug"}
+    assert status["rooms"] == [
+        well | {"room": ROOM, "occupants": 1},
+        {
+            "room": LOGS,
+            "phase": "failed",
+            "nickname": "McpDebug-2",
+            "occupants": 0,
+            "lastError": {
+                "condition": FAULT.condition,
+                "message": FAULT.message,
+                "hint": FAULT.hint,
+                "at": "1970-01-01T00:00:02.000Z",
+            },
+        },
+        well | {"room": OTHER_LOBBY, "occupants": 2},
+    ]
+
+
+def test_with_one_room_a_status_names_it_once(configuration: Configuration) -> None:
+    played = Played(dataclasses.replace(STATUS, last_incoming=_last("hello", ROOM, 1.0)))
+    status = _status(played, configuration)
+    assert "rooms" not in status
+    assert "room" not in status["lastIncoming"]
+
+
+@pytest.mark.parametrize("text", ["m" * 150, "m" * 5_000, '"' * 5_000, "\u202e" * 5_000])
+@pytest.mark.parametrize(("characters", "whole"), [(8, True), (20, True), (1_000, False)])
+def test_fifty_rooms_in_trouble_fit_into_a_status(
+    configuration: Configuration, text: str, characters: int, whole: bool
+) -> None:
+    rooms = [f"{number:x<{characters}}@conference.example" for number in range(50)]
+    played = in_rooms(*rooms)
+    fault = Fault("a-condition-of-26-letters-", text, text)
+    for one in (played, *played.further):
+        one.picture = dataclasses.replace(
+            STATUS,
+            phase=Phase.AUTHENTICATING,
+            last_error=LastError(fault, 1.0),
+            last_incoming=_last(text, ROOM, 1.0),
+            subject=text,
+        )
+    told = dataclasses.replace(configuration, warnings=(text,) * 40)
+    status = _status(played, told)
+    Draft202012Validator(basics.xmpp_status.output_schema).validate(status)
+    assert len(json.dumps(status)) <= RESULT_BYTES
+    assert [one["phase"] for one in status["rooms"]] == ["authenticating"] * 50
+    assert {one["lastError"]["condition"] for one in status["rooms"]} == {fault.condition}
+    named = [one["room"] for one in status["rooms"]]
+    assert named == rooms if whole else all(map(str.startswith, rooms, named))
+    assert len(set(named)) == 50
+
+
+def test_a_few_rooms_in_trouble_are_told_of_whole(configuration: Configuration) -> None:
+    played = in_rooms(*(f"room-{number}@conference.example" for number in range(5)))
+    fault = Fault("forbidden", "m" * 300, "h" * 200)
+    for one in (played, *played.further):
+        one.picture = dataclasses.replace(STATUS, last_error=LastError(fault, 1.0))
+    for room in _status(played, configuration)["rooms"]:
+        told = room["lastError"]
+        assert (told["message"], told["hint"]) == (fault.message, fault.hint)
+
+
+async def test_a_message_goes_to_the_room_that_is_named() -> None:
+    played = in_rooms(ROOM, LOGS)
+    (logs,) = played.further
+    for room, named in ((None, ROOM), ("logs", LOGS), (LOGS.upper(), LOGS)):
+        sent = await basics.xmpp_send(played.link, Pace(60), message="hello", room=room)
+        assert sent.to == named
+    assert ([len(one.said) for one in (played, logs)]) == [1, 2]
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        await basics.xmpp_send(played.link, Pace(60), message="hello", room="nowhere")
+    logs.refusal = NotInRoomError(dataclasses.replace(STATUS, phase=Phase.WAITING))
+    with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
+        await basics.xmpp_send(played.link, Pace(60), message="hello", room=LOGS)
+
+
+async def test_all_rooms_have_one_pace() -> None:
+    played, pace = in_rooms(ROOM, LOGS), Pace(1)
+    await basics.xmpp_send(played.link, pace, message="hello", room=LOGS)
+    with pytest.raises(ToolError) as refusal:
+        await basics.xmpp_send(played.link, pace, message="hello")
+    assert refusal.value.condition == "policy-violation"

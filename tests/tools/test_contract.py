@@ -27,7 +27,7 @@ KINDS = [
 ARGUMENTS: dict[str, dict[str, object]] = {
     "echo": {"message": TEXT},
     "xmppStatus": {},
-    "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER},
+    "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
     "xmppHistory": FILTERS
     | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
     | {"maxBytes": WHOLE},

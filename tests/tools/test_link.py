@@ -1,0 +1,76 @@
+"""Which room a name means."""
+
+import pytest
+
+from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_ROOMS_NAMED
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
+
+
+@pytest.mark.parametrize(
+    ("name", "room"),
+    [
+        (None, ROOM),
+        (ROOM, ROOM),
+        (ROOM.upper(), ROOM),
+        (LOGS, LOGS),
+        (LOGS.lower(), LOGS),
+        ("Logs", LOGS),
+        ("logs", LOGS),
+        (OTHER_LOBBY, OTHER_LOBBY),
+    ],
+)
+def test_a_room_is_named_by_its_jid_or_by_a_local_part_of_its_own(
+    name: str | None, room: str
+) -> None:
+    assert in_rooms(ROOM, LOGS, OTHER_LOBBY).link.room(name).name == room
+
+
+def test_the_only_room_has_its_names_too() -> None:
+    link = Played().link
+    assert [link.room(name).name for name in (None, ROOM, "lobby")] == [ROOM] * 3
+    assert not link.several
+    assert in_rooms(ROOM, LOGS).link.several
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [
+        ("lobby", "bad-request"),
+        ("nowhere", "item-not-found"),
+        ("nowhere@conference.example", "item-not-found"),
+        (f"{ROOM}/Wilma", "item-not-found"),
+        ("conference.example", "item-not-found"),
+        ("@", "item-not-found"),
+        (" ", "item-not-found"),
+        ("\ud800", "item-not-found"),
+        ('"\u202e\n', "item-not-found"),
+    ],
+)
+def test_another_name_is_refused_with_the_rooms_that_there_are(name: str, condition: str) -> None:
+    with pytest.raises(ArgumentError) as refusal:
+        in_rooms(ROOM, LOGS, OTHER_LOBBY).link.room(name)
+    error = refusal.value
+    assert error.condition == condition
+    assert all(f'"{room}"' in error.message for room in (ROOM, LOGS, OTHER_LOBBY))
+    assert error.message.isprintable()
+    if name.isalnum():
+        assert f'"{name}"' in error.message
+
+
+def test_of_many_rooms_some_are_named_and_the_rest_counted() -> None:
+    rooms = [f"{number}{'x' * 900}@conference.example" for number in range(50)]
+    for name in ("nowhere", "y" * 2_000, "\u202e" * 2_000):
+        with pytest.raises(ArgumentError) as refusal:
+            in_rooms(*rooms).link.room(name)
+        message = refusal.value.message
+        assert message.endswith(f" and {50 - MAX_ROOMS_NAMED} more.")
+        assert message.count('"') == 2 * (MAX_ROOMS_NAMED + 1)
+        assert len(message) < (MAX_ROOMS_NAMED + 2) * (MAX_NAME_CHARACTERS + len('"…", '))
+
+
+def test_without_settings_there_is_no_room() -> None:
+    for name in (None, ROOM):
+        with pytest.raises(ToolError) as refusal:
+            Played(room_jid="").link.room(name)
+        assert refusal.value.condition == "unconfigured"
