@@ -13,7 +13,7 @@ from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
 from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ WRITTEN_NOTICE = (
 SHOWN_FIELDS = (
     "cursor",
     "at",
+    "room",
     "kind",
     "direction",
     "sender",
@@ -221,17 +222,18 @@ async def scout(
     ],
     since: Since = None,
     limit: Limit = 100,
+    room: RoomName = None,
 ) -> ScoutResult:
     """Have a model read the room's recent events and answer a question about them.
 
     For questions that would take you many pages of xmppHistory, such as who broke the build or
     when a bot fell silent. `events` are what the answer rests on: each was checked to be among the
     events read. `found` is false where they do not tell. Without `since` the newest `limit` events
-    are read; to go on, give `next` as `since`. Needs a model: the client's (sampling) or the one
-    that LLM_BASE_URL and LLM_MODEL name.
+    are read, of all rooms or of `room` alone; to go on, give `next` as `since`. Needs a model: the
+    client's (sampling) or the one that LLM_BASE_URL and LLM_MODEL name.
     """
     model = model_for(configuration, context)
-    entries, page = await _read(link, since, limit, None)
+    entries, page = await _read(link, room, since, limit, None)
     if not entries:
         none = "There are no such events."
         return ScoutResult(none, False, [], [], 0, page.next, page.gap, page.more)
@@ -257,17 +259,23 @@ async def scout(
 
 @tool("xmppDigest", title="Digest of the room", read_only=True, deadline=DEADLINE_SECONDS)
 async def xmpp_digest(
-    link: RoomLink, configuration: Configuration, context: Context, /, since: Since = None
+    link: RoomLink,
+    configuration: Configuration,
+    context: Context,
+    /,
+    since: Since = None,
+    room: RoomName = None,
 ) -> Digest:
     """Have a model sum up what was discussed in the room, by whom, and what is open.
 
-    Reads messages and subjects: those after `since`, or without it the newest, as many as fit.
+    Reads messages and subjects, of all rooms or of `room` alone: those after `since`, or without
+    it the newest, as many as fit.
     Each topic has the cursors of events that show it, all checked to be among those read, and the
     nicknames of people who did speak. To go on, give `next` as `since`. Needs a model: the
     client's (sampling) or the one that LLM_BASE_URL and LLM_MODEL name.
     """
     model = model_for(configuration, context)
-    entries, page = await _read(link, since, MAX_LIMIT, ("message", "subject"))
+    entries, page = await _read(link, room, since, MAX_LIMIT, ("message", "subject"))
     if not entries:
         return Digest([], 0, page.next, page.gap, page.more)
     context.progress(1, 2, f"asked a model about {len(entries)} events")
@@ -284,9 +292,9 @@ async def xmpp_digest(
 
 
 async def _read(
-    link: RoomLink, since: str | None, limit: int, kinds: Sequence[str] | None
+    link: RoomLink, room: str | None, since: str | None, limit: int, kinds: Sequence[str] | None
 ) -> tuple[list[Entry], Page[str]]:
-    """Return the entries of a page whose size counts as the model is shown them."""
+    """Return the entries of a page, of `room` or all; its size counts as the model sees them."""
     journal = link.participant.journal
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
     shown: dict[str, Entry] = {}
@@ -300,7 +308,7 @@ async def _read(
         return line
 
     page: Page[str] = Page(limit, MAX_BYTES)
-    await page.read(journal, since, show)
+    await page.read(link.records(room), since, show)
     return [shown[line] for line in page.entries], page
 
 

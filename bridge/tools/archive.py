@@ -1,7 +1,7 @@
 """Looking further back than the bridge was there: the archive that the room itself keeps."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -28,6 +28,7 @@ MARK = "archive:"
 
 async def read(
     link: "RoomLink",
+    room: str | None,
     page: Page[Entry],
     limit: int,
     event_filter: "EventFilter",
@@ -37,7 +38,7 @@ async def read(
     before: str | None,
     sender: str | None,
 ) -> tuple[str, bool]:
-    """Fill the empty `page` with what the room has archived, and return `next` and `more`.
+    """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
 
     Oldest first: what came after the cursor `since` or from the time `after` on; without either,
     the newest. `page` has room for `limit` entries at most. Raises `ToolError`, and
@@ -47,10 +48,11 @@ async def read(
     from bridge.xmpp.archive import ArchiveError
     from bridge.xmpp.faults import ConnectionFailedError
 
-    membership = link.room()
+    membership = link.room(room)
     connection_in(membership)
-    room = membership.name
-    query = _query(room, since, after, before, sender)
+    jid = membership.name
+    named = {"room": jid} if link.several else {}
+    query = _query(jid, since, after, before, sender)
     time_slice, most = TimeSlice(), page.room
     matches, cost = event_filter.matches, event_filter.cost
 
@@ -58,12 +60,12 @@ async def read(
         wanted = [
             event for event in result.events if await time_slice.run(matches, event, cost(event))
         ]
-        return page.add(_entry(result, wanted, most)) if wanted else None
+        return page.add(_entry(result, named, wanted, most)) if wanted else None
 
     try:
         searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
     except ArchiveError as error:
-        raise _failure(room, error) from error
+        raise _failure(jid, error) from error
     except ConnectionFailedError as ended:
         raise failed(
             ended.fault, "The connection ended before the archive had answered:"
@@ -80,11 +82,13 @@ def _cursor(id_: str) -> str:
     return MARK + quote(id_, safe="/:=+@,;")
 
 
-def _entry(result: "Archived", wanted: "Sequence[Event]", most: int) -> Entry:
+def _entry(
+    result: "Archived", named: Mapping[str, object], wanted: "Sequence[Event]", most: int
+) -> Entry:
     from bridge.xmpp.events import encode
 
     at = iso_of(result.at or "") or iso(time.time())
-    entry: Entry = {"cursor": _cursor(result.id), "at": at}
+    entry: Entry = {"cursor": _cursor(result.id), "at": at, **named}
     for event in wanted:
         entry |= encode(event)
     entry["source"] = "archive"

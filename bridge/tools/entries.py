@@ -100,6 +100,7 @@ class OccupantEntry:
     jid: Annotated[str | None, "the real JID; null where the room hides it"]
     since: str
     self: Annotated[bool, "the bridge itself"]
+    room: Annotated[str | None, ABSENT_IF_NONE, "where several rooms are listed"] = None
     truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
@@ -109,8 +110,10 @@ def noticed(message: str) -> str:
     return f"{message} {NOTICE}"
 
 
-def occupant_entry(occupant: "Occupant", most: int = RESULT_BYTES) -> OccupantEntry:
-    """Return what `occupant` looks like to an agent, in `most` bytes of JSON."""
+def occupant_entry(
+    occupant: "Occupant", most: int = RESULT_BYTES, room: str | None = None
+) -> OccupantEntry:
+    """Return what `occupant` looks like to an agent, in `most` bytes of JSON; with its `room`."""
     exact = OccupantEntry(
         nickname=occupant.nickname,
         role=occupant.role,
@@ -120,6 +123,7 @@ def occupant_entry(occupant: "Occupant", most: int = RESULT_BYTES) -> OccupantEn
         jid=occupant.real_jid,
         since=iso(occupant.since),
         self=occupant.own,
+        room=room,
     )
     return sanitized(exact, most)
 

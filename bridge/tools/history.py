@@ -7,7 +7,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.tools.archive import MARK, read
 from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, sanitized
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     Contains,
@@ -54,6 +54,7 @@ async def xmpp_history(
     before: Annotated[str | None, "with archive: only what was said until this time"] = None,
     after: Annotated[str | None, "with archive: only what was said from this time on"] = None,
     max_bytes: MaxBytes = RESULT_BYTES,
+    room: RoomName = None,
 ) -> History:
     """Look back at what happened in the room, oldest first: messages and everything else.
 
@@ -64,16 +65,17 @@ async def xmpp_history(
     `next` of the last call as `since`: nothing is told twice, and what is lost is said in `gap`.
     With `archive: true`, what the room itself has kept, also from before the bridge came: the
     newest, or from the time `after` on, page by page with `since`; cursors of the archive are its
-    own. Times are ISO 8601, such as 2026-01-31T12:00:00Z.
+    own. Times are ISO 8601, such as 2026-01-31T12:00:00Z. With `room` only what happened in that
+    room, not to the connection; the archive is that of `room` or else of the default room.
     """
-    journal = link.participant.journal
-    room = max_bytes - ENVELOPE_BYTES
-    page: Page[Entry] = Page(limit, room)
+    journal, records = link.participant.journal, link.records(room)
+    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    most = page.room
     if archive:
         # The archive knows senders by more than their messages tell.
         wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
         span = {"since": since, "after": after, "before": before}
-        next_, more = await read(link, page, limit, wanted, **span, sender=from_)
+        next_, more = await read(link, room, page, limit, wanted, **span, sender=from_)
         return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
     wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
@@ -81,10 +83,10 @@ async def xmpp_history(
     def show(record: "Record") -> Entry | None:
         if not wanted.matches(record.event):
             return None
-        return sanitized(journal.encode(record), room)
+        return sanitized(journal.encode(record), most)
 
-    await page.read(journal, since, show, lambda record: wanted.cost(record.event))
-    return History(page.entries, page.next, page.gap, page.more, journal.oldest)
+    await page.read(records, since, show, lambda record: wanted.cost(record.event))
+    return History(page.entries, page.next, page.gap, page.more, records.oldest)
 
 
 def _only_of_the_journal(since: str | None, before: str | None, after: str | None) -> None:

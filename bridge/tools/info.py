@@ -20,7 +20,7 @@ from bridge.tools.entries import (
     occupant_entry,
     sanitized,
 )
-from bridge.tools.link import RoomLink, connection_in, failed
+from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import Page
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
@@ -137,6 +137,7 @@ async def xmpp_info(
         Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
         "server, room, self, the nickname of somebody in the room, or a JID",
     ],
+    room: RoomName = None,
 ) -> Info:
     """Ask an XMPP address what it is and can do (service discovery, XEP-0030).
 
@@ -153,8 +154,8 @@ async def xmpp_info(
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.inquiries import StanzaRefusedError
 
-    connection = connection_in(link.room())
-    whom, address = find(link, target)
+    connection = connection_in(link.room(room))
+    whom, address = find(link, target, room)
     try:
         told = await inform(connection, address, is_server=whom is Whom.SERVER)
     except StanzaRefusedError as refused:
@@ -176,7 +177,7 @@ async def xmpp_info(
         software=_software(told, show),
         uptime_seconds=told.uptime_seconds,
         room=_room(told.description, show) if is_room else None,
-        self=_self(link) if whom is Whom.ROOM else None,
+        self=_self(link, address),
         connection=_connection(link, connection) if whom is Whom.SERVER else None,
         notes=[_unanswered(one) for one in told.unanswered],
         escaped=show.changed or None,
@@ -288,9 +289,11 @@ def _room(told: "Description", show: _Shown) -> RoomEntry:
     )
 
 
-def _self(link: RoomLink) -> OccupantEntry | None:
-    occupants = link.participant.status().occupants
-    return next((occupant_entry(one) for one in occupants if one.own), None)
+def _self(link: RoomLink, address: str) -> OccupantEntry | None:
+    """Return the bridge in the room of this address, if it is in one."""
+    rooms = [one for one in link.participant.memberships if one.jid == address]
+    occupants = [each for one in rooms for each in one.status().occupants if each.own]
+    return occupant_entry(occupants[0]) if occupants else None
 
 
 def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:

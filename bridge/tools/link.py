@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bridge.xmpp.archive import RoomArchive
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.faults import Fault
-    from bridge.xmpp.journal import Journal, Record
+    from bridge.xmpp.journal import Journal, Record, Records
     from bridge.xmpp.membership import Reflection
     from bridge.xmpp.room import RoomStatus
     from bridge.xmpp.trace import Trace
@@ -159,6 +159,13 @@ class RoomLink:
             condition="bad-request" if found else "item-not-found",
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
+
+    def records(self, name: str | None) -> "Records[Record]":
+        """Return what reads the events of the room of this name, or without one of all rooms.
+
+        What is of the connection alone is of no room. Raises as `room` does.
+        """
+        return self.participant.journal.of(None if name is None else self.room(name).name)
 
 
 def _is_named(room: InRoom, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import ESCAPED, NOTICE, OptionalFlag, sanitized
-from bridge.tools.link import RoomLink, connection_in, failed
+from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ async def xmpp_ping(
         Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
         "server, room, self, the nickname of somebody in the room, or a JID",
     ],
+    room: RoomName = None,
 ) -> Pong:
     """Find out whether somebody answers over XMPP (XEP-0199), and how many milliseconds it takes.
 
@@ -69,8 +70,8 @@ async def xmpp_ping(
     from bridge.xmpp.inquiries import StanzaRefusedError
     from bridge.xmpp.keepalive import Verdict, verdict
 
-    connection = connection_in(link.room())
-    whom, address = find(link, target)
+    connection = connection_in(link.room(room))
+    whom, address = find(link, target, room)
     meaning: Meaning | None = None
     found = Verdict.IN
     answered = True

@@ -38,7 +38,7 @@ def status(link: RoomLink, setup: Setup, /) -> Status:
 @resource(OCCUPANTS, title="People in the room")
 def occupants(link: RoomLink, /) -> Occupants:
     """Who is in the XMPP room now, with role, affiliation and status."""
-    return describe_occupants(link, link.participant.status().occupants)
+    return describe_occupants(link)
 
 
 @resource(MESSAGES, title="Recent messages")

@@ -7,7 +7,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.times import iso
 from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, sanitized
-from bridge.tools.link import RoomLink
+from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     MAX_FILTER_CHARACTERS,
@@ -19,6 +19,8 @@ from bridge.tools.paging import (
 )
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from bridge.xmpp.trace import Traced
 
 
@@ -61,28 +63,37 @@ async def xmpp_trace(
         "only with this text in the XML; case does not matter",
     ] = None,
     max_bytes: MaxBytes = RESULT_BYTES,
+    room: RoomName = None,
 ) -> TracePage:
     """Show the raw XMPP stanzas that the bridge sent and received, oldest first, with their times.
 
     For what xmppHistory does not tell: how a login went (stream features, TLS, SASL, resource
     binding), what exactly a client sent, which extensions a message carries. Without `since` the
     newest; cursors are the same as those of xmppHistory, so both can be read side by side.
-    Passwords and SASL exchanges are redacted.
+    Passwords and SASL exchanges are redacted. With `room` only stanzas from that room or to it.
     """
-    from bridge.xmpp.stanzas import xml_of
+    from bridge.xmpp.stanzas import prepared, xml_of
+
+    def is_of(jid: str, xml: "Element | str") -> bool:
+        return not isinstance(xml, str) and any(
+            prepared(xml.get(name, "").partition("/")[0]) == jid for name in ("from", "to")
+        )
 
     trace = link.participant.trace
     page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    room = page.room
+    most = page.room
+    jid = None if room is None else link.room(room).jid
     wanted = None if contains is None else contains.casefold()
 
     def show(traced: "Traced") -> TraceEntry | None:
         if direction is not None and traced.direction != direction:
             return None
+        if jid is not None and not is_of(jid, traced.xml):
+            return None
         xml = xml_of(traced.xml)
         if wanted is not None and wanted not in xml.casefold():
             return None
-        return sanitized(_entry(traced, xml, trace.cursor_of(traced.number)), room)
+        return sanitized(_entry(traced, xml, trace.cursor_of(traced.number)), most)
 
     await page.read(trace, since, show)
     return TracePage(page.entries, page.next, page.gap, page.more, trace.oldest)

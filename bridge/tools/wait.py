@@ -11,7 +11,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
-from bridge.tools.link import RoomLink, out_of_room
+from bridge.tools.link import RoomLink, RoomName, out_of_room
 from bridge.tools.paging import (
     Contains,
     Gap,
@@ -26,7 +26,6 @@ from bridge.tools.paging import (
 )
 
 if TYPE_CHECKING:
-    from bridge.tools.link import Participating
     from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
     from bridge.xmpp.room import RoomStatus
@@ -54,7 +53,7 @@ class Waited:
     next: Annotated[str, "as `since` of the next call, gives what comes after this"]
     seen: Annotated[int, "how many events passed by without matching"]
     passed: Annotated[list[Entry], f"the last {PASSED} of them"]
-    phase: Annotated[str, "of the connection; only `joined` sees what is said in the room"]
+    phase: Annotated[str, "of `room`, else of the default room; only `joined` sees what is said"]
     gap: Annotated[Gap | None, "what after `since` is lost"]
     out_because: Annotated[
         str | None, ABSENT_IF_NONE, "why the bridge is not in the room, if it is not"
@@ -77,6 +76,7 @@ async def xmpp_wait(
     timeout_seconds: Annotated[
         float, Bounds(minimum=0, maximum=MAX_WAIT_SECONDS), "when to give up"
     ] = 30,
+    room: RoomName = None,
 ) -> Waited:
     """Wait until something happens in the room, and return it; for example an answer.
 
@@ -85,11 +85,9 @@ async def xmpp_wait(
     `from` names us; those with nothing but a `payload`, such as chat states (typing), only when
     `kinds` is given. `matched: false` means that the time is over: `seen` and `passed` tell what
     came instead, `phase` whether the bridge was in the room to see it. To wait on, give `next` as
-    `since`.
+    `since`. With `room` only what happens in that room counts, not what happens to the connection.
     """
-    participant = link.participant
-    journal = participant.journal
-    start = journal.cursor if since is None else since
+    start = link.records(room).cursor if since is None else since
     wanted = await event_filter(
         kinds=["message"] if kinds is None else kinds,
         sender=from_,
@@ -98,7 +96,7 @@ async def xmpp_wait(
         own=from_ is not None,
         silent=kinds is not None,
     )
-    wait = _Wait(participant, wanted, context, timeout_seconds)
+    wait = _Wait(link, room, wanted, context, timeout_seconds)
     return await wait.run(start)
 
 
@@ -107,12 +105,15 @@ class _Wait:
 
     def __init__(
         self,
-        participant: "Participating",
+        link: RoomLink,
+        room: str | None,
         wanted: "EventFilter",
         context: Context,
         timeout_seconds: float,
     ) -> None:
-        self._participant = participant
+        self._participant = link.participant
+        self._room = None if room is None else link.room(room)
+        self._records = link.records(room)
         self._wanted = wanted
         self._context = context
         self._seconds = timeout_seconds
@@ -138,7 +139,7 @@ class _Wait:
             stop_listening()
 
     def _begin_at(self, cursor: str) -> None:
-        self._number, loss = place_of(self._participant.journal, cursor)
+        self._number, loss = place_of(self._records, cursor)
         if loss is not None:
             first = self._gap
             self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
@@ -160,8 +161,8 @@ class _Wait:
 
     def _meet(self, record: "Record") -> None:
         """Look at an event as it is published; wake up only for what matches, or takes long."""
-        if not self._caught_up:
-            return  # `_look` comes to it
+        if not self._caught_up or (self._room is not None and self._room.name != record.room):
+            return  # `_look` comes to it, or it is of another room
         if self._wanted.cost(record.event) > AT_ONCE_COST:
             self._caught_up = False
             self._news.set()
@@ -172,12 +173,12 @@ class _Wait:
 
     async def _look(self) -> "Record | None":
         """Catch up with the journal, unless that has been done."""
-        journal, wanted = self._participant.journal, self._wanted
+        records, wanted = self._records, self._wanted
         time_slice = TimeSlice()
         while not self._caught_up:
-            self._begin_at(journal.cursor_of(self._number))
-            told = journal.forgotten
-            for record in journal.after(self._number):
+            self._begin_at(records.cursor_of(self._number))
+            told = records.forgotten
+            for record in records.after(self._number):
                 if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
                     return None
                 event = record.event
@@ -188,7 +189,7 @@ class _Wait:
             # Up to `told`, everything was looked at or is in the gap. Nothing comes between this
             # and the last event that was looked at, but what was evicted meanwhile.
             self._number = max(self._number, told)
-            self._caught_up = self._number >= journal.forgotten
+            self._caught_up = self._number >= records.forgotten
         return None
 
     def _note(self, record: "Record", *, matches: bool) -> bool:
@@ -205,14 +206,14 @@ class _Wait:
         if self._loop.time() - self._reported < PROGRESS_SECONDS:
             return
         self._reported = self._loop.time()
-        phase = self._participant.status().phase.value
+        phase = self._status().phase.value
         self._context.progress(
             round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"
         )
 
     def _result(self, record: "Record | None") -> Waited:
         journal = self._participant.journal
-        status = self._participant.status()
+        status = self._status()
         nothing = Waited(
             matched=record is not None,
             entry=None,
@@ -235,6 +236,10 @@ class _Wait:
         fitting = [one for one in passed if page.add(one)]
         return replace(told, entry=entry, passed=fitting[::-1])
 
+    def _status(self) -> "RoomStatus":
+        return (self._room or self._participant).status()
+
     def _why_out(self, status: "RoomStatus") -> str:
-        fault = out_of_room(self._participant.room_jid, status)
+        room = self._participant.room_jid if self._room is None else self._room.name
+        fault = out_of_room(room, status)
         return f"{fault.message} {fault.hint}"

@@ -52,8 +52,14 @@ def events_in(asked: Asked | str) -> list[dict[str, Any]]:
 class Desk:
     """A client of a session with the set `llm`: asks, and answers what it is asked."""
 
-    def __init__(self, journal: Journal, configuration: Configuration, model: Any = None) -> None:
-        link = RoomLink(lambda: Played(journal=journal))
+    def __init__(
+        self,
+        journal: Journal,
+        configuration: Configuration,
+        model: Any = None,
+        played: Played | None = None,
+    ) -> None:
+        link = RoomLink(lambda: played or Played(journal=journal))
         catalogue = Catalogue(TOOLSET, [link, configuration])
         self.session = Session(Server(IMPLEMENTATION, catalogue), self._receive)
         self.sampled: list[dict[str, Any]] = []

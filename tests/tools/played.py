@@ -133,8 +133,9 @@ def in_rooms(*rooms: str, **more: Any) -> Played:
 
 def in_room(room: str, *nicknames: str) -> RoomStatus:
     """How things stand in a room where these people are, besides the bridge."""
-    own = replace(STATUS.occupants[0], jid=f"{room}/McpDebug")
-    others = (Occupant(f"{room}/{one}", one, "participant", "none", 0.0) for one in nicknames)
+    jid = stanzas.prepared(room)
+    own = replace(STATUS.occupants[0], jid=f"{jid}/McpDebug")
+    others = (Occupant(f"{jid}/{one}", one, "participant", "none", 0.0) for one in nicknames)
     return replace(STATUS, occupants=(own, *others))
 
 

@@ -11,7 +11,8 @@ from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Place
 from bridge.xmpp.management import ConnectionFeatures
 from bridge.xmpp.room import Occupant, RoomStatus
-from tests.tools.played import ROOM, STATUS, Played
+from bridge.xmpp.stanzas import prepared
+from tests.tools.played import ROOM, STATUS, Played, in_room
 from tests.xmpp.elements import parsed
 
 OWN = f"{ROOM}/McpDebug"
@@ -68,6 +69,21 @@ def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, A
     everybody = (*STATUS.occupants, *map(occupant, nicknames))
     participant = Standing(picture=_with(everybody), stream=stream)
     return RoomLink(lambda: participant), stream
+
+
+def standing_in(*rooms: tuple[str, str]) -> tuple[RoomLink, list[Asked]]:
+    """The way to rooms, in each of which is one more; and what is asked on behalf of each."""
+    default, *further = [
+        Standing(
+            in_room(room, nickname),
+            room,
+            f"{prepared(room)}/McpDebug",
+            stream=Asked(lambda *_: parsed("<iq type='result'/>")),
+        )
+        for room, nickname in rooms
+    ]
+    default.further = tuple(further)
+    return default.link, [one.stream for one in (default, *further)]
 
 
 def _with(everybody: tuple[Occupant, ...]) -> RoomStatus:

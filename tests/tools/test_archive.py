@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
-from tests.tools.played import ROOM, Played, arguments, wire
+from tests.tools.played import LOGS, ROOM, Played, arguments, wire
 from tests.xmpp.played_archive import Endless, Lazy
 
 SCHEMA = Draft202012Validator(xmpp_history.output_schema)
@@ -94,3 +95,14 @@ async def test_a_page_holds_no_more_than_was_asked_for_and_the_next_goes_on_afte
     assert page["more"] is True
     told += _numbers(await _page(link, since=page["next"], limit=500, maxBytes=size))
     assert told == list(range(len(told)))
+
+
+async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_names() -> None:
+    played = Archived(further=(Played(room_jid=LOGS),))
+    for room in (None, ROOM, "lobby"):
+        page = await _page(played.link, limit=3, room=room)
+        assert [one["room"] for one in page["entries"]] == [ROOM] * 3
+    with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
+        await _page(played.link, room="logs")
+    (entry,) = (await _page(RoomLink(Archived), limit=1))["entries"]
+    assert "room" not in entry

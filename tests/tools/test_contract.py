@@ -30,17 +30,18 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
     "xmppHistory": FILTERS
     | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
-    | {"maxBytes": WHOLE},
-    "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER},
-    "xmppOccupants": {"nickname": TEXT},
-    "xmppPing": {"target": TEXT},
-    "xmppInfo": {"target": TEXT},
+    | {"maxBytes": WHOLE, "room": TEXT},
+    "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
+    "xmppOccupants": {"nickname": TEXT, "room": TEXT},
+    "xmppPing": {"target": TEXT, "room": TEXT},
+    "xmppInfo": {"target": TEXT, "room": TEXT},
     "xmppTrace": {
         "since": TEXT,
         "limit": WHOLE,
         "direction": TEXT,
         "contains": TEXT,
         "maxBytes": WHOLE,
+        "room": TEXT,
     },
     "xmppCheck": {},
 }

@@ -16,15 +16,17 @@ from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
 from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
+    ConnectionChanged,
     Event,
     MessageReceived,
     MessageSent,
     OccupantJoined,
+    Phase,
     SubjectChanged,
 )
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import Journal
-from tests.tools.played import ROOM, Played, arguments, wire
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
 
 TOOL = history.xmpp_history
 SCHEMA = Draft202012Validator(TOOL.output_schema)
@@ -487,3 +489,78 @@ async def test_kinds_are_told_as_the_contract_names_them() -> None:
     assert (received["direction"], received["reflection"]) == ("in", True)
     assert (sent["direction"], sent["sender"], sent["kind"]) == ("out", "McpDebug", "message")
     assert "reflection" not in sent
+
+
+def _talking() -> Played:
+    """A participant in three rooms, in two of which something was said while it reconnected."""
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    played.hear("one")
+    played.hear("two", room=LOGS)
+    played.publish(ConnectionChanged(Phase.WAITING), "")
+    played.publish(ConnectionChanged(Phase.JOINING), LOGS)
+    played.hear("three", room=LOGS)
+    played.hear("four")
+    return played
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({}, [(ROOM, "one"), (LOGS, "two"), None, (LOGS, ""), (LOGS, "three"), (ROOM, "four")]),
+        ({"room": ROOM}, [(ROOM, "one"), (ROOM, "four")]),
+        ({"room": "LOGS"}, [(LOGS, "two"), (LOGS, ""), (LOGS, "three")]),
+        ({"room": OTHER_LOBBY}, []),
+        ({"room": LOGS, "limit": 1}, [(LOGS, "three")]),
+        ({"room": LOGS, "since": "epoch-2"}, [(LOGS, ""), (LOGS, "three")]),
+        ({"room": LOGS, "since": "epoch-1", "limit": 1}, [(LOGS, "two")]),
+        ({"room": LOGS, "contains": "e", "kinds": ["message"]}, [(LOGS, "three")]),
+        ({"room": LOGS, "kinds": ["connection"]}, [(LOGS, "")]),
+        ({"kinds": ["connection"]}, [None, (LOGS, "")]),
+    ],
+)
+async def test_of_several_rooms_all_are_told_of_or_the_one_that_is_named(
+    given_: dict[str, object], told: list[tuple[str, str] | None]
+) -> None:
+    page = await _page(_talking(), **given_)
+    assert [
+        (one["room"], one.get("body", "")) if "room" in one else None for one in page["entries"]
+    ] == told
+
+
+async def test_with_one_room_no_entry_names_it() -> None:
+    played = Played()
+    played.hear("hello")
+    for given_ in ({}, {"room": ROOM}, {"room": "lobby"}):
+        (entry,) = (await _page(played, **given_))["entries"]
+        assert (entry["body"], "room" in entry) == ("hello", False)
+
+
+async def test_what_one_room_has_lost_is_no_gap_in_another() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.journal = Journal("epoch", 10)
+    played.journal.share_among((ROOM, LOGS))
+    played.hear("kept", room=LOGS)
+    played.hear(*map(str, range(30)))
+    page = await _page(played, room=LOGS, since="epoch-0")
+    assert (_bodies(page), page["gap"], page["oldest"]) == (["kept"], None, "epoch-0")
+    assert (await _page(played, room=ROOM, since="epoch-0"))["gap"]["reason"] == "evicted"
+    assert (await _page(played, since="epoch-0"))["gap"]["reason"] == "evicted"
+
+
+async def test_pages_of_one_room_lose_nothing_while_others_go_on() -> None:
+    played = in_rooms(ROOM, LOGS)
+    told: list[str] = []
+    page: dict[str, Any] = {"next": played.journal.oldest}
+    for number in range(20):
+        played.hear(f"a{number}", f"b{number}", room=LOGS)
+        played.hear("noise", "more of it")
+        page = await _page(played, room=LOGS, since=page["next"], limit=3)
+        told += _bodies(page)
+    assert page["more"] is False
+    assert told == [f"{letter}{number}" for number in range(20) for letter in "ab"]
+
+
+async def test_another_room_is_refused_before_anything_is_read() -> None:
+    for more in ({}, {"archive": True}):
+        with pytest.raises(ArgumentError, match="no room of the settings"):
+            await _page(_talking(), room="nowhere", **more)

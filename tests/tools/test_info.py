@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ToolError, Toolset
+from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import info
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.info import (
@@ -22,17 +22,17 @@ from bridge.xmpp.description import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
-from tests.tools.played import ROOM
-from tests.tools.standing import standing
+from tests.tools.played import LOGS, ROOM
+from tests.tools.standing import standing, standing_in
 from tests.xmpp.elements import parsed
 
 FEATURES = 40
 """That have room beside as many identities and fields as are shown."""
 
 
-async def _info(link: RoomLink, target: str) -> dict[str, Any]:
+async def _info(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
     (tool,) = Toolset.of_modules("info", info).tools
-    wire = render(await info.xmpp_info(link, target=target))
+    wire = render(await info.xmpp_info(link, target=target, room=room))
     assert isinstance(wire, dict)
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
@@ -243,3 +243,14 @@ async def test_the_most_hostile_answer_stays_within_bounds() -> None:
     assert len(told["room"]["description"]) < MAX_DESCRIPTION_CHARACTERS + 50
     assert len(json.dumps(told)) <= RESULT_BYTES
     assert told["truncated"] is True
+
+
+async def test_what_is_asked_is_in_the_room_that_is_named() -> None:
+    link, (_, logs) = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    for target, room in (("room", "logs"), (LOGS, None), (LOGS.lower(), ROOM)):
+        told = await _info(link, target, room)
+        assert (told["address"], told["self"]["nickname"]) == (LOGS.lower(), "McpDebug")
+    assert {to for to, _ in logs.asked} == {LOGS.lower()}
+    assert (await _info(link, f"{LOGS}/Fred"))["self"] is None
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        await _info(link, "room", "nowhere")

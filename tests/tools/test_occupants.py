@@ -7,13 +7,24 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.escaping import visible
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp import events
 from bridge.xmpp.events import Phase
 from bridge.xmpp.room import LastError, Occupant
-from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    OTHER_LOBBY,
+    ROOM,
+    STATUS,
+    Played,
+    arguments,
+    in_room,
+    in_rooms,
+    wire,
+)
 
 TOOL = occupants.xmpp_occupants
 SCHEMA = Draft202012Validator(TOOL.output_schema)
@@ -167,3 +178,75 @@ def test_recent_messages_are_those_that_say_something() -> None:
 )
 def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) -> None:
     assert resources.OCCUPANTS in resources.changed_by(event)
+
+
+def _in_three() -> Played:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    played.picture = in_room(ROOM, "Wilma")
+    played.further[0].picture = in_room(LOGS, "Fred", "Wilma")
+    return played
+
+
+@pytest.mark.parametrize(
+    ("given_", "room", "told"),
+    [
+        (
+            {},
+            None,
+            [
+                (ROOM, "McpDebug"),
+                (ROOM, "Wilma"),
+                (LOGS, "McpDebug"),
+                (LOGS, "Fred"),
+                (LOGS, "Wilma"),
+                (OTHER_LOBBY, "McpDebug"),
+            ],
+        ),
+        ({"nickname": "Wilma"}, None, [(ROOM, "Wilma"), (LOGS, "Wilma")]),
+        ({"room": "logs"}, LOGS, [(None, "McpDebug"), (None, "Fred"), (None, "Wilma")]),
+        ({"room": LOGS, "nickname": "Wilma"}, LOGS, [(None, "Wilma")]),
+    ],
+)
+def test_of_several_rooms_all_are_listed_or_the_one_that_is_named(
+    given_: dict[str, object], room: str | None, told: list[tuple[str | None, str]]
+) -> None:
+    listed = _occupants(_in_three(), **given_)
+    assert (listed["room"], listed["count"], listed["more"]) == (room, len(told), False)
+    assert [(one.get("room"), one["nickname"]) for one in listed["occupants"]] == told
+    assert "notIn" not in listed
+
+
+def test_rooms_in_which_the_bridge_is_not_are_named() -> None:
+    played = _in_three()
+    out = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
+    for one in (played, played.further[1]):
+        one.picture = out
+    listed = _occupants(played)
+    assert (listed["notIn"], listed["count"]) == ([ROOM, OTHER_LOBBY], 3)
+    assert {one["room"] for one in listed["occupants"]} == {LOGS}
+    with pytest.raises(ToolError, match=f"Not in the room {OTHER_LOBBY} "):
+        _occupants(played, room=OTHER_LOBBY)
+    played.further[0].picture = out
+    with pytest.raises(ToolError, match=f"Not in the room {ROOM} "):
+        _occupants(played)
+
+
+def test_a_nickname_that_nobody_has_is_told_with_those_of_the_rooms_that_were_asked() -> None:
+    with pytest.raises(ToolError, match=r'Nobody in the rooms .*: "Fred", "McpDebug", "Wilma"\.'):
+        _occupants(_in_three(), nickname="Barney")
+    with pytest.raises(ToolError, match=r'Nobody in the room .*: "McpDebug", "Wilma"\.'):
+        _occupants(_in_three(), nickname="Barney", room=ROOM)
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        _occupants(_in_three(), room="nowhere")
+
+
+def test_fifty_rooms_with_long_names_fit_into_a_page() -> None:
+    played = in_rooms(*(f"{number:x<900}@conference.example" for number in range(50)))
+    for number, one in enumerate((played, *played.further)):
+        status = in_room(one.name, *map(str, range(100)))
+        one.picture = dataclasses.replace(STATUS, phase=Phase.WAITING) if number % 2 else status
+    listed = _occupants(played)
+    assert len(compact(listed).encode()) <= RESULT_BYTES
+    assert (listed["count"], listed["more"]) == (25 * 101, True)
+    assert listed["truncated"] is True
+    assert len(listed["occupants"]) > 1

@@ -5,20 +5,20 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.escaping import MAX_QUOTED_CHARACTERS
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ToolError, Toolset
+from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.tools import ping
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import PING, StanzaError
-from tests.tools.played import ROOM
-from tests.tools.standing import OWN, standing
+from tests.tools.played import LOGS, ROOM
+from tests.tools.standing import OWN, standing, standing_in
 
 
-async def _ping(link: RoomLink, target: str) -> dict[str, Any]:
+async def _ping(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
     (tool,) = Toolset.of_modules("ping", ping).tools
-    wire = render(await ping.xmpp_ping(link, target=target))
+    wire = render(await ping.xmpp_ping(link, target=target, room=room))
     assert isinstance(wire, dict)
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
@@ -107,3 +107,14 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
         await ping.xmpp_ping(link, target="Wilma")
     assert refusal.value.condition == "connection-reset"
     assert "ended before" in refusal.value.message
+
+
+async def test_what_is_pinged_is_in_the_room_that_is_named() -> None:
+    link, (default, logs) = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    assert (await _ping(link, "Fred", "logs"))["address"] == f"{LOGS.lower()}/Fred"
+    assert (await _ping(link, "self", LOGS))["inRoom"] == "in"
+    assert (await _ping(link, "self"))["address"] == OWN
+    assert [to for to, _ in logs.asked] == [f"{LOGS.lower()}/{one}" for one in ("Fred", "McpDebug")]
+    assert [to for to, _ in default.asked] == [OWN]
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        await _ping(link, "self", "nowhere")

@@ -5,8 +5,8 @@ from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.targets import MAX_NAME_CHARACTERS, MAX_NAMED, find
 from bridge.xmpp.answers import Whom
-from tests.tools.played import ROOM, Played
-from tests.tools.standing import OWN, standing
+from tests.tools.played import LOGS, ROOM, Played
+from tests.tools.standing import OWN, standing, standing_in
 
 NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "eve@evil.example")
 
@@ -90,3 +90,32 @@ def test_out_of_the_room_there_is_nobody_to_find() -> None:
     with pytest.raises(ToolError) as refusal:
         find(RoomLink(Played), "server")
     assert refusal.value.condition == "recipient-unavailable"
+
+
+@pytest.mark.parametrize(
+    ("room", "target", "whom", "address"),
+    [
+        (None, "room", Whom.ROOM, ROOM),
+        (None, "Wilma", Whom.OCCUPANT, f"{ROOM}/Wilma"),
+        (None, "Fred", None, ""),
+        (None, LOGS, Whom.ROOM, LOGS.lower()),
+        (None, f"{LOGS}/Fred", Whom.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (None, f"{LOGS}/McpDebug", Whom.SELF, f"{LOGS.lower()}/McpDebug"),
+        ("logs", "room", Whom.ROOM, LOGS.lower()),
+        ("logs", "self", Whom.SELF, f"{LOGS.lower()}/McpDebug"),
+        (LOGS, "Fred", Whom.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (LOGS, "Wilma", None, ""),
+        (LOGS, "server", Whom.SERVER, "example"),
+        (LOGS, f"{ROOM}/Wilma", Whom.OCCUPANT, f"{ROOM}/Wilma"),
+    ],
+)
+def test_words_and_nicknames_are_those_of_the_room_that_is_named(
+    room: str | None, target: str, whom: Whom | None, address: str
+) -> None:
+    link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    if whom is None:
+        with pytest.raises(ToolError, match="Nobody in the room is called") as refusal:
+            find(link, target, room)
+        assert refusal.value.condition == "item-not-found"
+    else:
+        assert find(link, target, room) == (whom, address)

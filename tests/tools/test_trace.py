@@ -15,7 +15,7 @@ from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.trace import CAPACITY, Direction
-from tests.tools.played import Played, arguments, wire
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
 
 TOOL = trace.xmpp_trace
 SCHEMA = Draft202012Validator(TOOL.output_schema)
@@ -162,3 +162,37 @@ async def test_a_stanza_that_is_longer_than_a_page_is_cut_to_fit(size: int, char
 def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(MismatchError, match=next(iter(wrong))):
         arguments(TOOL, wrong)
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (None, ["from lobby", "to logs", "from logs", "from account", "no address", "header"]),
+        (ROOM, ["from lobby"]),
+        ("logs", ["to logs", "from logs"]),
+        (OTHER_LOBBY, []),
+    ],
+)
+async def test_of_one_room_only_stanzas_from_it_and_to_it_are_shown(
+    room: str | None, shown: list[str]
+) -> None:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    stanzas: list[tuple[Direction, dict[str, str]]] = [
+        ("in", {"id": "from lobby", "from": f"{ROOM}/Wilma", "to": "bot@example/r"}),
+        ("out", {"id": "to logs", "to": LOGS.lower()}),
+        ("in", {"id": "from logs", "from": f"{LOGS.upper()}/{ROOM}", "to": "bot@example/r"}),
+        ("in", {"id": "from account", "from": "lobby@example", "to": "\ud800@"}),
+        ("out", {"id": "no address"}),
+    ]
+    for direction, attributes in stanzas:
+        played.trace.append(direction, "1", Element("{jabber:client}message", attributes), 0.0)
+    played.trace.append("in", "1", f"<stream id='header' from='{ROOM}'>", 0.0)
+    page = await _trace(played, room=room)
+    assert [
+        next(one for one in [*shown, "?"] if one in entry["xml"]) for entry in page["entries"]
+    ] == shown
+
+
+async def test_another_room_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        await _trace(Played(), room="nowhere")

@@ -19,6 +19,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import Participating, RoomLink
 from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
+    ConnectionChanged,
     Event,
     MessageReceived,
     MessageSent,
@@ -30,7 +31,17 @@ from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import LastError
-from tests.tools.played import FAULT, ROOM, STATUS, Played, arguments, wire
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    OTHER_LOBBY,
+    ROOM,
+    STATUS,
+    Played,
+    arguments,
+    in_rooms,
+    wire,
+)
 
 TOOL = wait.xmpp_wait
 SCHEMA = Draft202012Validator(TOOL.output_schema)
@@ -504,3 +515,74 @@ async def test_ten_thousand_messages_that_come_as_the_wait_is_armed_are_each_tol
         cursor = waited.next
     assert cursor == participant.journal.cursor
     assert participant._listeners == []  # noqa: SLF001 - a leak shows nowhere else
+
+
+async def test_without_a_room_what_comes_in_any_of_them_matches_and_says_where() -> None:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    for room in (ROOM, LOGS):
+        waiting = asyncio.create_task(_wait(played, contains="it"))
+        await _armed(played)
+        played.hear("this is it", room=room)
+        assert (await waiting)["entry"]["room"] == room
+
+
+async def test_only_what_comes_in_the_room_that_is_named_matches() -> None:
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    played.hear("behind us")
+    waiting = asyncio.create_task(_wait(played, since="epoch-0", room="logs"))
+    await _armed(played)
+    played.hear("elsewhere")
+    played.hear("elsewhere too", room=OTHER_LOBBY)
+    played.publish(ConnectionChanged(Phase.WAITING), "")
+    played.publish(SubjectChanged("s"), LOGS)
+    played.hear("here", room=LOGS)
+    waited = await waiting
+    assert (waited["entry"]["body"], waited["entry"]["room"]) == ("here", LOGS)
+    assert (waited["seen"], [one["kind"] for one in waited["passed"]]) == (1, ["subject"])
+    assert waited["next"] == "epoch-6"
+    assert played.listeners == []
+
+
+async def test_what_happens_to_the_connection_is_of_no_room() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.publish(ConnectionChanged(Phase.WAITING), "")
+    played.publish(ConnectionChanged(Phase.JOINING), LOGS)
+    given_: dict[str, Any] = {"since": "epoch-0", "kinds": ["connection"], "timeoutSeconds": 0}
+    assert (await _wait(played, room=LOGS, **given_))["entry"]["phase"] == "joining"
+    assert (await _wait(played, room=ROOM, **given_))["matched"] is False
+    first = (await _wait(played, **given_))["entry"]
+    assert (first["phase"], "room" in first) == ("waiting", False)
+
+
+async def test_the_phase_is_that_of_the_room_that_is_named() -> None:
+    played = in_rooms(ROOM, LOGS)
+    (logs,) = played.further
+    logs.picture = dataclasses.replace(STATUS, phase=Phase.FAILED, last_error=LastError(FAULT, 0.0))
+    for room in (None, ROOM):
+        waited = await _wait(played, timeoutSeconds=0, room=room)
+        assert (waited["phase"], "outBecause" in waited) == ("joined", False)
+    waited = await _wait(played, timeoutSeconds=0, room=LOGS)
+    assert waited["phase"] == "failed"
+    assert waited["outBecause"].startswith(f"Not in the room {LOGS} (phase failed): ")
+
+
+async def test_another_room_is_refused_and_leaves_no_listener() -> None:
+    played = in_rooms(ROOM, LOGS)
+    with pytest.raises(ArgumentError, match="no room of the settings"):
+        await _wait(played, room="nowhere")
+    assert played.listeners == []
+
+
+async def test_what_comes_in_one_of_two_rooms_in_flood_is_each_told_once() -> None:
+    played = in_rooms(ROOM, LOGS)
+    told: list[str] = []
+    cursor = played.journal.cursor
+    for number in range(50):
+        waiting = asyncio.create_task(_wait(played, since=cursor, room=LOGS))
+        await _armed(played)
+        played.hear(*("noise",) * 20)
+        played.hear(str(number), f"{number} again", room=LOGS)
+        for one in (await waiting, await _wait(played, since=(await waiting)["next"], room=LOGS)):
+            told.append(one["entry"]["body"])
+            cursor = one["next"]
+    assert told == [f"{number}{more}" for number in range(50) for more in ("", " again")]
