@@ -126,8 +126,7 @@ class Status:
     rooms: Annotated[
         list[RoomEntry] | None,
         ABSENT_IF_NONE,
-        "where there are several, each with `room`, `phase`, `nickname`, `occupants` and, with a "
-        "`condition` at least, `lastError`",
+        "where there are several: `room`, `phase`, `nickname`, `occupants`, `lastError` of each",
     ] = None
     truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None

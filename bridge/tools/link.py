@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from bridge.escaping import one_line, quoted
-from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools.entries import noticed
 from bridge.xmpp.saying import NotInRoomError
@@ -23,20 +22,13 @@ if TYPE_CHECKING:
     from bridge.xmpp.room import RoomStatus
     from bridge.xmpp.trace import Trace
 
-MAX_ROOM_CHARACTERS = 2_047
-"""Of a bare JID: two parts of 1,023 bytes with `@` between (RFC 7622, section 3)."""
-
 MAX_ROOMS_NAMED = 20
 """Rooms that are named when another one is asked for; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
 """Of a room's JID in such a sentence."""
 
-RoomName = Annotated[
-    str | None,
-    Bounds(min_length=1, max_length=MAX_ROOM_CHARACTERS),
-    "a room of the settings: its JID, or what stands before the @",
-]
+RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
 
 

@@ -42,6 +42,7 @@ def test_the_only_room_has_its_names_too() -> None:
         (f"{ROOM}/Wilma", "item-not-found"),
         ("conference.example", "item-not-found"),
         ("@", "item-not-found"),
+        ("", "item-not-found"),
         (" ", "item-not-found"),
         ("\ud800", "item-not-found"),
         ('"\u202e\n', "item-not-found"),
