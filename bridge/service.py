@@ -115,7 +115,7 @@ async def serve(
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
-    room.turn.listeners.append(partial(_pass_on, session, room))
+    room.turn.listeners.append(partial(_pass_on, room, session))
     stopped = asyncio.Event()
 
     def stop() -> None:
@@ -222,17 +222,18 @@ def _open_traffic(path: Path) -> "TrafficLog":
     return traffic
 
 
-def _pass_on(session: Session, room: _RoomWing, records: "Sequence[Record]") -> None:
-    """Let the client know of what it watches, and of the way into a room and out of it."""
+def _pass_on(room: _RoomWing, session: Session, records: "Sequence[Record]") -> None:
+    """Let the client know of what it watches, and of the way into the rooms and out of them."""
     from bridge.xmpp.events import ConnectionChanged
 
-    for uri in dict.fromkeys(uri for one in records for uri in resources.changed_by(one.event)):
+    participant = room.participant
+    changed = (uri for one in records for uri in resources.changed_by(one, participant.room_jid))
+    for uri in dict.fromkeys(changed):
         session.changed(uri)
     for record in records:
         if isinstance(record.event, ConnectionChanged):
             level = "info" if record.event.fault is None else "warning"
-            line = format_event(room.participant.journal.encode(record))
-            session.announce(level, "room", line)
+            session.announce(level, "room", format_event(participant.journal.encode(record)))
 
 
 async def _take_part(room: _RoomWing, session: Session) -> None:

@@ -12,7 +12,7 @@ from bridge.tools.paging import Page
 from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
-    from bridge.xmpp.events import Event
+    from bridge.xmpp.journal import Record
 
 STATUS = "bridge://status"
 OCCUPANTS = "bridge://room/occupants"
@@ -47,11 +47,11 @@ def messages(link: RoomLink, /) -> Messages:
     from bridge.xmpp.events import MessageReceived
 
     participant = link.participant
-    journal = participant.journal
-    told = Messages(participant.room_jid or None, [], journal.cursor)
+    journal, room = participant.journal, participant.room_jid
+    told = Messages(room or None, [], journal.cursor)
     page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
     most = page.room
-    for record in reversed(journal):
+    for record in reversed(journal.of(room)):
         match record.event:
             case MessageReceived(payload=()):
                 if not page.add(sanitized(journal.encode(record), most)):
@@ -59,22 +59,27 @@ def messages(link: RoomLink, /) -> Messages:
     return replace(told, entries=page.entries[::-1])
 
 
-def changed_by(event: "Event") -> tuple[str, ...]:
-    """Return the addresses of what `event` changed."""
+def changed_by(record: "Record", default: str) -> tuple[str, ...]:
+    """Return the addresses of what an event changed; `default` is the default room.
+
+    In another room it changes the status alone, and what is of the connection changes every room.
+    """
     from bridge.xmpp import events
 
-    match event:
-        case events.MessageReceived(payload=payload):
-            return () if payload else (STATUS, MESSAGES)
+    of_default = record.room in {"", default}
+    match record.event:
+        case events.MessageReceived(payload=payload) if payload:
+            return ()
+        case events.MessageReceived():
+            return (STATUS, MESSAGES) if of_default else (STATUS,)
         case (
             events.OccupantJoined()
             | events.OccupantChanged()
             | events.OccupantLeft()
             | events.NicknameChanged()
+            | events.ConnectionChanged()
         ):
-            return STATUS, OCCUPANTS
-        case events.ConnectionChanged():
-            return STATUS, OCCUPANTS
+            return (STATUS, OCCUPANTS) if of_default else (STATUS,)
         case events.MessageSent() | events.SendFailed():
             return ()
         case _:

@@ -156,14 +156,13 @@ def test_recent_messages_fit_in_a_page_and_are_the_newest(character: str) -> Non
 
 def test_recent_messages_are_those_that_say_something() -> None:
     played = Played()
-    played.hear("hello")
-    before = resources.changed_by(events.MessageReceived("r/W", "W", "hello"))
-    typing = events.MessageReceived("r/W", "W", "", payload=("composing (x)",))
-    played.publish(typing)
+    heard = played.publish(events.MessageReceived("r/W", "W", "hello"))
+    typing = played.publish(events.MessageReceived("r/W", "W", "", payload=("composing (x)",)))
     played.publish(events.MessageReceived("r/W", "W", "", encrypted="OMEMO"))
     told = wire(resources.messages.function(played.link))
     assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
-    assert (before, resources.changed_by(typing)) == ((resources.STATUS, resources.MESSAGES), ())
+    assert resources.changed_by(heard, ROOM) == (resources.STATUS, resources.MESSAGES)
+    assert resources.changed_by(typing, ROOM) == ()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,21 @@ def test_recent_messages_are_those_that_say_something() -> None:
     ],
 )
 def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) -> None:
-    assert resources.OCCUPANTS in resources.changed_by(event)
+    played = in_rooms(ROOM, LOGS)
+    for room in (ROOM, ""):
+        uris = resources.changed_by(played.publish(event, room), ROOM)
+        assert uris == (resources.STATUS, resources.OCCUPANTS)
+    assert resources.changed_by(played.publish(event, LOGS), ROOM) == (resources.STATUS,)
+
+
+def test_the_resources_are_those_of_the_default_room() -> None:
+    played = _in_three()
+    played.hear("in the lobby")
+    heard = played.publish(events.MessageReceived(f"{LOGS}/W", "W", "in the logs"), LOGS)
+    assert resources.changed_by(heard, ROOM) == (resources.STATUS,)
+    told = wire(resources.messages.function(played.link))
+    assert (told["room"], [one["body"] for one in told["entries"]]) == (ROOM, ["in the lobby"])
+    assert wire(resources.occupants.function(played.link)) == _occupants(played, room=ROOM)
 
 
 def _in_three() -> Played:
