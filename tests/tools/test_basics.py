@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.escaping import visible
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
 from bridge.settings.load import load
@@ -399,6 +400,8 @@ def test_fifty_rooms_in_trouble_fit_into_a_status(
     told = dataclasses.replace(configuration, warnings=(text,) * 40)
     status = _status(played, told)
     Draft202012Validator(basics.xmpp_status.output_schema).validate(status)
+    written = json.dumps(status, ensure_ascii=False)
+    assert visible(written) == written
     assert len(json.dumps(status)) <= RESULT_BYTES
     assert [one["phase"] for one in status["rooms"]] == ["authenticating"] * 50
     assert {one["lastError"]["condition"] for one in status["rooms"]} == {fault.condition}

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import typing
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any, get_args
 from xml.etree.ElementTree import Element, SubElement
 
@@ -40,7 +41,7 @@ from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckPhase
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
-from tests.tools.played import Played, arguments
+from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing
 from tests.xmpp.played_archive import Line, PlayedArchive
 
@@ -121,10 +122,13 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
     return load({}, cwd=folder, package_root=folder / "package")
 
 
-def _taking_part(events: Sequence[Event]) -> tuple[Participant, RoomLink]:
-    participant = Participant(SETTINGS)
-    for event in events:
-        participant.publish(event, participant.default)
+ROOMS = pytest.mark.parametrize("rooms", [(ROOM,), (ROOM, LOGS, OTHER_LOBBY)], ids=len)
+
+
+def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Participant, RoomLink]:
+    participant = Participant(dataclasses.replace(SETTINGS, rooms=rooms))
+    for event, membership in zip(events, cycle(participant.memberships), strict=False):
+        participant.publish(event, membership)
     participant.publish(ConnectionChanged(Phase.JOINED))
     return participant, RoomLink(lambda: participant)
 
@@ -133,10 +137,13 @@ def _context() -> Context:
     return Context(lambda *_: None, lambda *_: None)
 
 
+@ROOMS
 @settings(max_examples=40)
-@given(EVENTS)
-async def test_whatever_happened_is_told_whole_page_by_page(events: list[Event]) -> None:
-    participant, link = _taking_part(events)
+@given(events=EVENTS)
+async def test_whatever_happened_is_told_whole_page_by_page(
+    events: list[Event], rooms: tuple[str, ...]
+) -> None:
+    participant, link = _taking_part(events, rooms)
     for size in SIZES:
         told: list[str] = []
         page: dict[str, Any] = {"next": "epoch0-0", "more": True}
@@ -160,12 +167,13 @@ def test_a_body_that_is_cut_twice_says_how_long_it_was() -> None:
     assert twice["truncated"] is True
 
 
+@ROOMS
 @settings(max_examples=40)
 @given(events=EVENTS)
 async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
-    events: list[Event], configuration: Configuration
+    events: list[Event], configuration: Configuration, rooms: tuple[str, ...]
 ) -> None:
-    participant, link = _taking_part(events)
+    participant, link = _taking_part(events, rooms)
     kinds: list[dict[str, object]] = [
         {},
         {"contains": "nothing like it"},
