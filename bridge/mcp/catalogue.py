@@ -1,6 +1,7 @@
 """What a client can list, read and call: a toolset with its collaborators. Pure."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from bridge.mcp.content import text_block
@@ -36,12 +37,17 @@ class Catalogue:
         given = tuple(collaborators)
         self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
         self.tools = {one.name: _inject(one.name, one, given) for one in toolset.tools}
-        self.resources = {one.uri: _inject(one.uri, one, given) for one in toolset.resources}
+        resources = [_inject(one.uri, one, given) for one in toolset.resources]
+        self.resources = {one.uri: one for one in resources if not one.signature.parameters}
+        self._templates = {one.uri: one for one in resources if one.signature.parameters}
         self.prompts = {one.name: _inject(one.name, one, given) for one in toolset.prompts}
         self._completions = {
-            (prompt.name, one.wire): Signature.of(values).inject(prompt.name, values, given)
-            for prompt in toolset.prompts
-            for one in prompt.signature.parameters
+            (name, one.wire): Signature.of(values).inject(name, values, given)
+            for name, signature in (
+                *((one.name, one.signature) for one in toolset.prompts),
+                *((one.uri, one.signature) for one in toolset.resources),
+            )
+            for one in signature.parameters
             if (values := one.completions) is not None
         }
 
@@ -55,12 +61,13 @@ class Catalogue:
 
     def list_resources(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/list`."""
-        resources = [_resource(one, revision) for one in self.resources.values()]
+        resources = [_resource(one, "uri", revision) for one in self.resources.values()]
         return _page(params, "resources", resources)
 
     def list_resource_templates(self, params: Object, revision: Revision) -> dict[str, Json]:
-        """Answer `resources/templates/list`: no URI here has a variable."""
-        return _page(params, "resourceTemplates", [])
+        """Answer `resources/templates/list`."""
+        templates = [_resource(one, "uriTemplate", revision) for one in self._templates.values()]
+        return _page(params, "resourceTemplates", templates)
 
     def list_prompts(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/list`."""
@@ -75,13 +82,31 @@ class Catalogue:
     def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
-        if uri not in self.resources:
-            raise RpcError(
-                revision.unknown_resource,
-                {"uri": uri[:200], "known": list(self.resources)},
-                "Resource not found",
-            )
-        return self.resources[uri]
+        if (found := self._found(uri)) is not None:
+            return found
+        raise RpcError(
+            revision.unknown_resource,
+            {"uri": uri[:200], "known": [*self.resources, *self._templates]},
+            "Resource not found",
+        )
+
+    def has_resource(self, uri: str) -> bool:
+        """Whether there is a resource under this URI."""
+        return self._found(uri) is not None
+
+    def _found(self, uri: str) -> Resource | None:
+        """Return the resource under this URI, which may be one of a template; None without one."""
+        if uri in self.resources:
+            return self.resources[uri]
+        for one in self._templates.values():
+            (variable,) = one.signature.parameters
+            value = one.value_in(uri)
+            if value is None or value not in self._values(one.uri, variable.wire):
+                continue
+            if uri in one.expanded(value):
+                read = partial(one.function, **{variable.name: value})
+                return one._replace(uri=uri, function=read)
+        return None
 
     def get_prompt(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `prompts/get`."""
@@ -96,7 +121,7 @@ class Catalogue:
         return {"description": prompt.description, "messages": [message]}
 
     def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
-        """Answer `completion/complete` for an argument of a prompt."""
+        """Answer `completion/complete` for an argument of a prompt or a template."""
         reference, argument = params.get("ref"), params.get("argument")
         if not isinstance(reference, dict) or not isinstance(argument, dict):
             raise RpcError(INVALID_PARAMS, "ref and argument: an object each is wanted")
@@ -106,7 +131,10 @@ class Catalogue:
         values: list[str] = []
         match reference.get("type"):
             case "ref/resource":
-                self.find_resource({"uri": reference.get("uri")}, revision)
+                uri = param(reference, "uri", str, "the address of a resource")
+                if uri not in self._templates:
+                    self.find_resource({"uri": uri}, revision)
+                values = self._begun(uri, name, typed)
             case "ref/prompt":
                 values = self._completed(reference, name, typed)
             case _:
@@ -119,9 +147,16 @@ class Catalogue:
         prompt = self._find_prompt(reference)
         if name not in (one.wire for one in prompt.signature.parameters):
             raise RpcError(INVALID_PARAMS, f"{prompt.name} has no argument {name[:100]!r}")
-        run = self._completions.get((prompt.name, name), list)
-        values: list[str] = _guarded(f"{prompt.name}: {name}", run)
-        return [one for one in values if one.casefold().startswith(typed.casefold())]
+        return self._begun(prompt.name, name, typed)
+
+    def _begun(self, of: str, name: str, typed: str) -> list[str]:
+        begun = typed.casefold()
+        return [one for one in self._values(of, name) if one.casefold().startswith(begun)]
+
+    def _values(self, of: str, name: str) -> list[str]:
+        """Return the values of an argument of a prompt, or of the variable of a template."""
+        values: list[str] = _guarded(f"{of}: {name}", self._completions.get((of, name), list))
+        return values
 
     def _find_prompt(self, params: Object) -> Prompt:
         name = params.get("name")
@@ -168,8 +203,8 @@ def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
     return wire
 
 
-def _resource(resource: Resource, revision: Revision) -> dict[str, Json]:
-    return {"uri": resource.uri, **_named(resource, revision), "mimeType": JSON_TYPE}
+def _resource(resource: Resource, key: str, revision: Revision) -> dict[str, Json]:
+    return {key: resource.uri, **_named(resource, revision), "mimeType": JSON_TYPE}
 
 
 def _prompt(prompt: Prompt, revision: Revision) -> dict[str, Json]:

@@ -99,7 +99,7 @@ class Server:
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
         self.client_requests = ClientRequests()
-        self.subscriptions = Subscriptions(frozenset(catalogue.resources))
+        self.subscriptions = Subscriptions(catalogue.has_resource)
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
             "ping": (lambda params, revision: {}, {}),

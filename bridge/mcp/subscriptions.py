@@ -4,6 +4,8 @@ Until 2025-11-25 a client subscribes to a URI for the whole session; since 2026-
 listening request with a filter, and every notification carries that request's id.
 """
 
+from collections.abc import Callable
+
 from bridge.mcp import jsonrpc
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Notification, Object, Response, RpcError
@@ -16,13 +18,13 @@ MAX_LISTENERS = 64
 
 
 class Subscriptions:
-    """The subscriptions of one client to some of the URIs that are `known`.
+    """The subscriptions of one client to some of the URIs for which `is_known` returns True.
 
     Each comes with the framing of the message that asked for it, which its notifications use.
     """
 
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
+    def __init__(self, is_known: Callable[[str], bool]) -> None:
+        self._is_known = is_known
         self.session_wide: dict[str, Framing] = {}
         """By URI: what `resources/subscribe` asked for."""
         self._listeners: dict[Id, tuple[frozenset[str], Framing]] = {}
@@ -41,7 +43,7 @@ class Subscriptions:
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         uris = wanted.get("resourceSubscriptions")
         asked = [one for one in uris if isinstance(one, str)] if isinstance(uris, list) else []
-        honoured = [one for one in dict.fromkeys(asked) if one in self._known]
+        honoured = [one for one in dict.fromkeys(asked) if self._is_known(one)]
         self._listeners[id_] = frozenset(honoured), framing
         agreed = {"resourceSubscriptions": honoured} if honoured else {}
         return Notification(

@@ -18,6 +18,13 @@ prompt takes text arguments and returns the text that a person hands to a model:
     @resource("bridge://status", title="Status")
     def status(link: RoomLink, /) -> Status:
         '''How things stand.'''
+
+A resource whose URI has a variable is a template: its function takes that as its one argument,
+and there is a resource for each value that the argument's `Completes` returns::
+
+    @resource("bridge://room/{room}/messages", title="Messages in a room")
+    def room_messages(link: RoomLink, /, room: Annotated[str, Completes(rooms)]) -> Messages:
+        '''What was said last in a room.'''
 """
 
 import inspect
@@ -28,6 +35,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_origin
+from urllib.parse import quote, unquote
 
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
@@ -46,6 +54,9 @@ from bridge.mcp.schema import (
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
+
+_VARIABLE = re.compile(r"\{(\w+)\}")
+"""The variable of a URI template (RFC 6570, section 3.2.2)."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -78,10 +89,10 @@ class ToolsetError(McpError):
 
 
 class Completes(NamedTuple):
-    """In an `Annotated` argument of a prompt: where its values can be looked up.
+    """In an `Annotated` argument of a prompt or a template: where its values can be looked up.
 
-    `values` is called with the prompt's collaborators and returns all of them; those that begin
-    with what was typed are offered.
+    `values` is called with its collaborators and returns all of them; those that begin with what
+    was typed are offered.
     """
 
     values: Callable[..., list[str]]
@@ -98,7 +109,7 @@ class Parameter(NamedTuple):
     read: Reader
     required: bool
     completions: Callable[..., list[str]] | None
-    """What its values are completed from, in a prompt."""
+    """What its values are completed from, in a prompt or a template."""
 
 
 class Signature(NamedTuple):
@@ -291,11 +302,30 @@ class Resource(NamedTuple):
     """A function whose result can be read under a URI, and subscribed to."""
 
     uri: str
+    """Of a template: a URI template (RFC 6570, level 1) with one variable."""
     name: str
     title: str
     description: str
     function: Callable[..., Any]
     signature: Signature
+
+    def value_in(self, uri: str) -> str | None:
+        """Return what stands in `uri` for the variable of this template; None if it is no such URI.
+
+        There need not be a resource for that value.
+        """
+        before, _, after = _VARIABLE.split(self.uri)
+        if not uri.startswith(before) or not uri.endswith(after):
+            return None
+        return unquote(uri[len(before) : len(uri) - len(after)])
+
+    def expanded(self, value: str) -> tuple[str, str]:
+        """Return the URIs of this template for a value: as RFC 6570 has it, and with `@` as `@`.
+
+        A URI may have that where a template expands it to `%40`, and people write it so.
+        """
+        before, _, after = _VARIABLE.split(self.uri)
+        return f"{before}{quote(value, '')}{after}", f"{before}{quote(value, '@')}{after}"
 
 
 class Prompt(NamedTuple):
@@ -313,7 +343,11 @@ def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource
 
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
-        return Resource(uri, name, title, description, function, Signature.of(function))
+        signature = Signature.of(function)
+        variables = [one.wire for one in signature.parameters if one.completions is not None]
+        if _VARIABLE.findall(uri) != variables[:1] or len(signature.parameters) > 1:
+            raise ToolsetError(f"{function.__name__} takes what varies in {uri}, with its values")
+        return Resource(uri, name, title, description, function, signature)
 
     return make
 

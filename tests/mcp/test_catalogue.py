@@ -1,5 +1,6 @@
 import json
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,17 @@ from bridge.mcp import revisions
 from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from bridge.mcp.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
-from bridge.mcp.toolset import Toolset, ToolsetError
-from tests.mcp.sample_tools import EVERY, PROMPTS, RESOURCES, TOOLS, Workbench, greet
+from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
+from tests.mcp.sample_tools import (
+    EVERY,
+    PROMPTS,
+    RESOURCES,
+    TOOLS,
+    Count,
+    Workbench,
+    greet,
+    nothing,
+)
 
 
 def catalogue(bench: Workbench | None = None) -> Catalogue:
@@ -204,3 +214,113 @@ def test_whatever_is_asked_is_answered_or_refused(
         json.dumps(getattr(catalogue(), method)(params, revision))
     except RpcError as error:
         json.dumps(error.wire())
+
+
+def shelves(bench: Workbench, /) -> list[str]:
+    return bench.people
+
+
+@resource("sample://shelf/{shelf}/words", title="Words on a shelf")
+def shelf_words(bench: Workbench, /, shelf: Annotated[str, Completes(shelves)]) -> Count:
+    """How much stands on one shelf."""
+    return Count(len(bench.people), shelf)
+
+
+NAMES = ["top@home", "a b", "ü", "100%", "{shelf}", "."]
+
+
+def shelved() -> Catalogue:
+    bench = Workbench()
+    bench.people = NAMES
+    return Catalogue(Toolset("shelves", (), (*RESOURCES, shelf_words)), [bench])
+
+
+@EVERY
+def test_a_template_is_listed_apart_from_resources(revision: Revision) -> None:
+    listed = shelved().list_resource_templates({}, revision)["resourceTemplates"]
+    titled = {"title": "Words on a shelf"} if revision.titles else {}
+    assert listed == [
+        {
+            "uriTemplate": "sample://shelf/{shelf}/words",
+            "name": "shelf-words",
+            "description": "How much stands on one shelf.",
+            "mimeType": "application/json",
+            **titled,
+        }
+    ]
+    resources: Any = shelved().list_resources({}, revision)["resources"]
+    assert [one["uri"] for one in resources] == [one.uri for one in RESOURCES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("safe", ["", "@"])
+def test_each_value_of_a_template_can_be_read(name: str, safe: str) -> None:
+    uri = f"sample://shelf/{quote(name, safe)}/words"
+    read: Any = shelved().read_resource({"uri": uri}, V2025_11_25)
+    (content,) = read["contents"]
+    assert content["uri"] == uri
+    assert json.loads(content["text"]) == {"words": len(NAMES), "longestWord": name}
+    assert shelved().has_resource(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "sample://shelf/none/words",
+        "sample://shelf/{shelf}/words",
+        "sample://shelf//words",
+        "sample://shelf/words",
+        "sample://shelf/top@home/words/",
+        "sample://shelf/%74op%40home/words",
+        "sample://shelf/\ud800/words",
+        "sample://shelf/%ff/words",
+        "Sample://shelf/top@home/words",
+    ],
+)
+def test_another_value_is_no_resource(uri: str) -> None:
+    catalogue_ = shelved()
+    assert not catalogue_.has_resource(uri)
+    with pytest.raises(RpcError) as refused:
+        catalogue_.read_resource({"uri": uri}, V2026_07_28)
+    told: Any = refused.value.data
+    assert told["known"] == [*(one.uri for one in RESOURCES), shelf_words.uri]
+
+
+def test_the_variable_of_a_template_is_completed() -> None:
+    for uri, typed, values in (
+        (shelf_words.uri, "TOP", ["top@home"]),
+        (shelf_words.uri, "", NAMES),
+        (shelf_words.expanded("a b")[0], "", []),
+        ("sample://words", "", []),
+    ):
+        reference = {"type": "ref/resource", "uri": uri}
+        params: Any = {"ref": reference, "argument": {"name": "shelf", "value": typed}}
+        answered: Any = shelved().complete(params, V2025_11_25)
+        assert answered["completion"]["values"] == values
+    wrong: object
+    for wrong in ("sample://shelf/none/words", None, []):
+        params = {"ref": {"type": "ref/resource", "uri": wrong}, "argument": params["argument"]}
+        with pytest.raises(RpcError):
+            shelved().complete(params, V2025_11_25)
+
+
+def test_a_template_takes_the_one_variable_of_its_uri_with_its_values() -> None:
+    def one(bench: Workbench, /, shelf: Annotated[str, Completes(shelves)]) -> Count:
+        return Count(0, shelf)
+
+    def two(shelf: Annotated[str, Completes(shelves)], row: str) -> Count:
+        return Count(0, shelf + row)
+
+    def untold(shelf: str) -> Count:
+        return Count(0, shelf)
+
+    for uri, function in (
+        ("sample://shelf", one),
+        ("sample://{row}", one),
+        ("sample://{shelf}/{shelf}", one),
+        ("sample://{shelf}", two),
+        ("sample://{shelf}", untold),
+        ("sample://{shelf}", nothing.function),
+    ):
+        with pytest.raises(ToolsetError):
+            resource(uri, title="Wrong")(function)

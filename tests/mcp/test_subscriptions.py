@@ -10,7 +10,7 @@ KNOWN = ("a:1", "a:2", "a:3")
 
 
 def subscriptions() -> Subscriptions:
-    return Subscriptions(frozenset(KNOWN))
+    return Subscriptions(frozenset(KNOWN).__contains__)
 
 
 def update(uri: str, id_: Id | None = None) -> tuple[Notification, Framing]:
