@@ -227,7 +227,8 @@ def _pass_on(room: _RoomWing, session: Session, records: "Sequence[Record]") -> 
     from bridge.xmpp.events import ConnectionChanged
 
     participant = room.participant
-    changed = (uri for one in records for uri in resources.changed_by(one, participant.room_jid))
+    rooms = [one.name for one in participant.memberships]
+    changed = (uri for one in records for uri in resources.changed_by(one, rooms))
     for uri in dict.fromkeys(changed):
         session.changed(uri)
     for record in records:

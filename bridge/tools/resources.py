@@ -1,17 +1,20 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from bridge.mcp.toolset import resource
+from bridge.mcp.toolset import Completes, resource
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
 from bridge.tools.paging import Page
+from bridge.tools.prompts import rooms
 from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bridge.xmpp.journal import Record
 
 STATUS = "bridge://status"
@@ -41,13 +44,32 @@ def occupants(link: RoomLink, /) -> Occupants:
     return describe_occupants(link)
 
 
+@resource("bridge://room/{room}/occupants", title="People in one of several rooms")
+def room_occupants(
+    link: RoomLink, /, room: Annotated[str, "the room's JID", Completes(rooms)]
+) -> Occupants:
+    """Who is in this XMPP room now, with role, affiliation and status."""
+    return describe_occupants(link, room)
+
+
 @resource(MESSAGES, title="Recent messages")
 def messages(link: RoomLink, /) -> Messages:
     """What was said last in the XMPP room, oldest first, as far as a page holds it."""
+    return _said_in(link, link.participant.room_jid)
+
+
+@resource("bridge://room/{room}/messages", title="Recent messages in one of several rooms")
+def room_messages(
+    link: RoomLink, /, room: Annotated[str, "the room's JID", Completes(rooms)]
+) -> Messages:
+    """What was said last in this XMPP room, oldest first, as far as a page holds it."""
+    return _said_in(link, room)
+
+
+def _said_in(link: RoomLink, room: str) -> Messages:
     from bridge.xmpp.events import MessageReceived
 
-    participant = link.participant
-    journal, room = participant.journal, participant.room_jid
+    journal = link.participant.journal
     told = Messages(room or None, [], journal.cursor)
     page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
     most = page.room
@@ -59,19 +81,18 @@ def messages(link: RoomLink, /) -> Messages:
     return replace(told, entries=page.entries[::-1])
 
 
-def changed_by(record: "Record", default: str) -> tuple[str, ...]:
-    """Return the addresses of what an event changed; `default` is the default room.
+def changed_by(record: "Record", rooms: "Sequence[str]") -> list[str]:
+    """Return the URIs of what an event changed, of these rooms, the default room first.
 
-    In another room it changes the status alone, and what is of the connection changes every room.
+    What happens to the connection changes every room.
     """
     from bridge.xmpp import events
 
-    of_default = record.room in {"", default}
     match record.event:
         case events.MessageReceived(payload=payload) if payload:
-            return ()
+            return []
         case events.MessageReceived():
-            return (STATUS, MESSAGES) if of_default else (STATUS,)
+            of_default, of_room = MESSAGES, room_messages
         case (
             events.OccupantJoined()
             | events.OccupantChanged()
@@ -79,8 +100,11 @@ def changed_by(record: "Record", default: str) -> tuple[str, ...]:
             | events.NicknameChanged()
             | events.ConnectionChanged()
         ):
-            return (STATUS, OCCUPANTS) if of_default else (STATUS,)
+            of_default, of_room = OCCUPANTS, room_occupants
         case events.MessageSent() | events.SendFailed():
-            return ()
+            return []
         case _:
-            return (STATUS,)
+            return [STATUS]
+    changed = [one for one in rooms if record.room in {"", one}]
+    default = [of_default] if changed[:1] == [*rooms[:1]] else []
+    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded(one))]

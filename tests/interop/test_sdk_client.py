@@ -25,6 +25,7 @@ MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28
 """How the client may connect, and the revision that comes of it."""
 EVERYTHING = str(Path(__file__).parent / "everything.py")
 RESOURCES = ["bridge://status", "bridge://room/occupants", "bridge://room/messages"]
+TEMPLATES = ["bridge://room/{room}/occupants", "bridge://room/{room}/messages"]
 MESSAGES = "bridge://room/messages"
 PATIENCE_SECONDS = 20.0
 """Limit for what the SDK itself would wait for without end."""
@@ -245,9 +246,14 @@ async def test_resources_are_listed_and_read(
     async with connected(tmp_path, mode, sandbox.environment()) as client:
         listed = (await client.list_resources()).resources
         assert [str(one.uri) for one in listed] == RESOURCES
-        assert (await client.list_resource_templates()).resource_templates == []
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [str(one.uri_template) for one in templates] == TEMPLATES
         await joined(client)
-        for uri in RESOURCES:
+        reference = types.ResourceTemplateReference(type="ref/resource", uri=TEMPLATES[0])
+        (room,) = (
+            await client.complete(reference, {"name": "room", "value": ""})
+        ).completion.values
+        for uri in (*RESOURCES, *(one.replace("{room}", room) for one in TEMPLATES)):
             (content,) = (await client.read_resource(uri)).contents
             assert isinstance(content, types.TextResourceContents)
             assert content.mime_type == "application/json"

@@ -161,8 +161,9 @@ def test_recent_messages_are_those_that_say_something() -> None:
     played.publish(events.MessageReceived("r/W", "W", "", encrypted="OMEMO"))
     told = wire(resources.messages.function(played.link))
     assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
-    assert resources.changed_by(heard, ROOM) == (resources.STATUS, resources.MESSAGES)
-    assert resources.changed_by(typing, ROOM) == ()
+    uris = [resources.STATUS, resources.MESSAGES, *_uris(ROOM, "messages")]
+    assert resources.changed_by(heard, [ROOM]) == uris
+    assert resources.changed_by(typing, [ROOM]) == []
 
 
 @pytest.mark.parametrize(
@@ -177,20 +178,37 @@ def test_recent_messages_are_those_that_say_something() -> None:
 )
 def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) -> None:
     played = in_rooms(ROOM, LOGS)
-    for room in (ROOM, ""):
-        uris = resources.changed_by(played.publish(event, room), ROOM)
-        assert uris == (resources.STATUS, resources.OCCUPANTS)
-    assert resources.changed_by(played.publish(event, LOGS), ROOM) == (resources.STATUS,)
+    lobby = [resources.OCCUPANTS, *_uris(ROOM, "occupants")]
+    logs = _uris(LOGS, "occupants")
+    for room, changed in ((ROOM, lobby), (LOGS, logs), ("", lobby + logs)):
+        uris = resources.changed_by(played.publish(event, room), [ROOM, LOGS])
+        assert uris == [resources.STATUS, *changed]
+
+
+def _uris(room: str, what: str) -> list[str]:
+    return [f"bridge://room/{one}/{what}" for one in (room.replace("@", "%40"), room)]
 
 
 def test_the_resources_are_those_of_the_default_room() -> None:
     played = _in_three()
     played.hear("in the lobby")
     heard = played.publish(events.MessageReceived(f"{LOGS}/W", "W", "in the logs"), LOGS)
-    assert resources.changed_by(heard, ROOM) == (resources.STATUS,)
+    uris = [resources.STATUS, *_uris(LOGS, "messages")]
+    assert resources.changed_by(heard, [ROOM, LOGS]) == uris
     told = wire(resources.messages.function(played.link))
     assert (told["room"], [one["body"] for one in told["entries"]]) == (ROOM, ["in the lobby"])
     assert wire(resources.occupants.function(played.link)) == _occupants(played, room=ROOM)
+
+
+def test_each_room_has_its_own_resources() -> None:
+    played = _in_three()
+    played.hear("in the lobby")
+    played.hear("in the logs", room=LOGS)
+    for room, body in ((ROOM, "in the lobby"), (LOGS, "in the logs")):
+        told = wire(resources.room_messages.function(played.link, room=room))
+        assert (told["room"], [one["body"] for one in told["entries"]]) == (room, [body])
+        told = wire(resources.room_occupants.function(played.link, room=room))
+        assert told == _occupants(played, room=room)
 
 
 def _in_three() -> Played:
