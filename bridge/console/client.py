@@ -147,6 +147,12 @@ class Client:
         content = result.get("structuredContent") if isinstance(result, dict) else None
         return content if isinstance(content, dict) else None
 
+    async def rooms(self) -> list[str]:
+        """Return the rooms that the server says it sits in, its default room first."""
+        status = await self.structured_content("xmppStatus", {}) or {}
+        listed = [one.get("room") for one in objects(status, "rooms")] or [status.get("room")]
+        return [one for one in listed if isinstance(one, str)]
+
     async def list_all(self, kind: str) -> Reply:
         """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
         items: list[Json] = []

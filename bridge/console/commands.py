@@ -55,6 +55,9 @@ ECHO = ToolCommand("echo", "message", verbatim=True)
 PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
 """The commands that need no slash."""
 
+ROOM_ARGUMENT = "room"
+"""The argument by which the bridge's tools take a room."""
+
 LEAVE = frozenset({"exit", "quit"})
 """The commands that end the client."""
 
@@ -79,6 +82,7 @@ USAGES = {
     "/resources [URI]": "the resources, or what stands in one",
     "/prompts [NAME]": "the prompts, or one filled in",
     "/raw {JSON}": "send this as it is; the answer is shown as it came",
+    "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",
     "/framing [WORD]": "`lines`, or `headers` (Content-Length)",
     "/revision [DATE]": "speak this revision of MCP",
     "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
@@ -95,6 +99,7 @@ NAMES: tuple[str, ...] = (
     "resources",
     "prompts",
     "raw",
+    "room",
     "framing",
     "revision",
     "bare",
@@ -161,6 +166,8 @@ class CommandRunner:
         self._client = client
         self._ask = ask
         self._follower = follower
+        self._room: str | None = None
+        """The room that calls name where the user names none; None: the server's own default."""
 
     async def run(self, command: Command) -> Answer:
         """Carry out `command`; raises `ServerError` when the server has ended."""
@@ -192,6 +199,8 @@ class CommandRunner:
             case "raw":
                 example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
                 return console_error(f"What? For example /raw {example}")
+            case "room":
+                return await self._choose_room(rest)
             case "framing":
                 return self._framing(rest)
             case "bare":
@@ -216,6 +225,8 @@ class CommandRunner:
             every = command.asks_all and not typed
             missing = [one for one in known if one.name not in arguments]
             arguments |= await self._asked([one for one in missing if every or one.required])
+            if self._room is not None and ROOM_ARGUMENT in (one.name for one in missing):
+                arguments.setdefault(ROOM_ARGUMENT, self._room)
         reply = await self._client.call(tool, arguments)
         return formatting.tool_result(reply.result, reply.seconds)
 
@@ -262,6 +273,18 @@ class CommandRunner:
         came: Json = wire[0] if len(wire) == 1 else wire
         return Answer(came, came, seconds=clock() - began, failed=failed)
 
+    async def _choose_room(self, wanted: str) -> Answer:
+        """Make a room of the server the default of this session, or tell which one is."""
+        rooms = await self._client.rooms()
+        if not wanted:
+            return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
+        found = [one for one in rooms if wanted.casefold() in (one.casefold(), _local_part(one))]
+        if len(found) != 1:
+            listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
+            return console_error(f"The rooms of this server are: {listed}.")
+        self._room = found[0]
+        return console_message(f"room: {one_line(self._room)}")
+
     def _framing(self, wanted: str) -> Answer:
         server = self._client.server
         if wanted and wanted not in FRAMINGS:
@@ -292,6 +315,10 @@ class CommandRunner:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
                 return console_error(f"The server speaks {spoken} instead of {wanted}.")
         return console_message(f"speaking {self._client.dialect}")
+
+
+def _local_part(room: str) -> str:
+    return room.partition("@")[0].casefold()
 
 
 def _no_tool(name: str) -> Answer:
