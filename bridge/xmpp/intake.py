@@ -49,7 +49,12 @@ class Intake:
         if stanza.tag != f"{{{stanzas.CLIENT}}}iq":
             for event in stanzas.read(stanza, room=self._room, own=own):
                 yield self._believed(event)
-        elif stanza.get("type") == "result" and (features := disco.features_in(stanza)):
+        elif (
+            stanza.get("type") == "result"
+            # An occupant may answer what only the room was asked.
+            and stanzas.prepared(stanza.get("from", "")) == self._room
+            and (features := disco.features_in(stanza))
+        ):
             self._gives_ids = not features.isdisjoint(GIVES_IDS)
 
     def deduplicated(self, message: MessageReceived) -> MessageReceived | None:

@@ -4,6 +4,7 @@ import pytest
 
 from bridge.xmpp.events import MessageReceived, Source
 from bridge.xmpp.intake import Intake
+from tests.xmpp.elements import parsed
 
 LATER = (Source.HISTORY, Source.ARCHIVE)
 
@@ -120,3 +121,17 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source) -> N
     for one in (silent, *others):
         assert intake.deduplicated(one) == one
         assert intake.deduplicated(one) is None
+
+
+@pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
+def test_only_the_room_says_whether_its_ids_are_its_own(sender: str, believed: str | None) -> None:
+    intake = Intake("r@muc")
+    info = "<query xmlns='http://jabber.org/protocol/disco#info'><feature var='urn:xmpp:sid:0'/>"
+    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
+    assert not list(intake.read(answer, own="r@muc/Me"))
+    said = "<body>hi</body><stanza-id xmlns='urn:xmpp:sid:0' by='r@muc' id='a'/>"
+    (message,) = intake.read(
+        parsed(f"<message type='groupchat' from='r@muc/Wilma'>{said}</message>"), own="r@muc/Me"
+    )
+    assert isinstance(message, MessageReceived)
+    assert message.stanza_id == believed
