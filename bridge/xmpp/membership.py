@@ -63,6 +63,9 @@ ARCHIVE_QUESTION_SECONDS = 5.0
 NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
 
+OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
+"""The rests that a new connection does not end: somebody in the room wants us out."""
+
 log = logging.getLogger(__name__)
 
 
@@ -120,10 +123,16 @@ class Membership:
         self._news = asyncio.Event()
         """Set when one of these, or the connection, has changed."""
         self._phase_changed = asyncio.Event()
+        self._kept_out: Fault | None = None
+        """The fault of the room, not of a connection, for which we rest."""
+        self._rest_until: float | None = None
+        """Until when we rest, on the loop's clock; None for good."""
         self._heard = 0.0
         """When the room last said anything, on the loop's clock."""
+        self._last_seen: float | None = None
+        """When we last heard the room in the stay before; wall clock."""
         self._missed_since: float | None = None
-        """When we last saw the room, until what was said since is filled in; wall clock."""
+        """From when on what was said is still to be filled in; wall clock."""
         self._archived: bool | None = None
         """Whether the room keeps an archive; None until it was asked."""
         self._reflections: dict[str, asyncio.Future[Record]] = {}
@@ -167,12 +176,16 @@ class Membership:
 
     async def run(self, attempt: int) -> None:
         """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
-        connection = self._begun
+        connection, account = self._begun, self._place.account
         failures = attempt - 1
         loop = asyncio.get_running_loop()
         ahead = self._clock() - loop.time()
+        kept_out = self._kept_out
+        if kept_out is not None and kept_out.retry in OUTLASTS_CONNECTIONS and not self._retry:
+            await self._rest(kept_out, failures, self._rest_until)
         while not connection.ended.done():
             self._retry = False
+            self._kept_out = None
             joined_at: float | None = None
             try:
                 await self._enter(failures + 1)
@@ -191,19 +204,21 @@ class Membership:
                 fault = faults.of_exception(Stage.STANDING, error, self.place)
             finally:
                 self.self_ping_ms = None
-                if joined_at is not None and self._missed_since is None:
+                if joined_at is not None and self._place.account == account:
                     # Of the two readings the earlier one: while the machine slept, only the wall
                     # clock ran.
-                    self._missed_since = connection.heard + min(ahead, self._clock() - loop.time())
+                    self._last_seen = self._heard + min(ahead, self._clock() - loop.time())
             if connection.ended.done():
                 return
-            self._go_out()
+            self._go_out(fault)
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
             if self._retry:  # somebody has better news than this fault
                 failures = 0
             else:
-                await self._rest(fault, failures)
+                seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
+                until = None if seconds is None else loop.time() + seconds
+                await self._rest(fault, failures, until)
 
     def try_again(self) -> bool:
         """Try at once, unless we are in the room; return whether we are not."""
@@ -220,8 +235,10 @@ class Membership:
 
     def configure(self, place: Place, password: Secret | None) -> None:
         """Take other settings: what is known of one account's stay is not true of another's."""
+        if place.account != self._place.account:
+            self._last_seen = self._missed_since = self._archived = None
         self._place, self._password, self._nickname = place, password, place.nickname
-        self._missed_since = self._archived = None
+        self._kept_out = None
         self.inside = False
 
     def goodbye(self) -> Element | None:
@@ -281,10 +298,11 @@ class Membership:
         if self._put_out is not None:  # by what came first on a session that was resumed
             raise ConnectionFailedError(self._put_out)
         if self.inside:
-            # The server sends again what it had not seen acknowledged: nothing was missed.
-            self._missed_since = None
+            # The server sends again what it had not seen acknowledged: nothing more was missed.
             self._settle()
             return
+        if self._missed_since is None:
+            self._missed_since = self._last_seen
         missed = self._missed_since
         since = None if missed is None else iso(missed - OVERLAP_SECONDS)
         # What an archive tells is whole and in order; the room's history would overtake it.
@@ -340,21 +358,27 @@ class Membership:
             raise ConnectionFailedError(self._put_out)
         self._change(Phase.JOINED)
 
-    def _go_out(self) -> None:
+    def _go_out(self, fault: Fault) -> None:
         """Make sure that the room has not let us in after all."""
-        if self.inside or self.room.phase is Phase.JOINING:
-            self._begun.send(stanzas.leaving(self.occupant))
+        goodbye = self.goodbye()
+        if goodbye is not None and (self.inside or self.room.phase is Phase.JOINING):
+            with suppress(ConnectionFailedError):  # `ended` tells, soon
+                self._begun.send(goodbye)
         self.inside = False
         self.occupant = ""
         self._put_out = None
+        self._give_up_reflections(fault)
 
-    async def _rest(self, fault: Fault, failures: int) -> None:
-        """Say what went wrong and wait as long as it calls for, or until the connection ends."""
-        seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
+    async def _rest(self, fault: Fault, failures: int, until: float | None) -> None:
+        """Say what went wrong and wait until a time of the loop's clock, None for ever.
+
+        It ends with the connection too, and some go on with the next one.
+        """
+        self._kept_out, self._rest_until = fault, until
+        seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
         hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
         phase = Phase.FAILED if hopeless else Phase.WAITING
         self._change(phase, fault, attempt=failures, retry_seconds=seconds)
-        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         while not self._retry and not self._begun.ended.done():
             if not await self._wait(until):
                 return
@@ -394,9 +418,11 @@ class Membership:
             occupant, started = self.occupant, loop.time()
             heard = max(self._heard, confirmed)
             found = await self_ping(connection, occupant, patience.ping_deadline)
+            if connection.ended.done():
+                return connection.ended.result()
             asked = loop.time()
             if found is Verdict.IN:
-                confirmed = asked
+                confirmed = self._heard = asked
                 self.self_ping_ms = round((asked - started) * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
@@ -523,6 +549,10 @@ class Membership:
         self.occupant = ""
         self._put_out = None if self._leaving else fault
         self._news.set()
+        self._give_up_reflections(fault)
+
+    def _give_up_reflections(self, fault: Fault) -> None:
+        """Let those who wait for a reflection know that none will come."""
         for waiting in self._reflections.values():
             if not waiting.done():
                 waiting.set_exception(ConnectionFailedError(fault))

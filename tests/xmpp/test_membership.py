@@ -1,19 +1,24 @@
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 from xml.etree.ElementTree import Element
 
 import pytest
 
+from bridge.times import iso
 from bridge.xmpp.connection import DEADLINES, Connection
-from bridge.xmpp.events import ConnectionChanged, Event, Phase
-from bridge.xmpp.faults import Fault, Place, Stage
+from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.stanzas import xml_of
+from bridge.xmpp.saying import NotReflectedError
+from bridge.xmpp.stanzas import StanzaError, xml_of
 from tests.xmpp.elements import parsed
 
 PLACE = Place(
@@ -28,19 +33,41 @@ SECONDS = 5.0
 SHORT = Patience(silence=0.01, known=0.1, tick=0.005, ping_deadline=0.02)
 SILENCE = "no answer"
 END = Fault("gone", "It went.", "Wait.")
+MUC_USER = "http://jabber.org/protocol/muc#user"
+ADMITTED = (
+    f"<presence from='{OWN}'><x xmlns='{MUC_USER}'><status code='110'/>"
+    "<item affiliation='none' role='participant'/></x></presence>"
+)
+KICKED = (
+    f"<presence from='{OWN}' type='unavailable'><x xmlns='{MUC_USER}'>"
+    "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
+    "</x></presence>"
+)
 
 
 class Standing:
-    """A connection that answers pings as told, keeps what is sent, and hears nothing."""
+    """A connection that answers pings as told, keeps what is sent, and hears nothing.
+
+    It has heard the server a moment ago, whenever it is asked. The room keeps no archive, or
+    one that does not answer.
+    """
 
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
         self.place = PLACE
         self.deadlines: Mapping[Stage, float] = DEADLINES
-        self.heard = asyncio.get_running_loop().time()
+        self.in_doubt = False
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.sent: list[str] = []
+        self.on_send: Callable[[Element], None] = lambda element: None
+        self.archive_answers = True
+        self.archive_asked = asyncio.Event()
+        self.asked: list[str] = []
         self.answer = answer
+
+    @property
+    def heard(self) -> float:
+        return asyncio.get_running_loop().time()
 
     async def ping(self, target: str | None) -> str | None:
         self.pinged.append(target)
@@ -53,8 +80,24 @@ class Standing:
         assert target == PLACE.room
         return frozenset()
 
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        self.asked.append(xml_of(payload))
+        self.archive_asked.set()
+        if not self.archive_answers:
+            await self.unless_ended(asyncio.get_running_loop().create_future())
+        raise StanzaRefusedError(StanzaError("service-unavailable"))
+
+    async def unless_ended(self, answer: "asyncio.Future[object]") -> object:
+        await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ConnectionFailedError(self.ended.result())
+        return answer.result()
+
     def send(self, element: Element) -> None:
         self.sent.append(xml_of(element))
+        self.on_send(element)
 
 
 class Inside:
@@ -66,12 +109,34 @@ class Inside:
         self.membership = Membership(PLACE, None, self.publish, patience=patience)
         self.membership.occupant = OWN
         self.membership.inside = True
-        self.membership.begin(cast(Connection, standing), resumed=True)
+        self.begin(standing, resumed=True)
+
+    def begin(self, standing: Standing, *, resumed: bool) -> None:
+        self.membership.begin(cast(Connection, standing), resumed=resumed)
+
+    def admit(self, element: Element) -> None:
+        """Answer a join as a room does."""
+        if is_join(element):
+            self.membership.receive(parsed(ADMITTED))
 
     def publish(self, event: Event, membership: Membership) -> Record:
         self.events.append(event)
         self.news.set()
         return record_of(event, membership)
+
+    async def see(self, satisfied: Callable[[Event], bool]) -> Event:
+        """Return the first event that satisfies, once there is one; it is not seen again."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                while self.events:
+                    if satisfied(event := self.events.pop(0)):
+                        return event
+                self.news.clear()
+                await self.news.wait()
+
+    async def phase(self, phase: Phase) -> None:
+        """Wait until this phase is told."""
+        await self.see(lambda event: isinstance(event, ConnectionChanged) and event.phase is phase)
 
     async def fault(self) -> Fault:
         """Return why it is out of the room, once it is."""
@@ -83,19 +148,29 @@ class Inside:
                 self.news.clear()
                 await self.news.wait()
 
+    @asynccontextmanager
+    async def running(self, standing: Standing) -> AsyncIterator[None]:
+        """Let it be on a connection that it has begun with, until that ends."""
+        running = asyncio.create_task(self.membership.run(1))
+        try:
+            yield
+        finally:
+            if not standing.ended.done():
+                standing.ended.set_result(END)
+            async with asyncio.timeout(SECONDS):
+                await running
+
 
 @asynccontextmanager
 async def inside(standing: Standing, patience: Patience) -> AsyncIterator[Inside]:
     """Let it be in its room, on a connection that goes on with the former session."""
     staying = Inside(standing, patience)
-    running = asyncio.create_task(staying.membership.run(1))
-    try:
+    async with staying.running(standing):
         yield staying
-    finally:
-        if not standing.ended.done():
-            standing.ended.set_result(END)
-        async with asyncio.timeout(SECONDS):
-            await running
+
+
+def is_join(element: Element) -> bool:
+    return element.tag.endswith("}presence") and element.get("type") is None
 
 
 async def test_a_session_that_is_resumed_is_in_its_room_at_once() -> None:
@@ -190,15 +265,150 @@ async def test_a_doubt_asks_the_room_at_once() -> None:
 async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> None:
     standing = Standing(lambda _: None)
     async with inside(standing, PATIENCE) as staying:
-        staying.membership.receive(
-            parsed(
-                f"<presence from='{OWN}' type='unavailable'>"
-                "<x xmlns='http://jabber.org/protocol/muc#user'>"
-                "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
-                "</x></presence>"
-            )
-        )
+        staying.membership.receive(parsed(KICKED))
         assert (await staying.fault()).condition == "not-allowed"
         assert not standing.ended.done()
         assert staying.membership.goodbye() is None
     assert standing.sent == []
+
+
+async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> None:
+    """The server was heard all the while; of a room that lost us that says nothing."""
+    patience = replace(PATIENCE, silence=0.3, tick=0.01)
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, patience) as staying:
+        standing.on_send = staying.admit
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
+        heard_at = time.time()
+        gap = await staying.see(lambda event: isinstance(event, Gap))
+    assert isinstance(gap, Gap)
+    assert gap.from_ <= iso(heard_at)
+    assert gap.to >= iso(heard_at + patience.silence)
+
+
+async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
+    def answer(target: str | None) -> str | None:
+        if len(standing.pinged) < 3:
+            return None
+        confirmed.append(time.time())
+        return "not-acceptable"
+
+    confirmed: list[float] = []
+    standing = Standing(answer)
+    async with inside(standing, replace(PATIENCE, silence=0.2, tick=0.01)) as staying:
+        standing.on_send = staying.admit
+        gap = await staying.see(lambda event: isinstance(event, Gap))
+    assert isinstance(gap, Gap)
+    assert iso(confirmed[0] - 0.4) < gap.from_ < iso(confirmed[0] - 0.1)
+
+
+async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on() -> None:
+    lost = Standing(lambda _: "not-acceptable")
+    async with inside(lost, replace(PATIENCE, silence=0.01, tick=0.01)) as staying:
+        await staying.phase(Phase.JOINED)
+        lost.archive_answers = False
+        lost.on_send = staying.admit
+        await staying.phase(Phase.JOINED)
+        async with asyncio.timeout(SECONDS):
+            await lost.archive_asked.wait()
+    resumed = Standing(lambda _: None)
+    staying.begin(resumed, resumed=True)
+    async with staying.running(resumed):
+        await staying.see(lambda event: isinstance(event, Gap))
+
+
+async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody() -> None:
+    def admit_and_kick(element: Element) -> None:
+        staying.admit(element)
+        if is_join(element):
+            staying.membership.receive(parsed(KICKED))
+
+    standing = Standing(lambda _: None)
+    staying = Inside(standing, PATIENCE)
+    staying.begin(standing, resumed=False)
+    standing.on_send = admit_and_kick
+    async with staying.running(standing):
+        assert (await staying.fault()).condition == "not-allowed"
+    assert not [one for one in standing.sent if "unavailable" in one]
+
+
+async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
+    def cut(element: Element) -> None:
+        raise ConnectionFailedError(END)
+
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, SHORT) as staying:
+        standing.on_send = cut
+        assert (await staying.fault()).condition == "not-acceptable"
+
+
+async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for() -> None:
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, PATIENCE) as staying:
+        await staying.phase(Phase.JOINED)
+        saying = asyncio.create_task(staying.membership.say("hello", 60))
+        await staying.see(lambda event: isinstance(event, MessageSent))
+        staying.membership.doubt()
+        async with asyncio.timeout(SECONDS):
+            with pytest.raises(NotReflectedError) as unknown:
+                await saying
+    assert unknown.value.fault.condition == "not-acceptable"
+
+
+async def test_a_rest_goes_on_on_the_next_connection() -> None:
+    """Else a kick would be good until the network stumbles."""
+    first = Standing(lambda _: None)
+    async with inside(first, PATIENCE) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        await staying.phase(Phase.WAITING)
+        due = staying.membership.status().next_attempt_at
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        fault = await staying.fault()
+        status = staying.membership.status()
+        assert (fault.condition, status.phase) == ("not-allowed", Phase.WAITING)
+        assert due is not None
+        assert status.next_attempt_at == pytest.approx(due, abs=1)
+        assert not second.sent
+        assert staying.membership.try_again()
+        await staying.phase(Phase.JOINED)
+
+
+async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
+    first = Standing(lambda _: None)
+    async with inside(first, PATIENCE) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        await staying.phase(Phase.WAITING)
+    assert staying.membership.try_again()
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        await staying.phase(Phase.JOINED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"), [({"account": "other@chat.example"}, 0), ({"nickname": "You"}, 1)]
+)
+async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account(
+    changes: dict[str, str], asked: int
+) -> None:
+    first = Standing(lambda _: None)
+    async with inside(first, PATIENCE) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
+        first.ended.set_result(END)  # as the participant does before it hands on its settings
+        staying.membership.configure(replace(PLACE, **changes), None)
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        await staying.phase(Phase.JOINED)
+        if asked:
+            await staying.see(lambda event: isinstance(event, Gap))
+    assert len(second.asked) == asked
