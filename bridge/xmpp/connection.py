@@ -231,8 +231,11 @@ class Connection:
         return Former(management.id, management.handled, self._inquiries.jid)
 
     def leave(self, *goodbyes: Element) -> None:
-        """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody."""
-        if not self.ended.done():
+        """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody.
+
+        A server that we are not logged in to is told of no room.
+        """
+        if self._stage is Stage.STANDING and not self.ended.done():
             for goodbye in goodbyes:
                 self._stream.write(goodbye)
         self._hang_up()

@@ -69,7 +69,10 @@ class Participant:
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
         self._former: Former | None = None
+        self._standing = False
+        """Whether a session stands: each room that we are out of tries again by itself then."""
         self._again = asyncio.Event()
+        """Set when the connection need not wait, or has other settings to take."""
         if settings is not None:
             self._configure(settings)
 
@@ -137,7 +140,7 @@ class Participant:
             return False
         if settings == self.settings:
             out = [one.try_again() for one in self.memberships]
-            if all(out):
+            if not self._standing:
                 self._again.set()
             return any(out)
         if self._connection is not None:
@@ -209,6 +212,8 @@ class Participant:
         self._connection = connection
         try:
             opened = await connection.open(self._former)
+            if connection.ended.done():
+                raise ConnectionFailedError(connection.ended.result())
             opened_at = loop.time()
             fault = await self._stand(connection, opened, attempt)
         except ConnectionFailedError as failed:
@@ -219,15 +224,18 @@ class Participant:
         stood = 0.0 if opened_at is None else loop.time() - opened_at
         # A session that was lost soon after it had been taken up is not taken up again.
         worth = stood >= STEADY_SECONDS or (opened_at is not None and self._former is None)
+        # Nor one that was begun with other settings: it is of another account, or in other rooms.
+        worth = worth and settings == self.settings
         self._former = connection.former() if worth and fault.condition in RESUMABLE else None
         return fault, stood
 
     async def _stand(self, connection: Connection, opened: Opened, attempt: int) -> Fault:
         """Be in the rooms until the connection has ended; return the reason."""
+        self._again.clear()
+        self._standing = True
         self.publish(
             Connected(opened.jid, connection.place.service, opened.tls, opened.sasl, opened.resumed)
         )
-        self._again.clear()
         for membership in self.memberships:
             membership.begin(connection, resumed=opened.resumed)
         connection.flow()
@@ -237,6 +245,7 @@ class Participant:
             connection.end(fault)
             return fault
         finally:
+            self._standing = False
             for task in staying:
                 task.cancel()
             await asyncio.wait(staying)
