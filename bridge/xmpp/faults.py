@@ -70,6 +70,8 @@ class Place:
     account: str
     room: str
     nickname: str
+    default: bool = True
+    """Whether it is the default room, to which alone `MUC_PASSWORD` is sent."""
 
     @classmethod
     def of(cls, settings: "Settings", room: str | None = None) -> "Place":
@@ -80,6 +82,7 @@ class Place:
             account=settings.jid,
             room=room or settings.room,
             nickname=settings.nickname,
+            default=room is None or room == settings.room,
         )
 
     @property

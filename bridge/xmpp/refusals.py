@@ -205,6 +205,9 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
             Retry.SOON,
         ),
     )
+    if condition == "not-authorized" and not place.default:
+        message = "The room {room} wants a password, and MUC_PASSWORD is for the default room only."
+        hint = "Put the room first in MUC_ROOM, and its password into MUC_PASSWORD."
     message = message.format(
         room=place.room,
         account=place.account,

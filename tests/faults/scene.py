@@ -1,4 +1,4 @@
-"""A participant in a room on a real server, the network between in our hands, and its eyes."""
+"""A participant in rooms on a real server, the network between in our hands, and its eyes."""
 
 import asyncio
 import ssl
@@ -23,6 +23,7 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import Fault, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.membership import Membership
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import RoomStatus
 from tests.faults.relay import Relay, Secured
@@ -47,18 +48,30 @@ DEADLINES = dict.fromkeys(Stage, 1.0) | {Stage.SASL: 1.5, Stage.JOIN: 2.0}
 
 
 class Eyes:
-    """Sees each record that a participant writes, and waits for what a test expects of it."""
+    """Sees each record that a participant writes, and waits for what a test expects of it.
 
-    def __init__(self, participant: Participant) -> None:
+    With `room` it sees that of one room and of the connection, and asks how things stand there.
+    """
+
+    def __init__(self, participant: Participant, room: str | None = None) -> None:
         self.participant = participant
+        self.room = room
+        self.rooms: list[Eyes] = []
+        """The same for each room, as far as `Scene.participant` has made them."""
         self.records: list[Record] = []
         self._looked = 0
         self._news = asyncio.Event()
         participant.listen(self._see)
 
+    @property
+    def membership(self) -> Membership:
+        """Its being in the room."""
+        found = [one for one in self.participant.memberships if one.name == self.room]
+        return found[0] if found else self.participant.default
+
     def status(self) -> RoomStatus:
         """How things stand."""
-        return self.participant.status()
+        return self.participant.status(None if self.room is None else self.membership)
 
     async def see(
         self, satisfied: Callable[[Event], object], what: str = "it", seconds: float = SECONDS
@@ -142,8 +155,9 @@ class Eyes:
         return "\n".join(f"{one.at:.3f} {one.event}" for one in self.records)
 
     def _see(self, record: Record) -> None:
-        self.records.append(record)
-        self._news.set()
+        if self.room is None or record.room in {"", self.room}:
+            self.records.append(record)
+            self._news.set()
 
 
 @dataclass
@@ -166,16 +180,18 @@ class Scene:
 
     @property
     def room(self) -> str:
-        """The bare JID of the room, which nobody has been in before."""
+        """The bare JID of the default room, which nobody has been in before."""
         return self.settings.room
 
     def set(self, **changes: object) -> None:
         """Change the settings of the participant to come."""
         self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
 
-    def witness(self, nick: str = "Wilma", *, password: str | None = None) -> Witness:
-        """Somebody else, who reaches the server directly."""
-        return Witness(self.server, self.server.witness, self.room, nick, password=password)
+    def witness(
+        self, nick: str = "Wilma", *, password: str | None = None, room: str | None = None
+    ) -> Witness:
+        """Somebody else, who reaches the server directly; in the default room unless told."""
+        return Witness(self.server, self.server.witness, room or self.room, nick, password=password)
 
     @asynccontextmanager
     async def participant(self, settings: Settings | None = None) -> AsyncIterator[Eyes]:
@@ -187,6 +203,7 @@ class Scene:
             deadlines=self.deadlines,
         )
         eyes = Eyes(participant)
+        eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
         running = asyncio.create_task(participant.run())
         try:
             yield eyes
@@ -207,8 +224,9 @@ async def scene(
     authority: Authority,
     *,
     way: Literal["starttls", "direct", "open"] = "starttls",
+    rooms: int = 1,
 ) -> AsyncIterator[Scene]:
-    """A scene on this server.
+    """A scene on this server, with so many rooms.
 
     The relay sees ciphertext, or, `open`, the stanzas themselves: it then ends TLS on both sides
     under the server's own certificate, which leaves even channel bindings whole.
@@ -227,7 +245,7 @@ async def scene(
             username=server.bot.username,
             domain=server.domain,
             password=Secret(server.bot.password),
-            rooms=(server.room(),),
+            rooms=tuple(server.room() for _ in range(rooms)),
             nickname=NICKNAME,
             service=Service(scheme, "127.0.0.1", relay.port),
             tls_ca_file=server.ca_file,
