@@ -11,12 +11,12 @@ from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer
 
 
-def settings_for(server: ScriptedServer) -> Settings:
+def settings_for(server: ScriptedServer, *rooms: str) -> Settings:
     return Settings(
         username=USERNAME,
         domain=DOMAIN,
         password=Secret(PASSWORD),
-        rooms=(ROOM,),
+        rooms=rooms or (ROOM,),
         nickname=NICKNAME,
         service=Service("xmpp", "127.0.0.1", server.port),
         allow_plaintext=True,
@@ -24,10 +24,11 @@ def settings_for(server: ScriptedServer) -> Settings:
 
 
 @asynccontextmanager
-async def participant_at(server: ScriptedServer) -> AsyncIterator[Eyes]:
+async def participant_at(server: ScriptedServer, *rooms: str) -> AsyncIterator[Eyes]:
     """A participant at work on it, seen from its first event on."""
-    participant = Participant(settings_for(server))
+    participant = Participant(settings_for(server, *rooms))
     eyes = Eyes(participant)
+    eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
     running = asyncio.create_task(participant.run())
     try:
         yield eyes
