@@ -6,21 +6,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 from slixmpp.xmlstream.handler import Callback
 from slixmpp.xmlstream.matcher import StanzaPath
 from slixmpp.xmlstream.stanzabase import StanzaBase
 
-from bridge.settings.values import Secret
+from bridge.settings.values import MAX_ROOMS, Secret
 from bridge.xmpp import backoff
-from bridge.xmpp.events import Connected, Gap, Phase
+from bridge.xmpp.events import Connected, ConnectionChanged, Event, Gap, Phase
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.saying import NotInRoomError
 from tests.faults.relay import Way
 from tests.faults.scene import CALM, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
+from tests.servers.ejabberd import running_ejabberd
 from tests.servers.process import ServerProcess
+from tests.servers.prosody import running_prosody
 from tests.servers.witness import Witness
 
 UNLUCKY = 1
@@ -455,6 +459,38 @@ async def test_a_server_that_is_started_again_finds_us_in_twenty_rooms(
             await us.until(lambda status: status.connected)
         for us in eyes.rooms[:: MANY // 4]:
             await us.membership.say("after", 5)
+
+
+@pytest.mark.parametrize("name", ["prosody", "ejabberd"])
+async def test_as_many_rooms_as_there_may_be_are_joined_under_a_servers_default_limits(
+    name: str, authority: Authority, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Both read slowly after the first 20 kB, and neither refuses anything.
+
+    So joins need no bound on how many are under way: fifty take 5 s, of 20, and when they come back
+    what they missed is filled in after another 7.
+    """
+    request.getfixturevalue(f"{name}_process")  # skips where there is none
+    running = {"prosody": running_prosody, "ejabberd": running_ejabberd}[name]
+    with running(tmp_path, authority, throttled=True) as process:
+        async with scene(process, authority, way="open", rooms=MAX_ROOMS) as stage:
+            stage.relay.forge(Way.TO_CLIENT, b"urn:xmpp:sm:3", b"urn:example:3")
+            async with stage.participant() as eyes:
+                for us in eyes.rooms:
+                    await us.joined()
+                stage.relay.cut()
+                for us in eyes.rooms:
+                    await us.fault()
+                    await us.joined()
+                await eyes.participant.default.say("hello", 20)
+                faults = [one.room for one in eyes.records if fault_in(one.event) is not None]
+                assert (faults, eyes.gaps()) == ([""], [])
+                assert stage.relay.accepted == 2
+
+
+def fault_in(event: Event) -> Fault | None:
+    """The fault that an event tells of."""
+    return event.fault if isinstance(event, ConnectionChanged) else None
 
 
 async def test_rooms_may_be_added_removed_and_put_in_another_order(

@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.servers.certificates import Authority, Certificate
@@ -23,10 +24,18 @@ def missing_ejabberd() -> str | None:
 
 @contextmanager
 def running_ejabberd(
-    directory: Path, authority: Authority, certificate: Certificate | None = None
+    directory: Path,
+    authority: Authority,
+    certificate: Certificate | None = None,
+    *,
+    throttled: bool = False,
 ) -> Iterator[ServerProcess]:
-    """ejabberd, up and serving; with `certificate` in place of a good one from `authority`."""
-    with running("ejabberd", _configure, directory, authority, certificate) as process:
+    """ejabberd, up and serving; with `certificate` in place of a good one from `authority`.
+
+    `throttled`, it reads from a client no faster than its default configuration has it.
+    """
+    configure = partial(_configure, throttled=throttled)
+    with running("ejabberd", configure, directory, authority, certificate) as process:
         yield process
 
 
@@ -44,12 +53,14 @@ def _libraries() -> str:
     return setting.group(1) if setting else "/usr/lib"
 
 
-def _configure(directory: Path, server: XmppServer, certificate: Certificate) -> Program:
+def _configure(
+    directory: Path, server: XmppServer, certificate: Certificate, *, throttled: bool
+) -> Program:
     spool = directory / "spool"
     spool.mkdir()
     configuration = directory / "ejabberd.yml"
     configuration.write_text(
-        # No shaper anywhere: tests measure our bridge and not a throttle.
+        # No shaper unless told: tests measure our bridge and not a throttle.
         f"""
 hosts: ["{server.domain}"]
 loglevel: info
@@ -58,6 +69,13 @@ auth_method: internal
 auth_password_format: scram
 disable_sasl_mechanisms: ["digest-md5", "X-OAUTH2"]
 s2s_access: none
+shaper:
+  normal:
+    rate: 3000
+    burst_size: 20000
+shaper_rules:
+  c2s_shaper:
+    {"normal" if throttled else "none"}: all
 define_macro:
   TLS_OPTIONS: ["no_sslv3", "no_tlsv1", "no_tlsv1_1"]
 listen:
@@ -66,7 +84,7 @@ listen:
     ip: "127.0.0.1"
     module: ejabberd_c2s
     max_stanza_size: 262144
-    shaper: none
+    shaper: c2s_shaper
     access: all
     starttls_required: true
     protocol_options: TLS_OPTIONS
@@ -75,7 +93,7 @@ listen:
     ip: "127.0.0.1"
     module: ejabberd_c2s
     max_stanza_size: 262144
-    shaper: none
+    shaper: c2s_shaper
     access: all
     tls: true
     protocol_options: TLS_OPTIONS

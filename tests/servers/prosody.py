@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.servers.certificates import Authority, Certificate
@@ -17,19 +18,29 @@ def missing_prosody() -> str | None:
 
 @contextmanager
 def running_prosody(
-    directory: Path, authority: Authority, certificate: Certificate | None = None
+    directory: Path,
+    authority: Authority,
+    certificate: Certificate | None = None,
+    *,
+    throttled: bool = False,
 ) -> Iterator[ServerProcess]:
-    """Prosody, up and serving; with `certificate` in place of a good one from `authority`."""
-    with running("prosody", _configure, directory, authority, certificate) as process:
+    """Prosody, up and serving; with `certificate` in place of a good one from `authority`.
+
+    `throttled`, it reads from a client no faster than its default configuration has it.
+    """
+    configure = partial(_configure, throttled=throttled)
+    with running("prosody", configure, directory, authority, certificate) as process:
         yield process
 
 
-def _configure(directory: Path, server: XmppServer, certificate: Certificate) -> Program:
+def _configure(
+    directory: Path, server: XmppServer, certificate: Certificate, *, throttled: bool
+) -> Program:
     data = directory / "data"
     configuration = directory / "prosody.cfg.lua"
     configuration.write_text(
-        # `limits` is not loaded: it throttles merely by being there. MAM and stream management
-        # are, as on servers in the field.
+        # `limits` is not loaded unless told: it throttles merely by being there. MAM and stream
+        # management are, as on servers in the field.
         f"""
 run_as_root = true
 pidfile = "{directory}/prosody.pid"
@@ -47,9 +58,10 @@ https_ports = {{}}
 
 modules_enabled = {{
     "roster", "saslauth", "tls", "disco", "ping", "version", "time", "uptime", "private",
-    "blocklist", "carbons", "mam", "smacks", "register",
+    "blocklist", "carbons", "mam", "smacks", "register", {'"limits"' if throttled else ""}
 }}
 modules_disabled = {{ "s2s" }}
+limits = {{ c2s = {{ rate = "10kb/s" }} }}
 allow_registration = false
 c2s_require_encryption = true
 authentication = "internal_hashed"
