@@ -64,7 +64,7 @@ NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
 
 OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
-"""The rests that a new connection does not end: somebody in the room wants us out."""
+"""The rests that a new connection does not end: it changes nothing about what calls for them."""
 
 log = logging.getLogger(__name__)
 
@@ -190,6 +190,7 @@ class Membership:
             try:
                 await self._enter(failures + 1)
                 joined_at = loop.time()
+                self._retry = False
                 fault = await self._stay()
             except ConnectionFailedError as failed:
                 fault = failed.fault

@@ -378,6 +378,24 @@ async def test_a_rest_goes_on_on_the_next_connection() -> None:
         await staying.phase(Phase.JOINED)
 
 
+async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
+    """Else the next fault would not be told, nor a kick be respected."""
+
+    def admit(element: Element) -> None:
+        staying.membership.try_again()
+        staying.admit(element)
+
+    standing = Standing(lambda _: None)
+    staying = Inside(standing, PATIENCE)
+    staying.begin(standing, resumed=False)
+    standing.on_send = admit
+    async with staying.running(standing):
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        assert (await staying.fault()).condition == "not-allowed"
+        assert staying.membership.status().phase is Phase.WAITING
+
+
 async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
     first = Standing(lambda _: None)
     async with inside(first, PATIENCE) as staying:
