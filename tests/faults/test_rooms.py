@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -415,6 +416,42 @@ async def test_a_session_that_goes_on_keeps_all_rooms(stage: Scene, guests: list
             assert _count(us, "meanwhile") == 1
             assert (guest.joins, guest.leaves) == (1, 0)
     assert _resumed(eyes) == [False, True]
+
+
+async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
+    stage: Scene, guests: list[Guest]
+) -> None:
+    async with stage.participant() as eyes:
+        play = Play(stage, guests, eyes)
+        for us in eyes.rooms:
+            await us.joined()
+        stage.relay.refuse()
+        await play.us.fault()
+        await _kick(play)
+        await play.wilma.left(NICKNAME)
+        await stage.relay.heal()
+        fault, changed, record = await play.us.fault()
+        assert (fault.condition, changed.phase) == ("not-allowed", WAITING)
+        assert record.room == play.us.room
+        for us, guest in play.others:
+            await us.joined()
+            assert (guest.joins, guest.leaves) == (1, 0)
+    assert _resumed(eyes) == [False, True]
+
+
+async def test_a_machine_that_slept_asks_every_room(stage: Scene, guests: list[Guest]) -> None:
+    asleep = 0.0
+    stage.clock = lambda: time.time() + asleep
+    stage.patience = replace(CALM, tick=0.1)
+    async with stage.participant() as eyes:
+        for us in eyes.rooms:
+            await us.joined()
+            assert us.status().self_ping_ms is None
+        asleep = 3600.0
+        for us, guest in zip(eyes.rooms, guests, strict=True):
+            status = await us.until(lambda status: status.self_ping_ms is not None)
+            assert (status.phase, status.last_error) == (Phase.JOINED, None)
+            assert (guest.joins, guest.leaves) == (1, 0)
 
 
 async def test_a_room_that_rests_when_the_session_is_cut_rests_on(

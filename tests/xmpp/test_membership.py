@@ -411,17 +411,19 @@ async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "asked"), [({"account": "other@chat.example"}, 0), ({"nickname": "You"}, 1)]
+    ("place", "asked"),
+    [(replace(PLACE, account="other@chat.example"), 0), (replace(PLACE, nickname="You"), 1)],
+    ids=["another account", "the same account"],
 )
 async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account(
-    changes: dict[str, str], asked: int
+    place: Place, asked: int
 ) -> None:
     first = Standing(lambda _: None)
     async with inside(first, PATIENCE) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
         first.ended.set_result(END)  # as the participant does before it hands on its settings
-        staying.membership.configure(replace(PLACE, **changes), None)
+        staying.membership.configure(place, None)
     second = Standing(lambda _: None)
     second.on_send = staying.admit
     staying.begin(second, resumed=False)
