@@ -157,8 +157,17 @@ def test_a_place_has_the_default_room_unless_another_one_is_named() -> None:
     rooms = ("lobby@muc.example", "logs@other.example")
     settings = Settings(username="bot", domain="example", password=Secret("s"), rooms=rooms)
     assert Place.of(settings).room == rooms[0]
-    assert Place.of(settings, rooms[1]) == replace(Place.of(settings), room=rooms[1])
+    other = replace(Place.of(settings), room=rooms[1], default=False)
+    assert Place.of(settings, rooms[1]) == other
+    assert Place.of(settings, rooms[0]) == Place.of(settings)
     assert Place.of(settings, rooms[1]).room_service == "other.example"
+
+
+def test_a_room_that_gets_no_password_is_not_said_to_have_refused_ours() -> None:
+    fault = refusals.of_join_error("not-authorized", None, replace(PLACE, default=False), None)
+    assert "MUC_PASSWORD is for the default room only" in fault.message
+    assert "first in MUC_ROOM" in fault.hint
+    _assert_fit_to_be_read(fault)
 
 
 def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
