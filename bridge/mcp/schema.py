@@ -79,6 +79,9 @@ class Keywords:
     def __init__(self, **keywords: object) -> None:
         self.schema: Schema = keywords
 
+    def __repr__(self) -> str:
+        return f"Keywords({self.schema})"
+
 
 ABSENT_IF_NONE = "absent-if-none"
 """In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
