@@ -142,7 +142,7 @@ def _time(name: str, text: str | None) -> str | None:
 
 def _failure(room: str, error: "ArchiveError") -> ToolError:
     from bridge.xmpp import archive
-    from bridge.xmpp.refusals import said
+    from bridge.xmpp.faults import said
 
     hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
     match error:

@@ -319,7 +319,7 @@ _QUESTIONS = {
 
 def _unanswered(one: "Unanswered") -> str:
     from bridge.xmpp.disco import ANSWER_SECONDS
-    from bridge.xmpp.refusals import said
+    from bridge.xmpp.faults import said
 
     question = _QUESTIONS[one.question]
     if one.error is None:

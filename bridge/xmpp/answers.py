@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bridge.escaping import quoted
-from bridge.xmpp.refusals import said
+from bridge.xmpp.faults import said
 
 
 class Whom(Enum):

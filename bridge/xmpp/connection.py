@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import disco, faults, login, mam, refusals, session, stanzas
+from bridge.xmpp import disco, faults, login, mam, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
@@ -279,13 +279,13 @@ class Connection:
             case UnexpectedElementError():
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
-                return refusals.untrusted_server(str(error), self.place)
+                return faults.untrusted_server(str(error), self.place)
             case login.NoMechanismError(offered=offered):
-                return refusals.no_mechanism(offered, self.place)
+                return faults.no_mechanism(offered, self.place)
             case login.LoginRefusedError(condition=condition, text=text):
-                return refusals.of_sasl(condition, text, self.place)
+                return faults.of_sasl(condition, text, self.place)
             case BindRefusedError(error=refusal):
-                return refusals.of_stream_error(refusal.condition, refusal.text, self.place)
+                return faults.of_stream_error(refusal.condition, refusal.text, self.place)
             case _:
                 return faults.of_exception(self._stage, error, self.place)
 
@@ -326,7 +326,7 @@ class Connection:
         self.heard = asyncio.get_running_loop().time()
         if element.tag == f"{{{stanzas.STREAMS}}}error":
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
-            self.end(refusals.of_stream_error(condition, text, self.place))
+            self.end(faults.of_stream_error(condition, text, self.place))
         elif not self._negotiation.over:
             self._negotiation.receive(element)
         elif element.tag == f"{{{stanzas.SM}}}r":

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 from bridge.escaping import one_line
 from bridge.settings.values import Secret
 from bridge.times import iso
-from bridge.xmpp import archive, disco, faults, refusals, stanzas
+from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import Connection
@@ -291,7 +291,7 @@ class Membership:
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._begun.ended.done():
             if not await self._wait(until):
-                raise ConnectionFailedError(refusals.no_goodbye(seconds, self.place))
+                raise ConnectionFailedError(faults.no_goodbye(seconds, self.place))
         if self.inside:
             raise ConnectionFailedError(self._begun.ended.result())
 
@@ -324,7 +324,7 @@ class Membership:
         """Ask to be let in; return our own presence, with which the room does it."""
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
-            fault = refusals.of_join_error("jid-malformed", None, self.place, None)
+            fault = faults.of_join_error("jid-malformed", None, self.place, None)
             raise ConnectionFailedError(fault)
         self.occupant = occupant
         connection = self._begun
@@ -346,7 +346,7 @@ class Membership:
             async with asyncio.timeout(seconds):
                 await self._begun.request("set", self.jid, stanzas.default_configuration())
         except StanzaRefusedError as refused:
-            why = f"{refused.error.condition}.{refusals.said(refused.error.text)}"
+            why = f"{refused.error.condition}.{faults.said(refused.error.text)}"
             log.warning("the new room keeps its lock or its defaults: %s", why)
         except TimeoutError:
             log.warning("the new room keeps its lock or its defaults: no answer came")
@@ -427,10 +427,10 @@ class Membership:
                 self.self_ping_ms = round((asked - started) * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
-                return refusals.ghost(self.place)
+                return faults.ghost(self.place)
             # Another question would end beyond what is promised.
             elif asked - heard >= patience.known - patience.tick - 2 * patience.ping_deadline:
-                return refusals.of_silent_room(asked - heard, self.place)
+                return faults.of_silent_room(asked - heard, self.place)
 
     async def _keeps_archive(self) -> bool:
         if self._archived is None:  # the last stay was too short to find out
@@ -494,7 +494,7 @@ class Membership:
         except ConnectionFailedError as failed:
             raise NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
-            fault = refusals.no_reflection(timeout_seconds, self.place)
+            fault = faults.no_reflection(timeout_seconds, self.place)
             raise NotReflectedError(fault) from error
         finally:
             del self._reflections[id_]
@@ -502,7 +502,7 @@ class Membership:
             case MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
             case SendFailed(condition=condition, text=text) as failure:
-                raise BouncedError(failure, refusals.bounced(condition, text, self.place))
+                raise BouncedError(failure, faults.bounced(condition, text, self.place))
             case _:
                 raise AssertionError(record)
 
@@ -533,9 +533,9 @@ class Membership:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(record)
             case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
-                self._be_out(refusals.put_out(codes, reason, actor, self.place))
+                self._be_out(faults.put_out(codes, reason, actor, self.place))
             case RoomDestroyed(reason=reason, venue=venue):
-                self._be_out(refusals.destroyed(reason, venue, self.place))
+                self._be_out(faults.destroyed(reason, venue, self.place))
             case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
             case _:
@@ -571,7 +571,7 @@ class Membership:
                 self._intake.tells_history = True
                 self._entered.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):
-                fault = refusals.of_join_error(condition, text, self.place, venue)
+                fault = faults.of_join_error(condition, text, self.place, venue)
                 self._entered.set_exception(ConnectionFailedError(fault))
 
     async def _first_join(self, deadline: float) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.escaping import quoted
-from bridge.xmpp import mam, refusals, stanzas
+from bridge.xmpp import faults, mam, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.inquiries import StanzaRefusedError
@@ -54,14 +54,14 @@ class RoomService:
         if stanzas.MUC not in features and (refusal is None or refusal.condition != _SILENCE):
             await self._find_others(service)
         if refusal is not None and refusal.condition in _UNREACHABLE:
-            fault = refusals.of_join_error(refusal.condition, refusal.text, place, None)
+            fault = faults.of_join_error(refusal.condition, refusal.text, place, None)
             raise ConnectionFailedError(fault)
         if refusal is None:
             room = stanzas.prepared(place.room) or place.room
             of_room, refusal = await self._ask(room, DISCO_SECONDS)
             self._find(_description(of_room, refusal))
             if features and stanzas.MUC not in features | of_room:
-                raise ConnectionFailedError(refusals.no_room_service(place))
+                raise ConnectionFailedError(faults.no_room_service(place))
 
     async def has_lost_the_room(self) -> bool:
         """Return whether the room went with its last occupant."""

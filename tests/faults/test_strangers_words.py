@@ -33,7 +33,7 @@ from bridge.tools.pace import Pace
 from bridge.tools.ping import xmpp_ping
 from bridge.tools.setup import Setup
 from bridge.tools.wait import xmpp_wait
-from bridge.xmpp import answers, faults, refusals, stanzas
+from bridge.xmpp import answers, faults, stanzas
 from bridge.xmpp.answers import Meaning, Whom
 from bridge.xmpp.faults import Fault, Place, Stage
 from bridge.xmpp.participant import Participant
@@ -188,16 +188,16 @@ DESTROYED = f"<destroy {attribute('jid', LONG)}><reason>{escape(LONG)}</reason><
 PLACE = Place("xmpp://chat.example:5222", "chat.example", "bot@chat.example", ROOM, NICKNAME)
 
 THEIRS: dict[str, Callable[[str], Fault | Meaning]] = {
-    "no_mechanism.offered": lambda it: refusals.no_mechanism([it] * 3 if it else [], PLACE),
-    "of_sasl.text": lambda it: refusals.of_sasl("not-authorized", it, PLACE),
-    "of_stream_error.text": lambda it: refusals.of_stream_error("conflict", it, PLACE),
-    "of_join_error.text": lambda it: refusals.of_join_error("conflict", it, PLACE, None),
-    "of_join_error.venue": lambda it: refusals.of_join_error("gone", None, PLACE, it),
-    "bounced.text": lambda it: refusals.bounced("forbidden", it, PLACE),
-    "destroyed.reason": lambda it: refusals.destroyed(it, None, PLACE),
-    "destroyed.venue": lambda it: refusals.destroyed(None, it, PLACE),
-    "put_out.reason": lambda it: refusals.put_out(frozenset({307}), it, None, PLACE),
-    "put_out.actor": lambda it: refusals.put_out(frozenset({301}), None, it, PLACE),
+    "no_mechanism.offered": lambda it: faults.no_mechanism([it] * 3 if it else [], PLACE),
+    "of_sasl.text": lambda it: faults.of_sasl("not-authorized", it, PLACE),
+    "of_stream_error.text": lambda it: faults.of_stream_error("conflict", it, PLACE),
+    "of_join_error.text": lambda it: faults.of_join_error("conflict", it, PLACE, None),
+    "of_join_error.venue": lambda it: faults.of_join_error("gone", None, PLACE, it),
+    "bounced.text": lambda it: faults.bounced("forbidden", it, PLACE),
+    "destroyed.reason": lambda it: faults.destroyed(it, None, PLACE),
+    "destroyed.venue": lambda it: faults.destroyed(None, it, PLACE),
+    "put_out.reason": lambda it: faults.put_out(frozenset({307}), it, None, PLACE),
+    "put_out.actor": lambda it: faults.put_out(frozenset({301}), None, it, PLACE),
     "unexpected_element.name": lambda it: faults.unexpected_element(Stage.SASL, it, PLACE),
     "of_error.text": lambda it: answers.of_error("conflict", it, Whom.ROOM, ROOM, "pings"),
     "of_error.address": lambda it: answers.of_error("gone", None, Whom.ACCOUNT, it, "pings"),
@@ -230,7 +230,7 @@ def _texts(module: ModuleType) -> Iterator[str]:
 
 
 def test_every_argument_that_comes_into_a_sentence_is_known() -> None:
-    found = [one for module in (faults, refusals, answers) for one in _texts(module)]
+    found = [one for module in (faults, answers) for one in _texts(module)]
     assert sorted(found) == sorted([*THEIRS, *OURS])
 
 
@@ -247,7 +247,6 @@ def test_no_other_module_makes_faults() -> None:
         "tools/link.py",
         "xmpp/answers.py",
         "xmpp/faults.py",
-        "xmpp/refusals.py",
     }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.settings.table import VARIABLES, Settings
 from bridge.settings.values import Secret
-from bridge.xmpp import faults, refusals
+from bridge.xmpp import faults
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 
@@ -164,7 +164,7 @@ def test_a_place_has_the_default_room_unless_another_one_is_named() -> None:
 
 
 def test_a_room_that_gets_no_password_is_not_said_to_have_refused_ours() -> None:
-    fault = refusals.of_join_error("not-authorized", None, replace(PLACE, default=False), None)
+    fault = faults.of_join_error("not-authorized", None, replace(PLACE, default=False), None)
     assert "MUC_PASSWORD is for the default room only" in fault.message
     assert "first in MUC_ROOM" in fault.hint
     _assert_fit_to_be_read(fault)
@@ -196,7 +196,7 @@ def test_a_mistake_of_ours_is_told_without_its_text() -> None:
 
 @pytest.mark.parametrize("condition", SASL_CONDITIONS)
 def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: str) -> None:
-    fault = refusals.of_sasl(condition, None, PLACE)
+    fault = faults.of_sasl(condition, None, PLACE)
     assert fault.condition == condition
     assert _names_a_setting(fault) or condition == "temporary-auth-failure"
     _assert_fit_to_be_read(fault)
@@ -206,30 +206,30 @@ def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: s
     "condition", ["not-authorized", "credentials-expired", "account-disabled", "invalid-authzid"]
 )
 def test_a_login_that_cannot_succeed_is_never_tried_again(condition: str) -> None:
-    assert refusals.of_sasl(condition, None, PLACE).retry is Retry.NEVER
+    assert faults.of_sasl(condition, None, PLACE).retry is Retry.NEVER
 
 
 def test_a_passing_trouble_with_logins_is_tried_again() -> None:
-    assert refusals.of_sasl("temporary-auth-failure", None, PLACE).retry is Retry.SOON
+    assert faults.of_sasl("temporary-auth-failure", None, PLACE).retry is Retry.SOON
 
 
 @pytest.mark.parametrize("condition", STREAM_CONDITIONS)
 def test_each_stream_error_keeps_its_condition(condition: str) -> None:
-    fault = refusals.of_stream_error(condition, None, PLACE)
+    fault = faults.of_stream_error(condition, None, PLACE)
     assert fault.condition == condition
     assert fault.retry is not Retry.NEVER
     _assert_fit_to_be_read(fault)
 
 
 def test_a_domain_that_is_not_served_names_the_setting_and_waits_for_a_person() -> None:
-    fault = refusals.of_stream_error("host-unknown", None, PLACE)
+    fault = faults.of_stream_error("host-unknown", None, PLACE)
     assert "XMPP_DOMAIN" in fault.hint
     assert fault.retry is Retry.LATER
 
 
 @pytest.mark.parametrize("condition", STANZA_CONDITIONS)
 def test_each_refused_join_keeps_its_condition(condition: str) -> None:
-    fault = refusals.of_join_error(condition, None, PLACE, None)
+    fault = faults.of_join_error(condition, None, PLACE, None)
     assert fault.condition == condition
     _assert_fit_to_be_read(fault)
 
@@ -254,7 +254,7 @@ def test_each_refused_join_keeps_its_condition(condition: str) -> None:
 def test_a_refused_join_names_the_setting_to_change(
     condition: str, setting: str, retry: Retry
 ) -> None:
-    fault = refusals.of_join_error(condition, None, PLACE, None)
+    fault = faults.of_join_error(condition, None, PLACE, None)
     assert setting in fault.hint
     assert fault.retry is retry
 
@@ -266,13 +266,13 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         "XMPP_ALLOW_PLAINTEXT=1",
     ),
     "no mechanism": (
-        lambda: refusals.no_mechanism(["DIGEST-MD5"], PLACE),
+        lambda: faults.no_mechanism(["DIGEST-MD5"], PLACE),
         "invalid-mechanism",
         "SCRAM-SHA-256",
     ),
-    "none at all": (lambda: refusals.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
+    "none at all": (lambda: faults.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
     "impostor": (
-        lambda: refusals.untrusted_server("its signature is wrong", PLACE),
+        lambda: faults.untrusted_server("its signature is wrong", PLACE),
         "bad-server-signature",
         "XMPP_SERVICE",
     ),
@@ -296,14 +296,14 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         "connection-timeout",
         "firewall",
     ),
-    "a ghost": (lambda: refusals.ghost(PLACE), "not-acceptable", "by itself"),
+    "a ghost": (lambda: faults.ghost(PLACE), "not-acceptable", "by itself"),
     "a room silent even to pings": (
-        lambda: refusals.of_silent_room(120.0, PLACE),
+        lambda: faults.of_silent_room(120.0, PLACE),
         "remote-server-timeout",
         "conference.chat.example may be down",
     ),
     "moved": (
-        lambda: refusals.destroyed("too old", "new@muc.example", PLACE),
+        lambda: faults.destroyed("too old", "new@muc.example", PLACE),
         "gone",
         "MUC_ROOM to the new place",
     ),
@@ -335,22 +335,22 @@ def test_every_other_fault_has_its_condition_and_hint(
     ids=str,
 )
 def test_being_put_out_is_told_by_its_codes(codes: set[int], condition: str, retry: Retry) -> None:
-    fault = refusals.put_out(frozenset(codes), "spam", "Owner", PLACE)
+    fault = faults.put_out(frozenset(codes), "spam", "Owner", PLACE)
     assert (fault.condition, fault.retry) == (condition, retry)
     _assert_fit_to_be_read(fault)
 
 
 def test_a_kick_says_who_and_why() -> None:
-    message = refusals.put_out(frozenset({307}), "spam", "Owner", PLACE).message
+    message = faults.put_out(frozenset({307}), "spam", "Owner", PLACE).message
     assert message.endswith('by "Owner" ("spam").')
 
 
 def test_the_servers_own_words_are_passed_on() -> None:
     told = [
-        refusals.of_stream_error("reset", "config reload", PLACE),
-        refusals.of_join_error("forbidden", "config reload", PLACE, None),
-        refusals.of_sasl("aborted", "config reload", PLACE),
-        refusals.destroyed("config reload", None, PLACE),
+        faults.of_stream_error("reset", "config reload", PLACE),
+        faults.of_join_error("forbidden", "config reload", PLACE, None),
+        faults.of_sasl("aborted", "config reload", PLACE),
+        faults.destroyed("config reload", None, PLACE),
     ]
     assert all('"config reload"' in fault.message and fault.quotes for fault in told)
 
@@ -360,10 +360,10 @@ def test_what_strangers_write_is_never_taken_for_a_format(
     condition: str, text: str, venue: str
 ) -> None:
     for fault in (
-        refusals.of_stream_error(condition, text, PLACE),
-        refusals.of_join_error(condition, text, PLACE, venue),
-        refusals.of_sasl(condition, text, PLACE),
-        refusals.put_out(frozenset({307}), text, venue, PLACE),
+        faults.of_stream_error(condition, text, PLACE),
+        faults.of_join_error(condition, text, PLACE, venue),
+        faults.of_sasl(condition, text, PLACE),
+        faults.put_out(frozenset({307}), text, venue, PLACE),
     ):
         assert fault.message
 
