@@ -1,19 +1,21 @@
-"""What a server's certificate says of itself, trusted or not (RFC 5280). Pure.
+"""Reads a server's certificate, verified or not: names, dates, signature hash (RFC 5280). Pure.
 
-Python's `ssl` tells it only of certificates that it has verified, and the others are those that
-people need to be told about.
+Python's `ssl` decodes only certificates that it has verified, and a check has to describe those
+that were refused. slixmpp brings pyasn1, which takes 0.13 s to import and ten times as long to
+decode, so DER (X.690) is read here, as far as certificates need it: elements in elements. The
+bytes come from whoever answered: lengths that reach beyond the data, and forms that DER does not
+have, are refused.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from bridge.escaping import quoted
-from bridge.xmpp import der
-from bridge.xmpp.der import DerError, Node
 
-MAX_TOLD_NAMES = 10
-"""Of the names in a certificate, in a sentence; the rest are counted."""
+MAX_NAMES = 10
+"""Names of a certificate that its description has; the rest are counted."""
 
 _ATTRIBUTES = {
     "2.5.4.3": "CN",
@@ -26,7 +28,7 @@ _ATTRIBUTES = {
     "0.9.2342.19200300.100.1.25": "DC",
     "1.2.840.113549.1.9.1": "emailAddress",
 }
-"""Short names (RFC 4514, section 3, and custom); others stand by their number."""
+"""Short names of attributes (RFC 4514, section 3, and custom); others keep their number."""
 
 _ENCODINGS = {
     0x0C: "utf-8",
@@ -37,37 +39,71 @@ _ENCODINGS = {
     0x1C: "utf-32-be",
     0x1E: "utf-16-be",
 }
-"""Of ASN.1's kinds of text, by tag."""
+"""The encodings of ASN.1's string types, by tag."""
 
 _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
 _SUBJECT_ALT_NAME = "2.5.29.17"
 _XMPP_ADDR, _SRV_NAME = "1.3.6.1.5.5.7.8.5", "1.3.6.1.5.5.7.8.7"
 
+_SIGNATURE_HASHES = {
+    "1.2.840.113549.1.1.4": "sha256",  # MD5 and SHA-1 count as SHA-256 (RFC 5929, section 4.1)
+    "1.2.840.113549.1.1.5": "sha256",
+    "1.2.840.113549.1.1.11": "sha256",
+    "1.2.840.113549.1.1.12": "sha384",
+    "1.2.840.113549.1.1.13": "sha512",
+    "1.2.840.10045.4.1": "sha256",
+    "1.2.840.10045.4.3.2": "sha256",
+    "1.2.840.10045.4.3.3": "sha384",
+    "1.2.840.10045.4.3.4": "sha512",
+}
+"""By the OID of a certificate's signature algorithm. Others, such as Ed25519, define none."""
+
+OID, SEQUENCE = 0x06, 0x30
+"""Tags, in one byte with class and form, as all tags of certificates are."""
+
+MAX_LENGTH_BYTES = 4
+"""Bytes in which an element's length is written: up to 4 GB, more than a handshake carries."""
+
+MAX_OID_BYTES = 64
+"""Of an object identifier: real ones have fewer than twenty, and a number of a megabyte would take
+minutes to write in digits."""
+
+
+class DerError(ValueError):
+    """The bytes are not DER, or no certificate."""
+
+
+class DerElement(NamedTuple):
+    """One element of DER."""
+
+    tag: int
+    contents: bytes
+
 
 @dataclass(frozen=True)
 class Certificate:
-    """The parts of a certificate that tell whose it is, and when."""
+    """Whose a certificate is, who issued it, and when it is valid."""
 
     subject: str
     issuer: str
     names: tuple[str, ...]
-    """For which it is valid: domains, addresses, XMPP addresses and SRV names (RFC 6125)."""
+    """What it is valid for: domains, IP addresses, XMPP addresses, SRV names (RFC 6125)."""
 
     not_before: datetime
     not_after: datetime
 
 
 def decode(data: bytes) -> Certificate:
-    """Read a certificate in DER; raises `DerError` where it is none."""
-    body = der.all_in(der.first(der.first(data, der.SEQUENCE), der.SEQUENCE))
+    """Decode a certificate in DER; raises `DerError` where it is none."""
+    body = elements_in(contents_of(contents_of(data, SEQUENCE), SEQUENCE))
     fields = body[1:] if body and body[0].tag == _VERSION else body
-    if len(fields) < 6 or any(one.tag != der.SEQUENCE for one in fields[1:6]):
-        raise DerError("a certificate has more to it")
+    if len(fields) < 6 or any(one.tag != SEQUENCE for one in fields[1:6]):
+        raise DerError("a certificate lacks a field")
     _, _, issuer, validity, subject, _ = fields[:6]
-    times = der.all_in(validity.contents)
+    times = elements_in(validity.contents)
     if len(times) != 2:
-        raise DerError("a certificate is valid from one time to another")
+        raise DerError("a certificate's validity is not two times")
     return Certificate(
         subject=_name(subject.contents),
         issuer=_name(issuer.contents),
@@ -77,11 +113,23 @@ def decode(data: bytes) -> Certificate:
     )
 
 
+def signature_hash(data: bytes) -> str | None:
+    """Return the hash function that `tls-server-end-point` takes for a certificate in DER.
+
+    None where its signature algorithm defines none, and for what is no certificate.
+    """
+    try:
+        _, algorithm, *_ = elements_in(contents_of(data, SEQUENCE))
+        return _SIGNATURE_HASHES.get(dotted(contents_of(algorithm.contents, OID)))
+    except ValueError:  # too few elements, or no DER at all
+        return None
+
+
 def describe(certificate: Certificate, now: datetime) -> str:
-    """Tell a certificate in a few words, with the days it has left from `now` on."""
-    told = ", ".join(map(quoted, certificate.names[:MAX_TOLD_NAMES])) or "none"
-    more = len(certificate.names) - MAX_TOLD_NAMES
-    names = f"{told} and {more} more" if more > 0 else told
+    """Describe a certificate in a few words, with the days it has left from `now` on."""
+    named = ", ".join(map(quoted, certificate.names[:MAX_NAMES])) or "none"
+    more = len(certificate.names) - MAX_NAMES
+    names = f"{named} and {more} more" if more > 0 else named
     subject, issuer = (
         quoted(name) if name else "nobody" for name in (certificate.subject, certificate.issuer)
     )
@@ -107,58 +155,57 @@ def _days(count: int) -> str:
 def _name(contents: bytes) -> str:
     """Return a distinguished name in the order of the certificate."""
     parts = []
-    for group in der.all_in(contents):
-        for attribute in der.all_in(group.contents):
+    for group in elements_in(contents):
+        for attribute in elements_in(group.contents):
             kind, value = _pair(attribute)
             parts.append(f"{_ATTRIBUTES.get(kind, kind)}={_text(value)}")
     return ", ".join(parts)
 
 
-def _pair(node: Node) -> tuple[str, Node]:
-    """Return an object identifier and what stands last behind it."""
-    identifier, *rest = der.all_in(node.contents) or [node]
-    if identifier.tag != der.OID or not rest:
-        raise DerError("something has no identifier, or nothing but that")
-    return der.dotted(identifier.contents), rest[-1]
+def _pair(node: DerElement) -> tuple[str, DerElement]:
+    """Return the object identifier that `node` begins with, and its last element."""
+    identifier, *rest = elements_in(node.contents) or [node]
+    if identifier.tag != OID or not rest:
+        raise DerError("an attribute or a name is not a pair of identifier and value")
+    return dotted(identifier.contents), rest[-1]
 
 
-def _text(node: Node) -> str:
+def _text(node: DerElement) -> str:
     encoding = _ENCODINGS.get(node.tag)
     if encoding is None:
         return f"#{node.contents.hex()}"
     return node.contents.decode(encoding, "replace")
 
 
-def _time(node: Node) -> datetime:
+def _time(node: DerElement) -> datetime:
     """Return a time as RFC 5280, section 4.1.2.5, has them: to the second, in UTC."""
     digits = node.contents[:-1]
     length = {_UTC_TIME: 12, _GENERALIZED_TIME: 14}.get(node.tag)
     if len(digits) != length or not digits.isdigit() or node.contents[-1:] != b"Z":
-        raise DerError("a time is none")
+        raise DerError("a time is not of the form that RFC 5280 has")
     text = digits.decode("ascii")
     if node.tag == _UTC_TIME:
         text = ("19" if text >= "50" else "20") + text
-    month, day, hour, minute, second = (int(text[at : at + 2]) for at in range(4, 14, 2))
     try:
-        return datetime(int(text[:4]), month, day, hour, minute, second, tzinfo=UTC)
+        return datetime.strptime(f"{text}+0000", "%Y%m%d%H%M%S%z")
     except ValueError as error:
-        raise DerError("a time is none") from error
+        raise DerError("a time is not of the form that RFC 5280 has") from error
 
 
-def _names(rest: list[Node]) -> tuple[str, ...]:
+def _names(rest: list[DerElement]) -> tuple[str, ...]:
     """Return the names in the extension that has them (section 4.2.1.6)."""
     for node in rest:
         if node.tag != _EXTENSIONS:
             continue
-        for extension in der.all_in(der.first(node.contents, der.SEQUENCE)):
+        for extension in elements_in(contents_of(node.contents, SEQUENCE)):
             kind, value = _pair(extension)
             if kind == _SUBJECT_ALT_NAME:
-                names = der.all_in(der.first(value.contents, der.SEQUENCE))
-                return tuple(told for one in names if (told := _alternative(one)) is not None)
+                names = elements_in(contents_of(value.contents, SEQUENCE))
+                return tuple(name for one in names if (name := _alternative(one)) is not None)
     return ()
 
 
-def _alternative(node: Node) -> str | None:
+def _alternative(node: DerElement) -> str | None:
     match node.tag:  # [2] a domain, [7] an address, [0] a name of some other kind
         case 0x82:
             return node.contents.decode("ascii", "replace")
@@ -167,5 +214,61 @@ def _alternative(node: Node) -> str | None:
         case 0xA0:
             kind, value = _pair(node)
             if kind in {_XMPP_ADDR, _SRV_NAME}:
-                return _text(der.all_in(value.contents)[0]) if value.contents else None
+                return _text(elements_in(value.contents)[0]) if value.contents else None
     return None
+
+
+def contents_of(data: bytes, tag: int) -> bytes:
+    """Return the contents of the element that `data` begins with, which must have `tag`."""
+    node, _ = _read(data, 0)
+    if node.tag != tag:
+        raise DerError(f"an element has the tag {node.tag:#x} instead of {tag:#x}")
+    return node.contents
+
+
+def elements_in(data: bytes) -> list[DerElement]:
+    """Return the elements that `data` consists of."""
+    found, at = [], 0
+    while at < len(data):
+        node, at = _read(data, at)
+        found.append(node)
+    return found
+
+
+def _read(data: bytes, at: int) -> tuple[DerElement, int]:
+    """Return the element at `at`, and where the next one begins."""
+    head, start = data[at : at + 2], at + 2
+    if len(head) < 2:
+        raise DerError("the data ends where an element should begin")
+    if head[0] & 0x1F == 0x1F:
+        raise DerError("a tag has more than one byte")
+    length = head[1]
+    if length & 0x80:
+        size = length & 0x7F
+        if not 1 <= size <= MAX_LENGTH_BYTES or len(data) < start + size:
+            raise DerError("an element has no proper length")
+        length = int.from_bytes(data[start : start + size], "big")
+        if length < 0x80 or not data[start]:  # section 10.1: as short as can be
+            raise DerError("an element has no proper length")
+        start += size
+    if len(data) < start + length:
+        raise DerError("an element is longer than the data")
+    return DerElement(head[0], data[start : start + length]), start + length
+
+
+def dotted(contents: bytes) -> str:
+    """Return an object identifier as numbers with dots between; at most `MAX_OID_BYTES` long."""
+    if len(contents) > MAX_OID_BYTES:
+        raise DerError("an object identifier is too long")
+    numbers, value = [], 0
+    for byte in contents:
+        if not value and byte == 0x80:
+            raise DerError("an object identifier is padded")
+        value = value << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(value)
+            value = 0
+    if not contents or contents[-1] & 0x80:
+        raise DerError("an object identifier has no end")
+    root = min(numbers[0] // 40, 2)  # the first number holds two (section 8.19.4)
+    return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))

@@ -18,7 +18,6 @@ from bridge.settings.table import Settings
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, login, mam, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
-from bridge.xmpp.binding import bindings_of
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
@@ -28,7 +27,7 @@ from bridge.xmpp.negotiation import Negotiation, UnexpectedElementError
 from bridge.xmpp.scram import ScramError
 from bridge.xmpp.session import BindRefusedError
 from bridge.xmpp.stream import Stream
-from bridge.xmpp.tls import secure, ssl_of
+from bridge.xmpp.tls import channel_bindings, secure, ssl_object
 from bridge.xmpp.trace import Tracing, untraced
 
 DEADLINES = {
@@ -299,13 +298,13 @@ class Connection:
     # The stages.
 
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
-        secured = ssl_of(self._stream)
+        secured = ssl_object(self._stream)
         genuine = tls is not None and tls.verified
         mechanism, self._channel_binding = await login.log_in(
             self._settings,
             features,
             partial(self._negotiation.exchange, expected=login.ANSWERS),
-            bindings=[] if secured is None else bindings_of(secured, verified=genuine),
+            bindings=[] if secured is None else channel_bindings(secured, verified=genuine),
             genuine=genuine,
             on_finding=self._found,
         )

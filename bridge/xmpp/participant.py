@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.escaping import one_line
 from bridge.settings.table import Settings
-from bridge.xmpp import faults, stanzas, trust
+from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import DEADLINES, Connection, Opened
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
@@ -199,7 +199,7 @@ class Participant:
         connection = Connection(
             settings,
             place,
-            context=trust.context_in_the_making(settings, place),
+            context=tls.prepare_context(settings, place),
             # Another one each time: who learnt our full JID does not know the next.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
             on_stage=lambda stage: self._change(PHASES[stage], attempt=attempt),

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.escaping import one_line, quoted
 from bridge.settings.table import Settings
-from bridge.xmpp import faults, stanzas, trust
+from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
@@ -176,7 +176,7 @@ class _Walk:
         self.connection = Connection(
             settings,
             place,
-            context=trust.context_in_the_making(settings, place),
+            context=tls.prepare_context(settings, place),
             resource=f"xmpp-debug-bridge.check.{mark}",
             on_stage=self._begin,
             on_stanza=self._route,
@@ -244,7 +244,7 @@ class _Walk:
         connection = Connection(
             settings,
             place,
-            context=trust.context_in_the_making(settings, place),
+            context=tls.prepare_context(settings, place),
             resource="",
             on_stage=lambda stage: None,
             on_stanza=lambda stanza: None,

@@ -17,7 +17,7 @@ from bridge.xmpp.journal import Record
 from bridge.xmpp.mam import MAX_RESULTS, ArchivePage, ArchiveQuery
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.trust import context_in_the_making
+from bridge.xmpp.tls import prepare_context
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
@@ -84,7 +84,7 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
         connection = Connection(
             settings,
             place,
-            context=context_in_the_making(settings, place),
+            context=prepare_context(settings, place),
             resource="reader",
             on_stage=lambda _: None,
             on_stanza=lambda stanza: membership.receive(stanza),

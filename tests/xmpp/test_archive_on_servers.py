@@ -25,7 +25,7 @@ from bridge.xmpp.faults import Place
 from bridge.xmpp.mam import ArchivePage, ArchiveQuery
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.trust import context_in_the_making
+from bridge.xmpp.tls import prepare_context
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
@@ -57,7 +57,7 @@ async def standing(
     connection = Connection(
         settings,
         place,
-        context=context_in_the_making(settings, place),
+        context=prepare_context(settings, place),
         resource="reader",
         on_stage=lambda _: None,
         on_stanza=lambda stanza: membership.receive(stanza),

@@ -13,9 +13,17 @@ from cryptography.x509.oid import NameOID, ObjectIdentifier
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp import der
-from bridge.xmpp.certificate import MAX_TOLD_NAMES, Certificate, decode, describe
-from bridge.xmpp.der import MAX_OID_BYTES, DerError
+from bridge.xmpp.certificate import (
+    MAX_NAMES,
+    MAX_OID_BYTES,
+    SEQUENCE,
+    Certificate,
+    DerError,
+    contents_of,
+    decode,
+    describe,
+    dotted,
+)
 
 START = datetime(2026, 1, 1, 12, 30, 59, tzinfo=UTC)
 END = datetime(2026, 12, 31, tzinfo=UTC)
@@ -128,12 +136,12 @@ def test_the_days_left_are_told(now: datetime, told: str) -> None:
 
 
 def test_of_many_names_some_are_told_and_the_rest_counted() -> None:
-    names = [x509.DNSName(f"n{number}.example") for number in range(MAX_TOLD_NAMES + 1)]
+    names = [x509.DNSName(f"n{number}.example") for number in range(MAX_NAMES + 1)]
     told = describe(decode(issued([], *names)), START)
-    assert f'"n{MAX_TOLD_NAMES - 1}.example" and 1 more, ' in told
-    assert f"n{MAX_TOLD_NAMES}.example" not in told
+    assert f'"n{MAX_NAMES - 1}.example" and 1 more, ' in told
+    assert f"n{MAX_NAMES}.example" not in told
     fitting = describe(decode(issued([], *names[:-1])), START)
-    assert f'"n{MAX_TOLD_NAMES - 1}.example", valid' in fitting
+    assert f'"n{MAX_NAMES - 1}.example", valid' in fitting
 
 
 @given(st.binary(max_size=64))
@@ -167,9 +175,9 @@ def test_a_certificate_that_was_tampered_with_is_read_or_refused(
 
 
 def test_an_identifier_has_a_longest_form() -> None:
-    assert der.dotted(b"\x2a" + b"\x01" * (MAX_OID_BYTES - 1)).startswith("1.2.1.1")
+    assert dotted(b"\x2a" + b"\x01" * (MAX_OID_BYTES - 1)).startswith("1.2.1.1")
     with pytest.raises(DerError):
-        der.dotted(b"\x2a" + b"\x01" * MAX_OID_BYTES)
+        dotted(b"\x2a" + b"\x01" * MAX_OID_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -179,4 +187,4 @@ def test_an_identifier_has_a_longest_form() -> None:
 )
 def test_lengths_that_lie_are_refused(data: bytes) -> None:
     with pytest.raises(DerError):
-        der.first(data, der.SEQUENCE)
+        contents_of(data, SEQUENCE)

@@ -9,7 +9,7 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.trust import context_in_the_making
+from bridge.xmpp.tls import prepare_context
 from tests.racing import put
 from tests.servers.certificates import Authority
 
@@ -28,7 +28,7 @@ def _settings(anchors: Path | None = None, *, verify: bool = True) -> Settings:
 
 
 def _making(settings: Settings) -> "asyncio.Future[ssl.SSLContext]":
-    return context_in_the_making(settings, Place.of(settings))
+    return prepare_context(settings, Place.of(settings))
 
 
 async def test_the_anchors_of_the_settings_are_trusted_beside_those_of_the_system(

@@ -13,7 +13,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.binding import bindings_of, hash_of
+from bridge.xmpp.certificate import signature_hash
+from bridge.xmpp.tls import channel_bindings
 
 HASHES = [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()]
 
@@ -32,7 +33,7 @@ def _signed(
 def test_a_certificate_of_each_kind_of_key_names_its_hash(key_type: trustme.KeyType) -> None:
     issued = trustme.CA(key_type=key_type).issue_cert("chat.example", key_type=key_type)
     pem = issued.cert_chain_pems[0].bytes().decode()
-    assert hash_of(ssl.PEM_cert_to_DER_cert(pem)) == "sha256"
+    assert signature_hash(ssl.PEM_cert_to_DER_cert(pem)) == "sha256"
 
 
 @pytest.mark.parametrize("algorithm", HASHES, ids=lambda one: str(one.name))
@@ -40,22 +41,22 @@ def test_the_hash_is_that_of_the_signature(
     algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512,
 ) -> None:
     certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)
-    assert hash_of(certificate) == algorithm.name
+    assert signature_hash(certificate) == algorithm.name
 
 
 def test_a_signature_without_a_hash_defines_no_binding() -> None:
-    assert hash_of(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
+    assert signature_hash(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
 
 
 @given(st.binary(max_size=64))
 def test_what_is_no_certificate_has_no_hash(rubbish: bytes) -> None:
-    assert hash_of(rubbish) is None
+    assert signature_hash(rubbish) is None
 
 
 @given(st.data())
 def test_a_certificate_that_was_cut_short_breaks_nothing(data: st.DataObject) -> None:
     whole = _certificate()
-    assert hash_of(whole[: data.draw(st.integers(0, 40))]) is None
+    assert signature_hash(whole[: data.draw(st.integers(0, 40))]) is None
 
 
 def _certificate(made: list[bytes] = []) -> bytes:  # noqa: B006 - made once
@@ -89,21 +90,21 @@ def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, b
 
 def test_under_tls_1_3_the_login_is_tied_to_the_servers_certificate() -> None:
     client, _, certificate = _handshake(ssl.TLSVersion.TLSv1_3)
-    (binding,) = bindings_of(client, verified=True)
+    (binding,) = channel_bindings(client, verified=True)
     assert binding.type == "tls-server-end-point"
     assert binding.data == hashlib.sha256(certificate).digest()
 
 
 def test_under_tls_1_2_both_ends_see_the_same_unique_binding_and_it_comes_first() -> None:
     client, server, _ = _handshake(ssl.TLSVersion.TLSv1_2)
-    first, second = bindings_of(client, verified=True)
+    first, second = channel_bindings(client, verified=True)
     assert (first.type, second.type) == ("tls-unique", "tls-server-end-point")
     assert first.data == server.get_channel_binding("tls-unique")
 
 
 def test_under_tls_1_3_and_an_unchecked_certificate_there_is_a_unique_binding_too() -> None:
     client, server, _ = _handshake(ssl.TLSVersion.TLSv1_3)
-    first, second = bindings_of(client, verified=False)
-    assert first == bindings_of(client, verified=True)[0]
+    first, second = channel_bindings(client, verified=False)
+    assert first == channel_bindings(client, verified=True)[0]
     assert second.type == "tls-unique"
     assert second.data == server.get_channel_binding("tls-unique")

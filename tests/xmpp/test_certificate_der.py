@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp import der
-from bridge.xmpp.binding import hash_of
-from bridge.xmpp.certificate import decode, describe
-from bridge.xmpp.der import MAX_OID_BYTES, DerError, Node
+from bridge.xmpp.certificate import (
+    MAX_OID_BYTES,
+    OID,
+    SEQUENCE,
+    DerElement,
+    DerError,
+    contents_of,
+    decode,
+    describe,
+    dotted,
+    elements_in,
+    signature_hash,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HANDSHAKE_BYTES = 100 * 1024
@@ -34,11 +43,11 @@ INTEGER, OCTET_STRING, SET = 0x02, 0x04, 0x31
 
 
 def sequence(*parts: bytes) -> bytes:
-    return element(der.SEQUENCE, b"".join(parts))
+    return element(SEQUENCE, b"".join(parts))
 
 
 def oid(contents: bytes) -> bytes:
-    return element(der.OID, contents)
+    return element(OID, contents)
 
 
 SAN = oid(b"\x55\x1d\x11")
@@ -90,18 +99,18 @@ NOT_DER = {
 def test_forms_that_der_does_not_have_are_refused_wherever_they_stand(form: str) -> None:
     data = NOT_DER[form]
     with pytest.raises(DerError):
-        der.all_in(data)
+        elements_in(data)
     for _ in range(4):
         with pytest.raises(DerError):
             decode(data)
-        assert hash_of(data) is None
+        assert signature_hash(data) is None
         data = sequence(data)
 
 
 def test_the_shortest_forms_are_the_right_ones() -> None:
     for size in (0, 1, 0x7F, 0x80, 0xFF, 0x100, 0xFFFF, 0x10000):
         contents = b"x" * size
-        assert der.all_in(element(0x04, contents) * 2) == [Node(0x04, contents)] * 2
+        assert elements_in(element(0x04, contents) * 2) == [DerElement(0x04, contents)] * 2
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_the_shortest_forms_are_the_right_ones() -> None:
 )
 def test_an_identifier_is_read_as_the_standard_has_it(contents: bytes, told: str) -> None:
     """X.690, section 8.19: the first number holds two, of which the second is not bounded."""
-    assert der.dotted(contents) == told
+    assert dotted(contents) == told
 
 
 @pytest.mark.parametrize(
@@ -137,7 +146,7 @@ def test_an_identifier_is_read_as_the_standard_has_it(contents: bytes, told: str
 )
 def test_an_identifier_that_could_be_taken_for_another_is_refused(contents: bytes) -> None:
     with pytest.raises(DerError):
-        der.dotted(contents)
+        dotted(contents)
 
 
 FULL = HANDSHAKE_BYTES
@@ -177,7 +186,7 @@ def test_what_fills_a_handshake_is_read_or_refused_in_time(shape: str) -> None:
     began = time.monotonic()
     with contextlib.suppress(DerError):
         describe(decode(data), NOW)
-    hash_of(data)
+    signature_hash(data)
     assert time.monotonic() - began < SECONDS
 
 
@@ -195,7 +204,7 @@ _elements = st.recursive(
 @given(st.lists(st.tuples(_tags, st.binary(max_size=300)), max_size=5))
 def test_what_was_written_is_read_again(elements: list[tuple[int, bytes]]) -> None:
     data = b"".join(element(*one) for one in elements)
-    assert der.all_in(data) == [Node(*one) for one in elements]
+    assert elements_in(data) == [DerElement(*one) for one in elements]
 
 
 @given(_elements, _elements, _elements, _elements, st.binary(max_size=3))
@@ -210,11 +219,11 @@ def test_whatever_stands_where_a_certificate_has_something_is_read_or_refused(
     ):
         with contextlib.suppress(DerError):
             describe(decode(data), NOW)
-        hash_of(data)
+        signature_hash(data)
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_elements_or_are_refused(data: bytes) -> None:
-    for read in (der.all_in, der.dotted, lambda data: der.first(data, der.SEQUENCE)):
+    for read in (elements_in, dotted, lambda data: contents_of(data, SEQUENCE)):
         with contextlib.suppress(DerError):
             read(data)
