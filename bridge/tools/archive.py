@@ -14,10 +14,9 @@ from bridge.tools.paging import Page, TimeSlice
 
 if TYPE_CHECKING:
     from bridge.tools.link import RoomLink
-    from bridge.xmpp.archive import ArchiveError
+    from bridge.xmpp.archive import Archived, ArchiveError, ArchiveQuery
     from bridge.xmpp.events import Event
     from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.mam import Archived, ArchiveQuery
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -100,7 +99,7 @@ def _entry(
 def _query(
     room: str, since: str | None, after: str | None, before: str | None, sender: str | None
 ) -> "ArchiveQuery":
-    from bridge.xmpp.mam import ArchiveQuery
+    from bridge.xmpp.archive import ArchiveQuery
 
     position = None
     if since is not None:

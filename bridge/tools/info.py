@@ -26,8 +26,7 @@ from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
-    from bridge.xmpp.description import Description
-    from bridge.xmpp.disco import Information, Unanswered
+    from bridge.xmpp.disco import Description, Information, Unanswered
 
 LISTS_BYTES = 3_000
 """Of the result as JSON, at least, for its lists: the known features come first, and what is left
@@ -270,7 +269,7 @@ def _software(told: "Information", show: _Shown) -> Named | None:
 
 
 def _room(told: "Description", show: _Shown) -> RoomEntry:
-    from bridge.xmpp.description import room_configuration
+    from bridge.xmpp.disco import room_configuration
 
     room = room_configuration(told)
     return RoomEntry(

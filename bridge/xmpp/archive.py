@@ -1,42 +1,61 @@
-"""The way through a room's archive, page by page (XEP-0313).
+"""Queries a room's archive page by page (XEP-0313, XEP-0059).
 
-A room filters far less than it says. Prosody 0.12's rooms offer `with` in their form and pay no
-heed to it. ejabberd 23.01 compares it with real JIDs only, and answers an empty page, with
-`complete`, to whoever may not see those. Neither searches texts in a room. So whatever a server is
-asked to leave out is looked at here again, and no answer to a filter is believed to be empty.
+Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
+it. ejabberd 23.01 compares it with real JIDs only, and answers whoever may not see those with an
+empty page and `complete`. Neither searches the text of a room's messages. So every filter is
+applied again here, and an empty answer to a filtered query is followed by an unfiltered one.
 """
 
 import asyncio
+import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, TypeAlias, TypeVar
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
-from bridge.xmpp import mam, stanzas
+from bridge.escaping import quoted
+from bridge.times import stamp_of
+from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import Event, MessageReceived
+from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
-from bridge.xmpp.mam import MAX_RESULTS, Archived, ArchivePage, ArchiveQuery
+from bridge.xmpp.saying import NOT_XML
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER
+
+RSM = "http://jabber.org/protocol/rsm"
+FORWARD = "urn:xmpp:forward:0"
+
+PAGE = 100
+"""Results requested for one page; servers give fewer: Prosody up to 50, ejabberd up to 250."""
+
+MAX_RESULTS = 1_000
+"""Accepted for one page, however few were requested: four times what known servers give."""
+
+MAX_ID_BYTES = 128
+"""Of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
 
 REQUEST_SECONDS = 15.0
 """For one answer. Prosody's file storage reads the whole archive anew for each."""
 
 MAX_PAGE_CHARACTERS = 8 * 1024 * 1024
-"""Of all that the results of one page tell. A page that has more is asked for again, with half as
-many results."""
+"""Of the texts in all results of one page. A page with more is requested again, with half as many
+results."""
 
 MAX_PAGES = 500
-"""Asked for in one `search`: fifty thousand results, and an end where none would come."""
+"""Requested in one `search`, about 50,000 results: a server could go on for ever."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
 
 Answer = TypeVar("Answer")
-Keep: TypeAlias = Callable[[Archived], Awaitable[bool | None]]
-"""Returns whether there was room to keep a result; None for one that is not wanted."""
+Keep: TypeAlias = Callable[["Archived"], Awaitable[bool | None]]
+"""Takes a result; returns False if it has no room, and None if the result is not wanted."""
 
 
 class ArchiveError(Exception):
-    """The archive did not tell what it was asked for."""
+    """An archive query failed."""
 
 
 class NoArchiveError(ArchiveError):
@@ -44,7 +63,7 @@ class NoArchiveError(ArchiveError):
 
 
 class ArchiveRefusedError(ArchiveError):
-    """The room said no: `error` has its words."""
+    """The room answered with another error, which is in `error`."""
 
     def __init__(self, error: stanzas.StanzaError) -> None:
         self.error = error
@@ -52,11 +71,11 @@ class ArchiveRefusedError(ArchiveError):
 
 
 class ArchiveForbiddenError(ArchiveRefusedError):
-    """The archive is there, and not for us: we are banned, or not a member."""
+    """We may not read the archive: we are banned, or not a member."""
 
 
 class UnknownPositionError(ArchiveError):
-    """The archive has nothing, or no longer anything, under the id to page from."""
+    """The archive has no entry, or no longer one, with the id to page from."""
 
 
 class ArchiveSilentError(ArchiveError):
@@ -64,22 +83,140 @@ class ArchiveSilentError(ArchiveError):
 
 
 class ArchiveFlawedError(ArchiveError):
-    """The answer was none that can be used: far more than was asked for."""
+    """The archive sent far more than was requested."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """One result: an archived stanza, and the events in it."""
+
+    id: str
+    """The archive's id of it, to page from."""
+    at: str | None
+    """When the room received it, in ISO 8601 as the archive writes it; Prosody omits fractions."""
+    occupant: str
+    """The occupant JID of its sender; the room's bare JID for what the room itself sent."""
+    jid: str | None
+    """The sender's real JID, where the archive shows it: to whom the room shows it now."""
+    events: tuple[MessageReceived | SubjectChanged, ...]
+    """Empty for presence and whatever else is no message."""
+
+    @property
+    def characters(self) -> int:
+        """The length of all its texts together."""
+        texts: list[object] = [self.id, self.at, self.occupant, self.jid]
+        for event in self.events:
+            texts += (getattr(event, one.name) for one in fields(event))
+        return sum(_characters(one) for one in texts)
+
+
+@dataclass(frozen=True)
+class ArchiveQuery:
+    """What to request of an archive; raises `ValueError` for values that XEP-0313 rules out.
+
+    With `before` the archive is read from its end, otherwise from its beginning.
+    """
+
+    start: str | None = None
+    """The earliest time, itself included, ISO 8601 (XEP-0082). Prosody cuts this, `end` and the
+    times of its messages down to whole seconds; ejabberd compares microseconds."""
+    end: str | None = None
+    """The latest, itself included."""
+    after: str | None = None
+    """An id of the archive: the page begins behind it. Prosody wants it to lie within the times."""
+    before: str | None = None
+    """An id of the archive: the page ends before it; empty for the newest page."""
+    sender: str | None = None
+    """An occupant JID of the room, or a real JID, bare or full; a real one matches only where the
+    archive shows it."""
+    most: int = PAGE
+    """Results a page, 1 to `MAX_RESULTS`."""
+
+    def __post_init__(self) -> None:
+        for time in (self.start, self.end):
+            if time is not None and not _TIME.fullmatch(time):
+                raise ValueError(f"{quoted(time)} is no time as XEP-0082 has it")
+        if self.after is not None and self.before is not None:
+            raise ValueError("after and before exclude each other: servers heed one of them")
+        if self.sender is not None:
+            sender = stanzas.prepared(self.sender)
+            if not sender:
+                raise ValueError(f"{quoted(self.sender)} is no JID")
+            object.__setattr__(self, "sender", sender)
+        if not 1 <= self.most <= MAX_RESULTS:
+            raise ValueError(f"a page has 1 to {MAX_RESULTS} results, not {self.most}")
+
+    @property
+    def backward(self) -> bool:
+        """Whether the archive is read from its end."""
+        return self.before is not None
+
+    @property
+    def position(self) -> str | None:
+        """The id to page from, if any."""
+        return self.after or self.before or None
+
+    @property
+    def possible(self) -> bool:
+        """Whether an archive can have the id to page from: valid XML, at most `MAX_ID_BYTES`."""
+        id_ = self.position or ""
+        return not NOT_XML.search(id_) and _fits(id_)
+
+    def following(self, id_: str | None) -> "ArchiveQuery":
+        """Return the query for the page behind this id, in the same direction."""
+        return replace(self, before=id_) if self.backward else replace(self, after=id_)
+
+    def matches(self, result: Archived) -> bool:
+        """Whether `result` is from the requested sender, if there is one."""
+        bare = (result.jid or "").partition("/")[0]
+        return self.sender in {None, result.occupant, result.jid, bare}
+
+    def payload(self, id_: str, *, filtered: bool) -> Element:
+        """Return the payload of the query `id_`, with the sender in it only if `filtered`."""
+        payload = Element(f"{{{MAM}}}query", {"queryid": id_})
+        form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
+        sender = self.sender if filtered else None
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": sender}
+        for name, value in wanted.items():
+            if value is not None:
+                kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
+                field = SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name} | kind)
+                SubElement(field, f"{{{DATA_FORMS}}}value").text = value
+        page = SubElement(payload, f"{{{RSM}}}set")
+        cursors = {"max": str(self.most), "after": self.after, "before": self.before}
+        for name, value in cursors.items():
+            if value is not None:
+                SubElement(page, f"{{{RSM}}}{name}").text = value
+        return payload
+
+
+@dataclass(frozen=True)
+class ArchivePage:
+    """One page of an archive."""
+
+    results: tuple[Archived, ...]
+    """Oldest first."""
+    complete: bool
+    """Whether this is the last page in the direction of the query."""
+    first: str | None
+    """The `before` of the query for the previous page."""
+    last: str | None
+    """The `after` of the query for the next page."""
 
 
 class Searched(NamedTuple):
-    """How far a search came."""
+    """Where a search stopped."""
 
     next_id: str | None
-    """Where it goes on: `after` it, or `before` it when the newest were asked for. None where
-    nothing was looked at."""
+    """The id to go on from, as `after`, or as `before` when the archive is read from its end. None
+    where no result was looked at."""
     more: bool
-    """Whether there may be more that way."""
+    """Whether there may be more results behind it."""
 
 
 @dataclass(frozen=True)
 class RoomArchive:
-    """The archive of one room, asked over a connection."""
+    """The archive of one room, queried over a connection."""
 
     connection: Connection
     room: str
@@ -88,10 +225,10 @@ class RoomArchive:
     """Our occupant JID in it, prepared."""
 
     async def exists(self) -> bool:
-        """Return whether the room says that it keeps an archive (XEP-0313, section 7).
+        """Return whether the room announces an archive (XEP-0313, section 7); raises as `page`.
 
-        The archive itself cannot be asked: with archiving off, Prosody's rooms still answer with
-        what they once kept, and ejabberd's with their short history. Raises as `page` does.
+        A query would not tell: with archiving off, rooms of Prosody still answer with what they
+        archived before, and rooms of ejabberd with their short history.
         """
         try:
             features = await _in_time(self.connection.features_of(self.room))
@@ -100,23 +237,26 @@ class RoomArchive:
             if isinstance(error, NoArchiveError):
                 return False
             raise error from refused
-        return mam.MAM in features
+        return MAM in features
 
     async def offers_senders(self) -> bool:
-        """Return whether the archive's form of queries has the field for a sender.
+        """Return whether the archive's query form has the field for a sender (XEP-0313, 4.1.5).
 
         Raises `NoArchiveError`, and as `page` does.
         """
         if not await self.exists():
             raise NoArchiveError(f"{self.room} keeps no archive")
         try:
-            form = await _in_time(self.connection.request("get", self.room, mam.form_query()))
+            form = await _in_time(
+                self.connection.request("get", self.room, Element(f"{{{MAM}}}query"))
+            )
         except StanzaRefusedError:
-            return False  # to show the form is one thing, to answer queries another
-        return "with" in mam.fields_in(form)
+            return False  # an archive may answer queries and not the request for the form
+        fields = form.iterfind(f"{{{MAM}}}query/{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
+        return any(one.get("var") == "with" for one in fields)
 
     async def page(self, query: ArchiveQuery, *, filtered: bool = False) -> ArchivePage:
-        """Ask for one page; the server is asked to look for the sender only if `filtered`.
+        """Request one page; the server filters by the sender only if `filtered`.
 
         Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
         """
@@ -129,11 +269,11 @@ class RoomArchive:
         def take(result: Element) -> bool:
             nonlocal came, size
             came += 1
-            one = mam.read_archived(result, room=self.room, own=self.own)
+            one = read_archived(result, room=self.room, own=self.own)
             if one is not None:
                 results.append(one)
                 size += one.characters
-            # One alone always fits: the stream has its own bound for an element.
+            # The first always fits: the stream has its own limit for an element.
             return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_CHARACTERS)
 
         payload = query.payload(id_, filtered=filtered)
@@ -143,29 +283,30 @@ class RoomArchive:
             raise _refusal(refused, positioned=query.position is not None) from refused
         except TooMuchError as error:
             if came <= query.most > 1:
-                # They are only long.
+                # Their number was right, so the texts are too long.
                 fewer = replace(query, most=query.most // 2)
                 return await self.page(fewer, filtered=filtered)
             raise ArchiveFlawedError(f"{self.room} sent more than a page of its archive") from error
-        return mam.page_of(results, answer)
+        return page_of(results, answer)
 
     async def pages(
         self, query: ArchiveQuery, *, filtered: bool = False
     ) -> AsyncGenerator[ArchivePage, None]:
-        """Yield page after page, in the direction of `query`, as long as they lead anywhere new.
+        """Yield page after page in the direction of `query`; raises as `page` does.
 
-        Nothing bounds how many a server may have: whoever takes them does. Raises as `page` does.
+        It ends before a page that leads back to a former one. The number of pages has no limit
+        here: the caller has to set one.
         """
-        been: set[str | None] = {None, query.after, query.before}
+        visited: set[str | None] = {None, query.after, query.before}
         while True:
             found = await self.page(query, filtered=filtered)
             beyond = found.first if query.backward else found.last
-            if beyond in been and not found.complete:
-                return  # been there: the same again, or a way that leads in a circle
+            if beyond in visited and not found.complete:
+                return  # the same page again, or a circle
             yield found
             if found.complete:
                 return
-            been.add(beyond)
+            visited.add(beyond)
             query = query.following(beyond)
 
     async def since(self, start: str) -> AsyncGenerator[Event, None]:
@@ -187,7 +328,7 @@ class RoomArchive:
         limit: int,
         seconds: float,
     ) -> Searched:
-        """Go through the archive until `limit` results were kept, or one had no room.
+        """Read the archive until `limit` results were kept, or one had no room.
 
         `keep` gets what `query` matches, in its direction. The search stops sooner where the
         archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
@@ -195,7 +336,7 @@ class RoomArchive:
         """
         position, kept, turned = query.position, 0, 0
         until = asyncio.get_running_loop().time() + seconds
-        async with aclosing(self._believed(query)) as found:
+        async with aclosing(self._filtered_pages(query)) as found:
             while True:
                 try:
                     async with asyncio.timeout_at(until):
@@ -221,11 +362,11 @@ class RoomArchive:
                 if turned == MAX_PAGES:
                     return Searched(position, not one.complete)
 
-    async def _believed(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
-        """Yield the pages of `query`, filtered by the server where its answer can be believed.
+    async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
+        """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
 
-        An id that a filter has left out may be unknown to who filters first and turns pages then;
-        and `feature-not-implemented` may be said of a filter.
+        A server that filters before it pages may not know an id that the filter left out, and
+        `feature-not-implemented` may mean the filter: both are tried again without it.
         """
         if query.sender is None:
             if not await self.exists():
@@ -268,3 +409,81 @@ def _refusal(refused: StanzaRefusedError, *, positioned: bool = False) -> Archiv
             return ArchiveForbiddenError(error)
         case _:
             return ArchiveRefusedError(error)
+
+
+def read_archived(result: Element, *, room: str, own: str) -> Archived | None:
+    """Return the events in a result element; None where it has no usable id to page from.
+
+    `room` and `own`, our occupant JID, are prepared. A forwarded stanza from outside the room
+    counts as none.
+    """
+    id_ = _id(result.get("id"))
+    if id_ is None:
+        return None
+    path = f"{{{FORWARD}}}forwarded"
+    delay = result.find(f"{path}/{{{DELAY}}}delay")
+    at = None if delay is None else delay.get("stamp")
+    message = result.find(f"{path}/{{{CLIENT}}}message")
+    occupant = None if message is None else stanzas.prepared(message.get("from", ""))
+    if message is None or occupant is None or occupant.partition("/")[0] != room:
+        return Archived(id_, at, room, None, ())
+    events: list[MessageReceived | SubjectChanged] = []
+    for event in stanzas.read(message, room=room, own=own):
+        match event:
+            case MessageReceived():
+                given = event.stanza_id or id_
+                said = stamp_of(at)
+                events.append(
+                    replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
+                )
+            case SubjectChanged():
+                events.append(event)
+            case _:  # errors and the like say nothing about the room today
+                pass
+    return Archived(id_, at, occupant, _jid_in(message), tuple(events))
+
+
+def page_of(results: Sequence[Archived], iq: Element) -> ArchivePage:
+    """Return the page of these results, which the answer `iq` completes (XEP-0059, section 2.2).
+
+    An answer without a result set is the end of the archive.
+    """
+    path = f"{{{MAM}}}fin/{{{RSM}}}set/{{{RSM}}}"
+    fin = iq.find(f"{{{MAM}}}fin")
+    first, last = _id(iq.findtext(f"{path}first")), _id(iq.findtext(f"{path}last"))
+    complete = fin is None or fin.get("complete") in {"true", "1"} or not (results or last)
+    return ArchivePage(
+        tuple(results),
+        complete,
+        first or (results[0].id if results else None),
+        last or (results[-1].id if results else None),
+    )
+
+
+def _jid_in(message: Element) -> str | None:
+    """Return the real JID that the archive adds; None where there are two.
+
+    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3); of two,
+    one may be such a forgery.
+    """
+    path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
+    found = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
+    return stanzas.prepared(found[0]) or None if len(found) == 1 else None
+
+
+def _characters(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case tuple():
+            return sum(map(_characters, value))
+        case _:
+            return 0
+
+
+def _fits(id_: str) -> bool:
+    return len(id_.encode()) <= MAX_ID_BYTES
+
+
+def _id(given: str | None) -> str | None:
+    return given if given and _fits(given) else None

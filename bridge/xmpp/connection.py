@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import disco, faults, login, mam, session, stanzas
+from bridge.xmpp import disco, faults, login, session, stanzas
 from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
@@ -344,7 +344,7 @@ class Connection:
             self._on_stanza(element)
             self._inquiries.answered(element)
             return
-        found = mam.archived(element)
+        found = stanzas.archive_result(element)
         if found is None or not self._inquiries.archived(*found):
             self._on_stanza(element)
 

@@ -1,7 +1,6 @@
-"""Asking an address what it is: its identities and features, its software, its uptime.
+"""Service discovery: asks an address for its identities, features, software and uptime.
 
-XEP-0030 with the forms of XEP-0128, XEP-0092 and XEP-0012: the payloads, what their answers say,
-and the walk that asks for all of it.
+XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp.description import Description, Field, Identity, Software, unique, whole_number
+from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 
 if TYPE_CHECKING:
@@ -20,22 +19,95 @@ VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
 
 ANSWER_SECONDS = 10.0
-"""For each answer: two one after another stay far below the minute that agents give a call."""
+"""For each answer: two in a row stay far below the minute that agents give a call."""
+
+ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
+"""The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
+
+ARCHIVE = "urn:xmpp:mam:"
+"""The prefix of an archive's features, in every version (XEP-0313)."""
+
+MAX_DIGITS = 9
+"""Digits of a count; rooms have fewer occupants, and uptimes fewer seconds."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An identity (XEP-0030, section 3.1)."""
+
+    category: str
+    type: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a form that extends the answer (XEP-0128)."""
+
+    form: str
+    """The form's `FORM_TYPE`; empty where it has none."""
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Software:
+    """The software of an address (XEP-0092)."""
+
+    name: str | None
+    version: str | None
+    os: str | None
+
+
+@dataclass(frozen=True)
+class Description:
+    """One answer to disco#info; each feature once, in the order they came."""
+
+    identities: tuple[Identity, ...] = ()
+    features: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+
+    @property
+    def is_room(self) -> bool:
+        """Whether this is a room or a room service: their identities have the same category."""
+        return any(one.category == "conference" for one in self.identities)
+
+
+@dataclass(frozen=True)
+class RoomConfiguration:
+    """The configuration of a room; None stands for what it does not say."""
+
+    public: bool | None
+    """Whether it is listed."""
+    moderated: bool | None
+    members_only: bool | None
+    persistent: bool | None
+    password_protected: bool | None
+    anonymity: str | None
+    """`non-anonymous`: everybody sees real JIDs; `semi-anonymous`: moderators do."""
+    archived: bool
+    """Whether the room keeps an archive (XEP-0313)."""
+    logs: str | None
+    """Where the room's logs can be read."""
+    title: str | None
+    description: str | None
+    language: str | None
+    occupants: int | None
 
 
 @dataclass(frozen=True)
 class Unanswered:
-    """One question that was not answered, or answered with an error."""
+    """A query that was not answered, or answered with an error."""
 
     question: str
-    """The namespace that was asked."""
+    """The namespace of the query."""
     error: StanzaError | None
-    """None: nothing came."""
+    """None: no answer came in time."""
 
 
 @dataclass(frozen=True)
 class Information:
-    """All that an address told of itself."""
+    """What an address answered to all queries."""
 
     description: Description
     software: Software | None
@@ -50,14 +122,13 @@ async def inform(
     is_server: bool,
     patience: float = ANSWER_SECONDS,
 ) -> Information:
-    """Ask `address` (prepared) for all of it, each part within `patience` seconds.
+    """Query `address` (prepared) for everything, each query for at most `patience` seconds.
 
-    A server is asked for everything, others for what they announce; uptime is a server's alone,
-    since a client's XEP-0012 tells how long its user is idle. Raises `StanzaRefusedError` where
-    even disco#info is refused, `ConnectionFailedError` when the connection ends; any other
-    refusal, and a silence, are told in the result.
+    A server gets every query, other addresses those that they announce; none but servers is asked
+    for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
+    `StanzaRefusedError` where disco#info is refused, and `ConnectionFailedError` when the
+    connection ends; any other error, and a timeout, stand in the result as `Unanswered`.
     """
-    from bridge.xmpp.inquiries import StanzaRefusedError
 
     async def ask(namespace: str) -> Element | Unanswered:
         try:
@@ -98,7 +169,7 @@ def features_in(iq: Element) -> frozenset[str]:
 
 
 def description_in(iq: Element | Unanswered) -> Description:
-    """Return what the answer says; what is not of the standard in it is passed over."""
+    """Return what the answer says; elements that XEP-0030 does not define are ignored."""
     query = iq.find(f"{{{DISCO_INFO}}}query") if isinstance(iq, Element) else None
     if query is None:
         return Description()
@@ -107,7 +178,13 @@ def description_in(iq: Element | Unanswered) -> Description:
             Identity(one.get("category", ""), one.get("type", ""), one.get("name") or None)
             for one in query.iterfind(f"{{{DISCO_INFO}}}identity")
         ),
-        features=unique(one.get("var", "") for one in query.iterfind(f"{{{DISCO_INFO}}}feature")),
+        features=tuple(
+            dict.fromkeys(
+                name
+                for one in query.iterfind(f"{{{DISCO_INFO}}}feature")
+                if (name := one.get("var"))
+            )
+        ),
         fields=tuple(
             field
             for form in query.iterfind(f"{{{DATA_FORMS}}}x")
@@ -118,7 +195,7 @@ def description_in(iq: Element | Unanswered) -> Description:
 
 
 def software_in(iq: Element | Unanswered | None) -> Software | None:
-    """Return what the answer to a version query says; None if it says nothing."""
+    """Return what the answer to a version query says; None where it is empty."""
     if not isinstance(iq, Element):
         return None
     name, version, os = (
@@ -129,7 +206,7 @@ def software_in(iq: Element | Unanswered | None) -> Software | None:
 
 
 def seconds_in(iq: Element | Unanswered | None) -> int | None:
-    """Return the seconds that the answer of a server says it is up (XEP-0012, section 4)."""
+    """Return the uptime in seconds that a server answers (XEP-0012, section 4)."""
     query = iq.find(f"{{{LAST}}}query") if isinstance(iq, Element) else None
     return None if query is None else whole_number(query.get("seconds"))
 
@@ -143,3 +220,44 @@ def _fields(form: Element) -> Iterator[Field]:
     kind = "".join(fields.pop("FORM_TYPE", ())[:1])
     for name, values in fields.items():
         yield Field(kind, name, values)
+
+
+def room_configuration(description: Description) -> RoomConfiguration:
+    """Return the configuration in a room's features and form (XEP-0045, section 6.4)."""
+    features = frozenset(description.features)
+
+    def either(yes: str, no: str) -> bool | None:
+        """Return whether the room has `yes` rather than `no`; None if it has both, or neither."""
+        return None if (yes in features) == (no in features) else yes in features
+
+    form = {
+        one.name: one.values[0] or None
+        for one in description.fields
+        if one.form == ROOM_INFO and one.values
+    }
+    hidden = either("muc_semianonymous", "muc_nonanonymous")
+    names = (
+        one.name for one in description.identities if one.category == "conference" and one.name
+    )
+    return RoomConfiguration(
+        public=either("muc_public", "muc_hidden"),
+        moderated=either("muc_moderated", "muc_unmoderated"),
+        members_only=either("muc_membersonly", "muc_open"),
+        persistent=either("muc_persistent", "muc_temporary"),
+        password_protected=either("muc_passwordprotected", "muc_unsecured"),
+        anonymity=None if hidden is None else "semi-anonymous" if hidden else "non-anonymous",
+        archived=any(one.startswith(ARCHIVE) for one in features),
+        logs=form.get("muc#roominfo_logs"),
+        title=form.get("muc#roomconfig_roomname") or next(names, None),
+        description=form.get("muc#roominfo_description") or form.get("muc#roomconfig_roomdesc"),
+        language=form.get("muc#roominfo_lang") or form.get("muc#roomconfig_lang"),
+        occupants=whole_number(form.get("muc#roominfo_occupants")),
+    )
+
+
+def whole_number(text: str | None) -> int | None:
+    """Return the count that `text` is; None if it is no number, or longer than `MAX_DIGITS`."""
+    text = (text or "").strip()
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
+        return None
+    return int(text)

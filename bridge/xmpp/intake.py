@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Generic, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp import disco, mam, stanzas
+from bridge.xmpp import disco, stanzas
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
 
 REMEMBERED = 5_000
 """Messages: more than a room says in the overlap of two stays."""
 
-GIVES_IDS = frozenset({stanzas.STANZA_ID, mam.MAM})
+GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
 """The features of a room whose stanza ids are its own: with the first it has to take out those that
 others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
 

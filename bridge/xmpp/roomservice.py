@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.escaping import quoted
-from bridge.xmpp import faults, mam, stanzas
+from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.inquiries import StanzaRefusedError
@@ -107,6 +107,6 @@ def _description(features: frozenset[str], refusal: stanzas.StanzaError | None) 
     if refusal is not None:
         return f"the room does not answer disco ({refusal.condition})"
     kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
-    archive = "with an archive" if mam.MAM in features else "without an archive"
+    archive = "with an archive" if stanzas.MAM in features else "without an archive"
     kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"
     return f"the room exists ({kind}), {archive}"

@@ -46,6 +46,7 @@ DELAY = "urn:xmpp:delay"
 STANZA_ID = "urn:xmpp:sid:0"
 PING = "urn:xmpp:ping"
 SM = "urn:xmpp:sm:3"
+MAM = "urn:xmpp:mam:2"
 REACTIONS = "urn:xmpp:reactions:0"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
@@ -195,6 +196,18 @@ def _address(jid: str) -> Address | None:
         return None
     bare, _, resource = valid.partition("/")
     return Address(valid, bare, resource)
+
+
+def archive_result(stanza: Element) -> tuple[str, str, Element] | None:
+    """Return the archive's address, the query's id and the result in a message (XEP-0313).
+
+    None for any other stanza.
+    """
+    result = stanza.find(f"{{{MAM}}}result") if stanza.tag == f"{{{CLIENT}}}message" else None
+    archive = None if result is None else prepared(stanza.get("from", ""))
+    if result is None or archive is None:
+        return None
+    return archive, result.get("queryid", ""), result
 
 
 def error_of(stanza: Element) -> StanzaError:

@@ -1,9 +1,10 @@
-"""What went over the stream, both ways, without its secrets: bounded, and written when read. Pure.
+"""Keeps the newest stanzas of both directions, without their secrets. Pure.
 
-Elements are kept as they were parsed or built, since most of them are never looked at.
+Elements are kept as they were parsed or built and written as XML when read: most never are.
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import getsizeof
@@ -11,16 +12,15 @@ from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp.journal import Numbering, Ring
-from bridge.xmpp.redaction import redacted
 
 CAPACITY = 2_000
 """Stanzas kept, at 3 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
-"""Of them, in bytes of memory as far as these can be told."""
+"""Estimated bytes of memory of all stanzas kept."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
-"""Of one piece: one of nothing but elements would push out all others, and then itself."""
+"""Of one stanza: a larger one would push out all others."""
 
 ELEMENT_WEIGHT = 100
 """Bytes that an element takes beside its attributes and texts."""
@@ -29,34 +29,74 @@ ATTRIBUTES_WEIGHT = 250
 """Bytes that an element's attributes take, if it has any, beside their values."""
 
 SHARED_VALUES = 256
-"""Values of attributes that are kept once however often they come: those of the last stanzas."""
+"""Attribute values that are shared between stanzas: those of the newest."""
 
 MAX_SHARED_CHARACTERS = 256
-"""Of such a value, which is at hand beyond `MAX_WEIGHT`: longer than nearly every address."""
+"""Of a shared value, since these count nowhere in `MAX_WEIGHT`; addresses are shorter."""
+
+SECRETS = frozenset(
+    {
+        # SASL (RFC 6120, section 6.4) and SASL2 (XEP-0388): PLAIN has the password itself, SCRAM
+        # enough to try passwords against.
+        "auth",
+        "challenge",
+        "response",
+        "success",
+        "initial-response",
+        "additional-data",
+        # Room passwords (XEP-0045, sections 7.2.5 and 7.8.2), registration (XEP-0077).
+        "password",
+        "digest",
+        "key",
+    }
+)
+"""Names of elements whose text is a secret or helps to guess one, in any namespace."""
+
+SECRET_ATTRIBUTES = {
+    "resume": ("previd",),  # who has the id can take up the session (XEP-0198, section 5)
+    "resumed": ("previd",),
+    "enabled": ("id",),
+    "token": ("token",),  # logs in without a password (XEP-0484)
+}
+
+PASSWORD = "password"  # noqa: S105 - the name of one
+"""The attribute that is a secret on every element: invitations (XEP-0249), bookmarks
+(XEP-0048), services such as TURN (XEP-0215)."""
+
+SECRET_FIELDS = ("secret", PASSWORD)
+"""A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
+
+SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
+"""Names of elements that can hold a secret; of others only `PASSWORD` is looked at."""
+
+OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
+"""Fields with such a name that hold a boolean."""
+
+REDACTED = "[redacted]"
 
 Direction: TypeAlias = Literal["in", "out"]
 Tracing: TypeAlias = Callable[[Direction, Element | str], None]
-"""Takes each piece of one connection."""
+"""Takes each stanza, or other piece of the stream, of one connection."""
 
 
 def untraced(direction: Direction, xml: Element | str) -> None:
-    """Keep nothing."""
+    """Drop a piece: for a connection without a trace."""
     del direction, xml
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One stanza, or another piece of the stream."""
+    """One stanza, or another piece of the stream, as it was sent or received."""
 
     number: int
     at: float
     """Seconds since the epoch."""
     direction: Direction
     connection: str
-    """Which of the connections that there have been."""
+    """The label of its connection: the number of it, behind its purpose where it has one."""
     xml: Element | str
-    """Without secrets; text for what is no element: the head and the end of a stream, and a
-    comment of ours on what cannot be seen in it."""
+    """Redacted. A string for what is no element: the header and footer of the stream, and our
+    comments, as on TLS."""
 
 
 class Trace(Ring[Traced]):
@@ -70,13 +110,13 @@ class Trace(Ring[Traced]):
         self._connections = 0
 
     def of_connection(self, clock: Callable[[], float], what: str = "") -> Tracing:
-        """Return what takes the pieces of one more connection; `what` says what it is for."""
+        """Return the function that traces a new connection; `what` begins its label."""
         self._connections += 1
         label = f"{what} {self._connections}".strip()
         return lambda direction, xml: self.append(direction, label, xml, clock())
 
     def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
-        """Keep one piece; its secrets go no further than this."""
+        """Redact one piece and keep it."""
         if not isinstance(xml, str):
             xml = redacted(xml)
             _share_values(xml)
@@ -95,7 +135,7 @@ class Trace(Ring[Traced]):
 
 
 def _share_values(xml: Element) -> None:
-    """Let what stands in attributes again and again, as addresses do, take memory once."""
+    """Replace attribute values that recur, as addresses do, by one shared string each."""
     for one in xml.iter():
         for name, value in one.items():
             if len(value) <= MAX_SHARED_CHARACTERS:
@@ -120,3 +160,56 @@ def _weight(xml: Element | str) -> int:
         if one.keys():  # `attrib` would make, and keep, a dictionary where there is none
             weight += ATTRIBUTES_WEIGHT + sum(map(getsizeof, one.attrib.values()))
     return weight
+
+
+def redacted(element: Element) -> Element:
+    """Return `element` without its secrets; itself if it has none."""
+    if not any(_is_secret(one) for one in element.iter()):
+        return element
+    clean = deepcopy(element)
+    for one in clean.iter():
+        _redact(one)
+    return clean
+
+
+def _is_secret(element: Element) -> bool:
+    name = _name(element)
+    return bool(element.get(PASSWORD)) or (
+        name in SUSPECTS
+        and (
+            (name in SECRETS and _has_text(element))
+            or (name == "field" and _is_secret_field(element))
+            or any(element.get(one) for one in SECRET_ATTRIBUTES.get(name, ()))
+        )
+    )
+
+
+def _redact(element: Element) -> None:
+    name = _name(element)
+    for attribute in (PASSWORD, *SECRET_ATTRIBUTES.get(name, ())):
+        if element.get(attribute):
+            element.set(attribute, REDACTED)
+    if name in SECRETS and _has_text(element):
+        element.text = REDACTED
+        for child in element:
+            child.tail = None
+    if name == "field" and _is_secret_field(element):
+        for one in element.iter():
+            if _name(one) == "value" and one.text:
+                one.text = REDACTED
+
+
+def _has_text(element: Element) -> bool:
+    return bool(element.text or any(child.tail for child in element))
+
+
+def _is_secret_field(field: Element) -> bool:
+    var = field.get("var", "")
+    if var in OPEN_FIELDS:
+        return False
+    # `text-private` is not to be shown even while it is typed (XEP-0004, section 3.3).
+    return field.get("type") == "text-private" or any(mark in var for mark in SECRET_FIELDS)
+
+
+def _name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -9,12 +9,18 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp import archive
-from bridge.xmpp.archive import MAX_PAGES, ArchiveFlawedError, ArchiveSilentError
+from bridge.xmpp.archive import (
+    MAX_PAGES,
+    MAX_RESULTS,
+    ArchiveFlawedError,
+    ArchivePage,
+    ArchiveQuery,
+    ArchiveSilentError,
+)
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.journal import Record
-from bridge.xmpp.mam import MAX_RESULTS, ArchivePage, ArchiveQuery
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
 from bridge.xmpp.tls import prepare_context

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.settings.values import Secret
 from bridge.xmpp.events import Phase
-from bridge.xmpp.redaction import REDACTED
 from bridge.xmpp.stanzas import xml_of
+from bridge.xmpp.trace import REDACTED
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.faults.relay import Way
 from tests.faults.scene import NICKNAME, Scene, configure, scene

@@ -9,9 +9,9 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.xmpp import stanzas
+from bridge.xmpp.archive import ArchiveQuery
 from bridge.xmpp.events import MessageReceived, Phase
 from bridge.xmpp.inquiries import StanzaRefusedError
-from bridge.xmpp.mam import ArchiveQuery
 from bridge.xmpp.participant import Participant
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (

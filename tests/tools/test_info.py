@@ -18,7 +18,7 @@ from bridge.tools.info import (
     MAX_VALUES,
 )
 from bridge.tools.link import RoomLink
-from bridge.xmpp.description import ROOM_INFO
+from bridge.xmpp.disco import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError

@@ -34,9 +34,9 @@ from bridge.tools.ping import xmpp_ping
 from bridge.tools.setup import Setup
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
+from bridge.xmpp.archive import MAX_ID_BYTES
 from bridge.xmpp.events import ConnectionChanged, Event, Phase
 from bridge.xmpp.inquiries import StanzaRefusedError
-from bridge.xmpp.mam import MAX_ID_BYTES
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckPhase

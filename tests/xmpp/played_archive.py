@@ -6,12 +6,11 @@ from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp import stanzas
-from bridge.xmpp.archive import RoomArchive
+from bridge.xmpp.archive import FORWARD, RSM, Archived, ArchiveQuery, RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
-from bridge.xmpp.mam import FORWARD, MAM, RSM, Archived, ArchiveQuery
-from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, StanzaError
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, StanzaError
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"

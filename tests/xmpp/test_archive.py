@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp import mam, stanzas
+from bridge.xmpp import archive, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Source
 from tests.xmpp.elements import parsed
@@ -56,7 +56,7 @@ class Pages:
 
 
 def _after(payload: Element) -> str | None:
-    return payload.findtext(f"{{{mam.RSM}}}set/{{{mam.RSM}}}after")
+    return payload.findtext(f"{{{archive.RSM}}}set/{{{archive.RSM}}}after")
 
 
 async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> None:
@@ -68,7 +68,7 @@ async def test_pages_are_asked_for_one_after_the_other_until_all_is_told() -> No
     assert [one.body for one in told] == ["line 1", "line 2", "line 3"]
     assert [_after(one) for one in pages.asked] == [None, "archived-2"]
     assert all(START in stanzas.xml_of(one) for one in pages.asked)
-    assert all(f"<max>{mam.PAGE}</max>" in stanzas.xml_of(one) for one in pages.asked)
+    assert all(f"<max>{archive.PAGE}</max>" in stanzas.xml_of(one) for one in pages.asked)
 
 
 async def test_what_is_told_is_marked_as_archived_with_its_time_and_id() -> None:
@@ -100,7 +100,7 @@ async def test_an_empty_page_is_the_end_whether_it_says_so_or_not() -> None:
     assert await pages.told() == []
     assert len(pages.asked) == 1
     again = cast(Connection, Pages(([], _fin(None, complete=False))))
-    assert (await archive_of(again).page(mam.ArchiveQuery())).complete
+    assert (await archive_of(again).page(archive.ArchiveQuery())).complete
 
 
 async def test_an_archive_that_does_not_go_on_is_left() -> None:

@@ -16,13 +16,14 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.archive import (
     ArchiveError,
     ArchiveForbiddenError,
+    ArchivePage,
+    ArchiveQuery,
     NoArchiveError,
     UnknownPositionError,
 )
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived, Source
 from bridge.xmpp.faults import Place
-from bridge.xmpp.mam import ArchivePage, ArchiveQuery
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
 from bridge.xmpp.tls import prepare_context

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from bridge.xmpp.archive import (
     MAX_PAGES,
     REQUEST_SECONDS,
+    Archived,
     ArchiveForbiddenError,
+    ArchiveQuery,
     ArchiveRefusedError,
     ArchiveSilentError,
     NoArchiveError,
     UnknownPositionError,
 )
 from bridge.xmpp.inquiries import StanzaRefusedError
-from bridge.xmpp.mam import Archived, ArchiveQuery
 from bridge.xmpp.stanzas import StanzaError
 from tests.xmpp.played_archive import (
     ROOM,

@@ -9,17 +9,18 @@ from hypothesis import strategies as st
 
 from bridge.xmpp import disco, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.description import (
+from bridge.xmpp.disco import (
     MAX_DIGITS,
     ROOM_INFO,
     Description,
     Field,
     Identity,
     Software,
+    Unanswered,
+    inform,
     room_configuration,
     whole_number,
 )
-from bridge.xmpp.disco import Unanswered, inform
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError

@@ -7,12 +7,12 @@ import pytest
 
 from bridge.xmpp.events import SubjectChanged
 from bridge.xmpp.journal import Journal, Numbering
-from bridge.xmpp.redaction import REDACTED
 from bridge.xmpp.trace import (
     ATTRIBUTES_WEIGHT,
     ELEMENT_WEIGHT,
     MAX_PIECE_WEIGHT,
     MAX_SHARED_CHARACTERS,
+    REDACTED,
     Trace,
     Traced,
 )

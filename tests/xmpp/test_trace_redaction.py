@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.journal import Numbering
-from bridge.xmpp.redaction import (
+from bridge.xmpp.trace import (
     OPEN_FIELDS,
     PASSWORD,
     REDACTED,
     SECRET_ATTRIBUTES,
     SECRETS,
+    Trace,
     redacted,
 )
-from bridge.xmpp.trace import Trace
 
 SASL = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
 SASL2 = "xmlns='urn:xmpp:sasl:2'"

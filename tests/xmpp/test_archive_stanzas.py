@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.xmpp import mam, stanzas
+from bridge.xmpp import archive, stanzas
 from bridge.xmpp.events import SubjectChanged
 from tests.xmpp.elements import parsed
 from tests.xmpp.played_archive import Line, result_of
@@ -11,7 +11,7 @@ ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
 
 
-def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Archived | None:
+def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> archive.Archived | None:
     result = parsed(
         f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
         "<forwarded xmlns='urn:xmpp:forward:0'>"
@@ -19,12 +19,12 @@ def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> mam.Arc
         f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
         "</forwarded></result>"
     )
-    return mam.read_archived(result, room=ROOM, own=OWN)
+    return archive.read_archived(result, room=ROOM, own=OWN)
 
 
 def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
     found = _read("<subject>Ships</subject>")
-    assert found == mam.Archived(
+    assert found == archive.Archived(
         "7",
         "2026-01-01T00:00:00Z",
         f"{ROOM}/Wilma",
@@ -70,10 +70,10 @@ def test_the_real_jid_is_told_where_the_archive_adds_it_and_only_it() -> None:
 
 
 def test_ids_that_cannot_be_paged_from_are_none() -> None:
-    assert _read("<body>x</body>", id_="i" * mam.MAX_ID_BYTES) is not None
-    assert _read("<body>x</body>", id_="i" * (mam.MAX_ID_BYTES + 1)) is None
-    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2)) is not None
-    assert _read("<body>x</body>", id_="\u00e9" * (mam.MAX_ID_BYTES // 2 + 1)) is None
+    assert _read("<body>x</body>", id_="i" * archive.MAX_ID_BYTES) is not None
+    assert _read("<body>x</body>", id_="i" * (archive.MAX_ID_BYTES + 1)) is None
+    assert _read("<body>x</body>", id_="\u00e9" * (archive.MAX_ID_BYTES // 2)) is not None
+    assert _read("<body>x</body>", id_="\u00e9" * (archive.MAX_ID_BYTES // 2 + 1)) is None
     assert _read("<body>x</body>", id_="") is None
 
 
@@ -82,12 +82,14 @@ def test_a_result_names_its_archive_and_its_query() -> None:
     message.append(result_of("q", "1", Line("Wilma", "yes")))
     for sender in (ROOM, f"{ROOM}/Wilma", "wilma@example"):
         message.set("from", sender)
-        found = mam.archived(message)
+        found = stanzas.archive_result(message)
         assert found is not None
         assert found[:2] == (sender, "q")
     message.set("from", "@")
-    assert mam.archived(message) is None
-    assert mam.archived(parsed(f"<message from='{ROOM}'><body>x</body></message>")) is None
+    assert stanzas.archive_result(message) is None
+    assert (
+        stanzas.archive_result(parsed(f"<message from='{ROOM}'><body>x</body></message>")) is None
+    )
 
 
 # What may be asked.
@@ -109,14 +111,14 @@ def test_a_result_names_its_archive_and_its_query() -> None:
 )
 def test_what_no_archive_could_be_asked_is_refused(wrong: dict[str, str | int]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        mam.ArchiveQuery(**wrong)  # type: ignore[arg-type]
+        archive.ArchiveQuery(**wrong)  # type: ignore[arg-type]
 
 
 def test_times_and_page_sizes_at_their_edges_are_not() -> None:
     for time in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456+01:00"):
-        assert mam.ArchiveQuery(start=time, end=time, most=1).start == time
-    assert mam.ArchiveQuery(most=1_000).most == 1_000
+        assert archive.ArchiveQuery(start=time, end=time, most=1).start == time
+    assert archive.ArchiveQuery(most=1_000).most == 1_000
 
 
 def test_a_sender_is_compared_as_servers_prepare_it() -> None:
-    assert mam.ArchiveQuery(sender="Wilma@EXAMPLE/Home").sender == "wilma@example/Home"
+    assert archive.ArchiveQuery(sender="Wilma@EXAMPLE/Home").sender == "wilma@example/Home"
