@@ -23,7 +23,6 @@ SPEAKS_XMPP = frozenset(
         "keepalive",
         "login",
         "membership",
-        "negotiation",
         "participant",
         "probe",
         "roomservice",

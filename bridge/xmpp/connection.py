@@ -17,15 +17,20 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, login, session, stanzas
-from bridge.xmpp.acknowledgement import Acknowledgements
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
-from bridge.xmpp.management import RESUMABLE, ConnectionFeatures, Former, Management
-from bridge.xmpp.negotiation import Negotiation, UnexpectedElementError
 from bridge.xmpp.scram import ScramError
-from bridge.xmpp.session import BindRefusedError
+from bridge.xmpp.session import (
+    RESUMABLE,
+    BindRefusedError,
+    ConnectionFeatures,
+    Former,
+    Negotiation,
+    StreamManagement,
+    UnexpectedElementError,
+)
 from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import channel_bindings, secure, ssl_object
 from bridge.xmpp.trace import Tracing, untraced
@@ -102,7 +107,7 @@ class Connection:
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._inquiries = Inquiries(settings, self.send, self.unless_ended)
-        self._acknowledgements: Acknowledgements | None = None
+        self._management: StreamManagement | None = None
         self._channel_binding: str | None = None
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.heard = asyncio.get_running_loop().time()
@@ -122,12 +127,16 @@ class Connection:
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
         self._stream.settle()
         work = session.begin(
-            self._negotiation, self._resource, former, self._inquiries.may_answer, self._found
+            self._negotiation,
+            self._resource,
+            former,
+            self._inquiries.may_answer,
+            self._acknowledge,
+            self._found,
         )
         begun = await self._run(Stage.BIND, work)
         self._inquiries.jid = begun.jid
-        if begun.management is not None:
-            self._acknowledgements = Acknowledgements(begun.management, self._acknowledge)
+        self._management = begun.management
         self._stage = Stage.STANDING
         return Opened(begun.jid, tls, mechanism, begun.resumed)
 
@@ -244,8 +253,8 @@ class Connection:
         """Declare the stream over because of `fault`; the first reason stands."""
         if not self.ended.done():
             self.ended.set_result(fault)
-            if self._acknowledgements is not None:
-                self._acknowledgements.stop()
+            if self._management is not None:
+                self._management.stop()
 
     def close(self) -> None:
         """Let go of the socket, whatever state it is in.
@@ -288,10 +297,6 @@ class Connection:
             case _:
                 return faults.of_exception(self._stage, error, self.place)
 
-    @property
-    def _management(self) -> Management | None:
-        return None if self._acknowledgements is None else self._acknowledgements.management
-
     def _found(self, finding: str) -> None:
         self._on_finding(self._stage, finding)
 
@@ -317,8 +322,8 @@ class Connection:
         self._stream.write(stanzas.acknowledging(handled))
 
     def _hang_up(self) -> None:
-        if self._acknowledgements is not None:
-            self._acknowledgements.settle()
+        if self._management is not None:
+            self._management.answer_now()
         self._stream.hang_up()
 
     def _receive(self, element: Element) -> None:
@@ -329,12 +334,12 @@ class Connection:
         elif not self._negotiation.over:
             self._negotiation.receive(element)
         elif element.tag == f"{{{stanzas.SM}}}r":
-            if self._acknowledgements is not None and not self.ended.done():
-                self._acknowledgements.owe()
+            if self._management is not None and not self.ended.done():
+                self._management.answer_soon()
         else:
             self._deal_with(element)
-            if self._acknowledgements is not None and element.tag in stanzas.STANZAS:
-                self._acknowledgements.count()
+            if self._management is not None and element.tag in stanzas.STANZAS:
+                self._management.count()
 
     def _deal_with(self, element: Element) -> None:
         if element.tag == f"{{{stanzas.CLIENT}}}iq":

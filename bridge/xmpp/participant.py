@@ -21,10 +21,10 @@ from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
-from bridge.xmpp.management import RESUMABLE, Former
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.saying import NotInRoomError
+from bridge.xmpp.session import RESUMABLE, Former
 from bridge.xmpp.trace import Trace
 
 PHASES = {

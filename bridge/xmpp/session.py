@@ -1,18 +1,55 @@
-"""Beginning a session: a resource (RFC 6120, section 7), or the one that was cut (XEP-0198)."""
+"""The session on a stream: its negotiation, its resource, its stream management.
 
+What is said before a session is established goes through a `Negotiation`, one answer at a time.
+`begin` binds a resource (RFC 6120, section 7), or resumes the session of a connection that was lost
+(XEP-0198, section 5).
+"""
+
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
+from xml.etree.ElementTree import Element
 
 from bridge.escaping import quoted
 from bridge.xmpp import stanzas
-from bridge.xmpp.management import MAX_RESUMPTION_SECONDS, Former, Management
-from bridge.xmpp.negotiation import Negotiation
+from bridge.xmpp.inquiries import UnlessEnded
 from bridge.xmpp.stanzas import BIND, CLIENT, SM
 
+MAX_EARLY_STANZAS = 100
+"""Kept of those that come before a session has begun: anybody who knows our full JID may send them,
+but nobody of the room does, since we are not in it."""
+
+MAX_EARLY_CHARACTERS = 256 * 1024
+"""Of all of these together, as XML."""
+
+MAX_RESUMPTION_SECONDS = 60
+"""Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
+
+RESUMABLE = frozenset({"connection-reset", "connection-timeout"})
+"""The conditions after which a session is resumed; after others it may be the cause."""
+
+DELAY_SECONDS = 0.05
+"""From the server's request to the acknowledgement, so that one answers all requests of a moment.
+ejabberd closes the stream after 60 s (`ack_timeout`), Prosody takes note after 30 s
+(`smacks_max_ack_delay`); neither requests again while an answer is due."""
+
+MAX_UNANSWERED = 25
+"""Stanzas after which an acknowledgement that is due is sent at once. Of those not acknowledged,
+MongooseIM keeps 100 (`buffer_max`), Prosody 500 (`smacks_max_queue_size`); with more, the session
+cannot be resumed, or is ended."""
+
+_WRAP = 2**32
+"""XEP-0198, section 4: the count starts over."""
+
 MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
-"""Whether an answer from the first can be to what the second was asked; None is the server."""
+"""Whether a reply from the first address can be to a request to the second; None is the server."""
+
+
+class UnexpectedElementError(Exception):
+    """The server sent an element where another was due; the message is its name."""
 
 
 class BindRefusedError(Exception):
@@ -24,13 +61,151 @@ class BindRefusedError(Exception):
 
 
 @dataclass(frozen=True)
+class ConnectionFeatures:
+    """What is in use on a stream beyond the plain protocol."""
+
+    stream_management: bool
+    """Stanzas are counted and acknowledged (XEP-0198)."""
+    resumable: bool
+    """A session whose connection was lost can be resumed."""
+    channel_binding: str | None
+    """The channel binding that ties the login to the TLS connection (RFC 5929); None without."""
+
+
+@dataclass(frozen=True)
+class Former:
+    """What resumes a session whose connection was lost (XEP-0198, section 5)."""
+
+    id: str
+    handled: int
+    jid: str
+
+
+class StreamManagement:
+    """Counts the stanzas from the server and acknowledges them on request (XEP-0198, section 4).
+
+    Only that half is used: what we say ourselves is confirmed by the room's reflection, and never
+    sent twice. `acknowledge` sends a count to the server.
+    """
+
+    def __init__(
+        self, acknowledge: Callable[[int], object], id_: str | None, handled: int = 0
+    ) -> None:
+        self.id = id_
+        """What resumes the session; None if the server does not allow it."""
+        self.handled = handled
+        """Stanzas that came and were processed, modulo 2^32."""
+        self._acknowledge = acknowledge
+        self._unacknowledged = 0
+        self._due: asyncio.TimerHandle | None = None
+
+    def count(self) -> None:
+        """Count one more stanza, when it has been processed."""
+        self.handled = (self.handled + 1) % _WRAP
+        self._unacknowledged += 1
+        if self._due is not None and self._unacknowledged >= MAX_UNANSWERED:
+            self._answer()
+
+    def answer_soon(self) -> None:
+        """Acknowledge within `DELAY_SECONDS`: the server has requested it."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._answer)
+
+    def answer_now(self) -> None:
+        """Acknowledge what has not been yet.
+
+        At the end of a stream a server sends the senders an error for what it believes unread.
+        """
+        if self._unacknowledged:
+            self._answer()
+
+    def stop(self) -> None:
+        """Send no acknowledgement that is due."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _answer(self) -> None:
+        self.stop()
+        self._unacknowledged = 0
+        self._acknowledge(self.handled)
+
+
+class Negotiation:
+    """What the server sends before the session is established, kept until it is asked for."""
+
+    def __init__(self, send: Callable[[Element], None], unless_ended: UnlessEnded) -> None:
+        self.send = send
+        self._unless_ended = unless_ended
+        self.over = False
+        """Whether the session is established: elements go elsewhere from then on."""
+        self.early: list[Element] = []
+        """Stanzas that came before the session had begun, to be processed once it has."""
+        self._early_characters = 0
+        self._inbox: deque[Element] = deque()
+        self._awaited: asyncio.Future[Element] | None = None
+
+    def receive(self, element: Element) -> None:
+        """Take in the next element from the server."""
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(element)
+        else:
+            self._inbox.append(element)
+
+    async def features(self) -> Element:
+        """Return the stream features that come next."""
+        return await self.next((f"{{{stanzas.STREAMS}}}features",))
+
+    async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
+        """Send an element and return the answer, which has one of the tags `expected`."""
+        self.send(element)
+        return await self.next(expected)
+
+    async def next(self, expected: tuple[str, ...]) -> Element:
+        """Return the next element; raises `UnexpectedElementError` for other tags."""
+        if self._inbox:
+            element = self._inbox.popleft()
+        else:
+            self._awaited = asyncio.get_running_loop().create_future()
+            element = await self._unless_ended(self._awaited)
+        if element.tag not in expected:
+            raise UnexpectedElementError(element.tag.rpartition("}")[2])
+        return element
+
+    async def next_beside_stanzas(self, expected: tuple[str, ...]) -> Element:
+        """Return the next element with one of these tags, and keep the stanzas before it.
+
+        Raises `UnexpectedElementError` for anything else.
+        """
+        while (element := await self.next((*expected, *stanzas.STANZAS))).tag not in expected:
+            self.keep(element)
+        return element
+
+    def keep(self, stanza: Element) -> None:
+        """Keep a stanza that came early; what exceeds the limits is dropped."""
+        if len(self.early) < MAX_EARLY_STANZAS:
+            self._early_characters += len(stanzas.xml_of(stanza))
+            if self._early_characters <= MAX_EARLY_CHARACTERS:
+                self.early.append(stanza)
+
+    def forget(self) -> None:
+        """Drop what came and was not asked for."""
+        self._inbox.clear()
+
+    def end(self) -> Iterable[Element]:
+        """Declare the session established; return what came and was not asked for."""
+        self.over = True
+        return self._inbox
+
+
+@dataclass(frozen=True)
 class Session:
-    """What was agreed on."""
+    """An established session."""
 
     jid: str
     """Our full JID."""
-    management: Management | None
-    """None where the server does not manage streams."""
+    management: StreamManagement | None
+    """None where the server has no stream management."""
     resumed: bool
     """Whether it is the former session, in which case we are still in our rooms."""
 
@@ -40,23 +215,36 @@ async def begin(
     resource: str,
     former: Former | None,
     may_answer: MayAnswer,
+    acknowledge: Callable[[int], object],
     on_finding: Callable[[str], None],
 ) -> Session:
-    """Go on with the `former` session, or else begin one; raises `BindRefusedError`.
+    """Resume the `former` session, or else begin one; raises `BindRefusedError`.
 
-    Stanzas that come meanwhile stay with the negotiation: whoever knows our full JID may send them.
+    Stanzas that come meanwhile stay in `negotiation.early`: whoever knows our full JID may send
+    them. `acknowledge` sends a count of stanzas to the server.
     """
+    resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
-    if former is not None and managed and await _resume(negotiation, former):
-        return Session(former.jid, Management(former.id, former.handled), resumed=True)
+    if former is not None and managed:
+        negotiation.send(stanzas.resuming(former.id, former.handled))
+        if (await negotiation.next_beside_stanzas((resumed, failed))).tag == resumed:
+            management = StreamManagement(acknowledge, former.id, former.handled)
+            return Session(former.jid, management, resumed=True)
     jid = await _bind(negotiation, resource, may_answer)
-    management = await _enable(negotiation) if managed else None
     on_finding(f"full JID {quoted(jid)}")
-    on_finding(_told(management))
-    return Session(jid, management, resumed=False)
+    if managed:
+        negotiation.send(stanzas.enabling(MAX_RESUMPTION_SECONDS))
+        answer = await negotiation.next_beside_stanzas((enabled, failed))
+        if answer.tag == enabled:
+            id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
+            on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
+            return Session(jid, StreamManagement(acknowledge, id_), resumed=False)
+    on_finding("no stream management")
+    return Session(jid, None, resumed=False)
 
 
 async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
+    """Bind a resource and return our full JID; raises `BindRefusedError`."""
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.query("set", None, id_, stanzas.bind(resource)))
     answer = await negotiation.next_beside_stanzas((f"{{{CLIENT}}}iq",))
@@ -67,25 +255,3 @@ async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) 
     if answer.get("type") != "result" or not jid:
         raise BindRefusedError(stanzas.error_of(answer))
     return jid
-
-
-async def _resume(negotiation: Negotiation, former: Former) -> bool:
-    resumed, failed = f"{{{SM}}}resumed", f"{{{SM}}}failed"
-    negotiation.send(stanzas.resuming(former.id, former.handled))
-    return (await negotiation.next_beside_stanzas((resumed, failed))).tag == resumed
-
-
-async def _enable(negotiation: Negotiation) -> Management | None:
-    enabled, failed = f"{{{SM}}}enabled", f"{{{SM}}}failed"
-    negotiation.send(stanzas.enabling(MAX_RESUMPTION_SECONDS))
-    answer = await negotiation.next_beside_stanzas((enabled, failed))
-    if answer.tag == failed:
-        return None
-    resumable = answer.get("resume") in {"true", "1"}
-    return Management(answer.get("id") if resumable else None)
-
-
-def _told(management: Management | None) -> str:
-    if management is None:
-        return "no stream management"
-    return f"stream management {'without' if management.id is None else 'with'} resumption"

@@ -19,8 +19,8 @@ from bridge.xmpp.certificate import DerError
 from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.negotiation import Negotiation
 from bridge.xmpp.scram import ChannelBinding
+from bridge.xmpp.session import Negotiation
 from bridge.xmpp.stream import Stream
 
 PROCEED, FAILURE = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element
 from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Place
-from bridge.xmpp.management import ConnectionFeatures
 from bridge.xmpp.room import Occupant, RoomStatus
+from bridge.xmpp.session import ConnectionFeatures
 from bridge.xmpp.stanzas import prepared
 from tests.tools.played import ROOM, STATUS, Played, in_room
 from tests.xmpp.elements import parsed

@@ -1,7 +1,6 @@
 import asyncio
 
-from bridge.xmpp.acknowledgement import DELAY_SECONDS, MAX_UNANSWERED, Acknowledgements
-from bridge.xmpp.management import Management
+from bridge.xmpp.session import DELAY_SECONDS, MAX_UNANSWERED, StreamManagement
 
 LIMIT_SECONDS = 10.0
 
@@ -12,7 +11,7 @@ class Server:
     def __init__(self, handled: int = 0) -> None:
         self.told: list[int] = []
         self._news = asyncio.Event()
-        self.acknowledgements = Acknowledgements(Management("id", handled), self._tell)
+        self.management = StreamManagement(self._tell, "id", handled)
 
     def _tell(self, handled: int) -> None:
         self.told.append(handled)
@@ -20,7 +19,7 @@ class Server:
 
     def send(self, count: int) -> None:
         for _ in range(count):
-            self.acknowledgements.count()
+            self.management.count()
 
     async def hears(self) -> None:
         async with asyncio.timeout(LIMIT_SECONDS):
@@ -34,41 +33,41 @@ async def test_all_questions_of_a_moment_get_one_answer_with_the_count_as_it_the
     asked = loop.time()
     for _ in range(3):
         server.send(1)
-        server.acknowledgements.owe()
+        server.management.answer_soon()
     server.send(2)
     await server.hears()
     assert server.told == [7 + 3 + 2]
     assert loop.time() - asked >= DELAY_SECONDS
-    server.acknowledgements.owe()
+    server.management.answer_soon()
     await server.hears()
     assert server.told == [12, 12]
 
 
 async def test_an_answer_that_is_owed_is_given_at_once_before_the_server_keeps_too_much() -> None:
     server = Server()
-    server.acknowledgements.owe()
+    server.management.answer_soon()
     server.send(MAX_UNANSWERED - 1)
     assert server.told == []
     server.send(1)
     assert server.told == [MAX_UNANSWERED]
     server.send(MAX_UNANSWERED)  # nobody has asked
     assert server.told == [MAX_UNANSWERED]
-    server.acknowledgements.stop()
+    server.management.stop()
 
 
 async def test_at_the_end_the_server_is_told_what_it_does_not_know_and_nothing_else() -> None:
     server = Server()
-    server.acknowledgements.settle()
+    server.management.answer_now()
     server.send(2)
-    server.acknowledgements.settle()
-    server.acknowledgements.settle()
+    server.management.answer_now()
+    server.management.answer_now()
     assert server.told == [2]
 
 
 async def test_once_stopped_nothing_more_is_answered() -> None:
     stopped, other = Server(), Server()
-    stopped.acknowledgements.owe()
-    stopped.acknowledgements.stop()
-    other.acknowledgements.owe()  # whose turn comes later
+    stopped.management.answer_soon()
+    stopped.management.stop()
+    other.management.answer_soon()  # whose turn comes later
     await other.hears()
     assert stopped.told == []

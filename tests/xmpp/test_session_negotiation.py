@@ -3,8 +3,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp import negotiation
-from bridge.xmpp.negotiation import (
+from bridge.xmpp import session
+from bridge.xmpp.session import (
     MAX_EARLY_CHARACTERS,
     MAX_EARLY_STANZAS,
     Negotiation,
@@ -60,7 +60,7 @@ def test_early_stanzas_are_kept_up_to_their_size(
 ) -> None:
     one = Element(MESSAGE)
     assert 2 * len(xml_of(one)) < MAX_EARLY_CHARACTERS
-    monkeypatch.setattr(negotiation, "MAX_EARLY_CHARACTERS", 2 * len(xml_of(one)) - beyond)
+    monkeypatch.setattr(session, "MAX_EARLY_CHARACTERS", 2 * len(xml_of(one)) - beyond)
     talk = begun()
     for _ in range(3):
         talk.keep(one)
