@@ -1,4 +1,7 @@
-"""Where the server is: names to addresses (RFC 6120, section 3.2; XEP-0368), and a TCP socket."""
+"""Resolves a domain to the addresses of its server and connects to one of them.
+
+RFC 6120, section 3.2; XEP-0368; RFC 8305.
+"""
 
 import asyncio
 import os
@@ -6,7 +9,7 @@ import re
 import socket
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from threading import Thread
@@ -21,13 +24,13 @@ STARTTLS_PORT = 5222
 """RFC 6120, section 14.7."""
 
 LEAST_SHARE_SECONDS = 2.0
-"""What each host gets at least when a domain names many."""
+"""The least time to connect to each host when a domain names many."""
 
 ATTEMPT_DELAY_SECONDS = 0.25
-"""From one attempt to the next beside it, as RFC 8305, section 8, recommends."""
+"""From the start of one attempt to that of the next, as RFC 8305, section 8, recommends."""
 
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-"""What can be the name of a host (RFC 1123, section 2.1), and `_`, which some have."""
+"""A host name (RFC 1123, section 2.1), in which some have `_` as well."""
 
 Address: TypeAlias = tuple[socket.AddressFamily, tuple[Any, ...]]
 """A family, and an address in it as `socket.connect` wants it."""
@@ -35,7 +38,7 @@ Address: TypeAlias = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One address to try."""
+    """An address to connect to."""
 
     direct_tls: bool
     host: str
@@ -50,18 +53,14 @@ class Endpoint:
 
     @property
     def service(self) -> Service:
-        """Return this very address as a setting."""
+        """Return the address in the form of XMPP_SERVICE."""
         return Service("xmpps" if self.direct_tls else "xmpp", self.address[0], self.address[1])
 
     @property
     def where(self) -> str:
-        """Return the address with its port, as people write it."""
-        return _written(self.address)
-
-
-def _written(address: tuple[Any, ...]) -> str:
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        """Return the address with its port, an IPv6 address in brackets."""
+        host, port = self.address[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def resolve(
@@ -78,7 +77,7 @@ async def resolve(
             on_finding(f"SRV _{kind}: {host or '.'}:{port}")
         if not records:
             on_finding(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
-        # A record that names nothing says that there is no such service (RFC 2782).
+        # A record without a host says that there is no such service (RFC 2782).
         named = [(kind == "xmpps-client", host, port) for kind, host, port in records if host]
         if records and not named:
             raise socket.gaierror(socket.EAI_NONAME, "the domain says that it has no XMPP service")
@@ -102,53 +101,42 @@ async def resolve(
 
 
 async def _records(domain: str) -> list[tuple[str, str, int]]:
-    """Ask for the domain's SRV records: kind, host and port of each, best first."""
+    """Look up the SRV records of the domain: kind, host and port of each, best first."""
     resolver = default_resolver(asyncio.get_running_loop())
     kinds = ["xmpps-client", "xmpp-client"]
     try:
         found = await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
-        # The domain's DNS says what it likes; the name of a host goes into sentences of ours.
+        # A host's name goes into our sentences, and the domain's DNS can hold anything.
         return [one for one in found if not one[1] or _HOST.fullmatch(one[1])]
     finally:
-        # aiodns comes with slixmpp, which says nothing of its `close`; without it the sockets
-        # would stay until somebody collects them.
+        # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
+        # they are garbage-collected.
         close = getattr(resolver, "close", None)
         if close is not None:
             await close()
 
 
 async def _addresses(host: str, port: int) -> list[Address]:
-    """Ask the system's resolver, in a thread of our own.
+    """Look a host up with the system's resolver, in a thread of its own.
 
-    Where no name server answers it takes half a minute, and the loop's own threads are waited
-    for at the end of the process.
+    Without a name server the lookup takes half a minute, and the process would wait at its end for
+    a thread of the loop's executor.
     """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[list[Address]] = loop.create_future()
+    answer: Future[list[Address]] = Future()
 
-    def deliver(found: list[Address], error: OSError | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(found)
-        else:
-            answer.set_exception(error)
-
-    def ask() -> None:
-        found: list[Address] = []
-        failure: OSError | None = None
+    def look_up() -> None:
         try:
-            asked = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = [(one[0], one[4]) for one in asked]
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            failure = error
+            answer.set_exception(error)
         except UnicodeError:  # the IDNA codec's, for a label that is too long
-            failure = socket.gaierror(socket.EAI_NONAME, "no host can have such a name")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(deliver, found, failure)
+            answer.set_exception(socket.gaierror(socket.EAI_NONAME, "no host can have such a name"))
+        else:
+            answer.set_result([(one[0], one[4]) for one in found])
 
-    Thread(target=ask, name="resolver", daemon=True).start()
-    return await answer
+    answer.set_running_or_notify_cancel()  # else whoever stops waiting would cancel it
+    Thread(target=look_up, name="resolver", daemon=True).start()
+    return await asyncio.wrap_future(answer)
 
 
 async def connect(
@@ -156,7 +144,7 @@ async def connect(
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 
-    The addresses of a host race, so that one that says nothing keeps nobody waiting for long.
+    The addresses of one host race each other, so that a silent one costs little time.
     """
     hosts = [
         list(addresses)
@@ -180,7 +168,7 @@ async def connect(
 
 
 def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Return them with the two families in turn, the first one's first (RFC 8305, section 4)."""
+    """Interleave the two address families, beginning with the first's (RFC 8305, section 4)."""
     family = endpoints[0].family
     first = [one for one in endpoints if one.family == family]
     other = [one for one in endpoints if one.family != family]
@@ -190,7 +178,7 @@ def _alternating(endpoints: list[Endpoint]) -> list[Endpoint]:
 async def _race(
     endpoints: list[Endpoint], seconds: float, on_finding: Callable[[str], None]
 ) -> tuple[Endpoint, socket.socket]:
-    """Return the first that connects (RFC 8305, section 5); raises the last `OSError`."""
+    """Return the first to connect (RFC 8305, section 5); raises the last `OSError`."""
     loop = asyncio.get_running_loop()
     waiting = deque(endpoints)
     running: dict[asyncio.Task[socket.socket], tuple[Endpoint, float]] = {}
@@ -214,7 +202,7 @@ async def _race(
                         failure = error
                         on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
-        # Nothing is awaited from here on: a deadline would take the winner's socket along.
+        # Nothing is awaited here: a timeout meanwhile would lose the socket of the winner.
         for task, (endpoint, began) in running.items():
             on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()
@@ -235,11 +223,11 @@ async def _connected(endpoint: Endpoint) -> socket.socket:
 
 
 def _close(attempt: "asyncio.Task[socket.socket]") -> None:
-    """Let go of an attempt that came too late."""
+    """Close the socket of an attempt that connected after the winner."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().close()
 
 
 def _reason(error: OSError) -> str:
-    # asyncio's own words name the call and the address once more.
+    # asyncio's text repeats the call and the address.
     return os.strerror(error.errno).lower() if error.errno else type(error).__name__

@@ -103,7 +103,7 @@ SERVICE_HINT = "Check that the server runs and that XMPP_SERVICE names its host 
 
 
 def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
-    """Classify what the operating system, OpenSSL or the resolver raised in `stage`."""
+    """Classify an exception of the operating system, OpenSSL or the resolver in `stage`."""
     match error:
         case gaierror():
             return _of_resolver(place)
@@ -497,7 +497,7 @@ def _fault(row: _Row, condition: str, ending: str, quotes: bool, place: Place) -
 
 
 def no_room_service(place: Place) -> Fault:
-    """What should be the room service says of itself that it is none (XEP-0045, section 6.1)."""
+    """The domain of MUC_ROOM is not a room service, by its own account (XEP-0045, section 6.1)."""
     return Fault(
         "service-unavailable",
         f"{place.room_service} answers, but is no room service.",
@@ -537,7 +537,7 @@ def destroyed(reason: str | None, venue: str | None, place: Place) -> Fault:
 
 
 def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
-    """Classify our being put out of the room (XEP-0045, section 15.6)."""
+    """Classify our removal from the room (XEP-0045, section 15.6)."""
     by = f" by {quoted(actor)}" if actor else ""
     why = _in_brackets(reason)
     if 301 in codes:
@@ -573,7 +573,7 @@ def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place:
 
 
 def ghost(place: Place) -> Fault:
-    """The room does not know us any more, and never said so (XEP-0410)."""
+    """The room has removed us without telling us (XEP-0410)."""
     return Fault(
         "not-acceptable",
         f"The room {place.room} had lost us without a word.",
@@ -583,7 +583,7 @@ def ghost(place: Place) -> Fault:
 
 
 def of_silent_room(seconds: float, place: Place) -> Fault:
-    """The room has said nothing for so long, asked or not."""
+    """The room has sent nothing for `seconds`, not even answers to pings."""
     return Fault(
         "remote-server-timeout",
         f"The room {place.room} has been silent for {seconds:.0f} s, even to pings.",

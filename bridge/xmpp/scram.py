@@ -1,6 +1,6 @@
-"""The client's side of SCRAM as values (RFC 5802, RFC 7677). Pure.
+"""The client's side of SCRAM (RFC 5802, RFC 7677), without I/O. Pure.
 
-slixmpp's own derives the key in Python, on the event loop, with no bound on the iterations and
+slixmpp's implementation derives the key on the event loop, with no limit on the iterations and
 a nonce from `random`; here the caller derives it (`Derivation.key`), in a thread, and gives the
 nonce.
 """
@@ -8,18 +8,17 @@ nonce.
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from dataclasses import dataclass
 
 MAX_ITERATIONS = 1_000_000
-"""Beyond this a server burns our processor rather than guarding its passwords."""
+"""The most that a server may ask for: 1,000,000 take about a second."""
 
 LEAST_UNTRUSTED_ITERATIONS = 4096
-"""Asked for by RFC 7677, section 4. With fewer, whoever poses as a server that is not known to be
-genuine gets a proof from which the password is cheaply guessed."""
+"""The least that a server with an unchecked certificate may ask for (RFC 7677, section 4). From a
+proof made with fewer, an impostor could guess the password cheaply."""
 
 HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
-"""The mechanisms spoken here, best first, and their hash functions."""
+"""The supported mechanisms, best first, and their hash functions."""
 
 
 class ScramError(ValueError):
@@ -28,20 +27,20 @@ class ScramError(ValueError):
 
 @dataclass(frozen=True)
 class Derivation:
-    """What the salted password is made from (RFC 5802, section 3, `Hi`)."""
+    """The parameters of the salted password (RFC 5802, section 3, `Hi`)."""
 
     hash_name: str
     salt: bytes
     iterations: int
 
     def key(self, password: str) -> bytes:
-        """Derive it: takes up to a second at the most iterations, and lets go of the GIL."""
+        """Derive the key; takes up to a second and releases the GIL."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), self.salt, self.iterations)
 
 
 @dataclass(frozen=True)
 class ChannelBinding:
-    """What ties the login to this TLS connection, so that nobody in between can pass it on."""
+    """Data that ties the login to one TLS connection, so that an attacker cannot relay it."""
 
     type: str
     """As RFC 5929 names it."""
@@ -49,10 +48,10 @@ class ChannelBinding:
 
 
 class ScramClient:
-    """One login. `first`, `challenge`, `final`, `verify`, in this order.
+    """One login: call `first`, `challenge`, `final`, `verify`, in this order.
 
-    `binding` is what a `-PLUS` mechanism binds to. `could_bind` says, without one, that we could
-    have and were not offered to: a server that did offer then knows that somebody cut it out.
+    `binding` is for a `-PLUS` mechanism. `could_bind` says, without one, that we support channel
+    binding and were not offered it: a server that did offer it then detects the downgrade.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class ScramClient:
         self._signature = b""
 
     def first(self) -> str:
-        """The client's first message; no other identity is asked for."""
+        """Return the client's first message, without an authorization identity."""
         return f"{self._header}{self._first_bare}"
 
     def challenge(self, message: str) -> Derivation:
@@ -108,7 +107,7 @@ class ScramClient:
         return Derivation(self._hash, salt, int(iterations))
 
     def final(self, salted_password: bytes) -> str:
-        """The client's final message, with the proof."""
+        """Return the client's final message, with the proof."""
         client_key = self._hmac(salted_password, b"Client Key")
         stored_key = hashlib.new(self._hash, client_key).digest()
         without_proof = f"c={b64encode(self._bound).decode()},r={self._server_nonce}"
@@ -137,7 +136,7 @@ def _fields(message: str) -> dict[str, str]:
         name, separator, value = part.partition("=")
         if not separator or len(name) != 1:
             raise ScramError("its message is not made of fields")
-        if name in fields:  # two readers might each believe another one
+        if name in fields:  # two readers might each take another one
             raise ScramError("its message says something twice")
         fields[name] = value
     return fields
@@ -146,5 +145,5 @@ def _fields(message: str) -> dict[str, str]:
 def _decode(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except (Base64Error, ValueError) as error:
+    except ValueError as error:
         raise ScramError("its message is not Base64") from error
