@@ -21,15 +21,14 @@ from bridge.tools.entries import (
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
-from bridge.xmpp.saying import (
-    MAX_BODY_BYTES,
+from bridge.xmpp.errors import (
     BouncedError,
     NotInRoomError,
     NotReflectedError,
     NotSentError,
     UnsendableError,
-    check_body,
 )
+from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

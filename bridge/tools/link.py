@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from bridge.escaping import one_line, quoted
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools.entries import noticed
-from bridge.xmpp.saying import NotInRoomError
+from bridge.xmpp.errors import NotInRoomError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,10 @@ from bridge.escaping import quoted
 from bridge.times import stamp_of
 from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
 from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
-from bridge.xmpp.saying import NOT_XML
+from bridge.xmpp.message_body import NOT_XML
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER
 
 RSM = "http://jabber.org/protocol/rsm"
@@ -54,7 +55,7 @@ Keep: TypeAlias = Callable[["Archived"], Awaitable[bool | None]]
 """Takes a result; returns False if it has no room, and None if the result is not wanted."""
 
 
-class ArchiveError(Exception):
+class ArchiveError(XmppError):
     """An archive query failed."""
 
 

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from bridge.escaping import quoted
+from bridge.xmpp.errors import XmppError
 
 MAX_NAMES = 10
 """Names of a certificate that its description has; the rest are counted."""
@@ -70,7 +71,7 @@ MAX_OID_BYTES = 64
 minutes to write in digits."""
 
 
-class DerError(ValueError):
+class DerError(XmppError, ValueError):
     """The bytes are not DER, or no certificate."""
 
 

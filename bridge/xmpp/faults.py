@@ -12,6 +12,7 @@ from ssl import SSLCertVerificationError, SSLError
 from typing import TYPE_CHECKING, NamedTuple
 
 from bridge.escaping import quoted
+from bridge.xmpp.errors import XmppError
 
 if TYPE_CHECKING:
     from bridge.settings.table import Settings
@@ -91,7 +92,7 @@ class Place:
         return self.room.partition("@")[2]
 
 
-class ConnectionFailedError(Exception):
+class ConnectionFailedError(XmppError):
     """The server or the room was not reached, or the stream ended before an answer came."""
 
     def __init__(self, fault: Fault) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bridge.escaping import one_line, visible
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import (
     Event,
     Gap,
@@ -30,7 +31,7 @@ ESCAPE = r"\u{"
 """The start of an escape, as `visible` writes it: callers have seen names escaped only."""
 
 
-class PatternError(ValueError):
+class PatternError(XmppError, ValueError):
     """The caller's pattern is invalid; the text says why."""
 
 

@@ -8,12 +8,13 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
+from bridge.xmpp.errors import XmppError
 
 UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
 """Waits for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
 
 
-class StanzaRefusedError(Exception):
+class StanzaRefusedError(XmppError):
     """The other side answered a request with an error."""
 
     def __init__(self, error: stanzas.StanzaError) -> None:
@@ -21,7 +22,7 @@ class StanzaRefusedError(Exception):
         super().__init__(error.text or error.condition)
 
 
-class TooMuchError(Exception):
+class TooMuchError(XmppError):
     """What came for a request was more than whoever asked would take in."""
 
 

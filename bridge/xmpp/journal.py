@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
 from bridge.times import iso
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, encode
 
 ROOM_AND_CONNECTION = 2
@@ -40,7 +41,7 @@ _number: Callable[["Numbered"], int] = attrgetter("number")
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 
 
-class CursorError(ValueError):
+class CursorError(XmppError, ValueError):
     """The caller's cursor is invalid; the text says why."""
 
 

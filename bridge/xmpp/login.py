@@ -13,6 +13,7 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 from bridge.escaping import quoted
 from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.scram import (
     HASHES,
     LEAST_UNTRUSTED_ITERATIONS,
@@ -38,7 +39,7 @@ class Login(NamedTuple):
     """The type that ties the login to the TLS connection; None if the mechanism does not."""
 
 
-class LoginRefusedError(Exception):
+class LoginRefusedError(XmppError):
     """The server said no; `condition` is one of RFC 6120, section 6.5."""
 
     def __init__(self, condition: str, text: str | None = None) -> None:
@@ -47,7 +48,7 @@ class LoginRefusedError(Exception):
         super().__init__(condition)
 
 
-class NoMechanismError(Exception):
+class NoMechanismError(XmppError):
     """None of the mechanisms `offered` may be used here."""
 
     def __init__(self, offered: list[str]) -> None:

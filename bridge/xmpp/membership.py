@@ -21,6 +21,7 @@ from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import Connection
+from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -42,14 +43,8 @@ from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.intake import Intake
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, self_ping
+from bridge.xmpp.message_body import check_body
 from bridge.xmpp.room import UNDER_WAY, Room, RoomStatus
-from bridge.xmpp.saying import (
-    BouncedError,
-    NotInRoomError,
-    NotReflectedError,
-    NotSentError,
-    check_body,
-)
 
 OVERLAP_SECONDS = 60.0
 """How far before what we saw last the room is asked for what we missed: its clock may differ."""

@@ -17,13 +17,13 @@ from bridge.settings.table import Settings
 from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import DEADLINES, Connection, Opened
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.room import Room, RoomStatus
-from bridge.xmpp.saying import NotInRoomError
 from bridge.xmpp.session import RESUMABLE, Former
 from bridge.xmpp.trace import Trace
 

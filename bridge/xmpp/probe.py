@@ -17,13 +17,13 @@ from bridge.escaping import one_line, quoted
 from bridge.settings.table import Settings
 from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import CREATED, CheckPhase, Report, Visit, named, report_of
 from bridge.xmpp.roomservice import RoomService
-from bridge.xmpp.saying import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.trace import Tracing, untraced
 
 CHECK_SECONDS = 50.0

@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.escaping import quoted
 from bridge.xmpp import stanzas
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.inquiries import UnlessEnded
 from bridge.xmpp.stanzas import BIND, CLIENT, SM
 
@@ -48,11 +49,11 @@ MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
 """Whether a reply from the first address can be to a request to the second; None is the server."""
 
 
-class UnexpectedElementError(Exception):
+class UnexpectedElementError(XmppError):
     """The server sent an element where another was due; the message is its name."""
 
 
-class BindRefusedError(Exception):
+class BindRefusedError(XmppError):
     """The server gives us no resource."""
 
     def __init__(self, error: stanzas.StanzaError) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bridge.times import iso
+from bridge.xmpp.errors import XmppError
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of one file; then the next is begun. Some 200,000 messages, still loaded by `jq` in seconds."""
@@ -46,7 +47,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 log = logging.getLogger(__name__)
 
 
-class TrafficLogError(Exception):
+class TrafficLogError(XmppError):
     """The log cannot be written there; a sentence that names the setting and what to change."""
 
     def __init__(self, path: Path, why: str, right: str) -> None:

@@ -11,9 +11,9 @@ import pytest
 from bridge.settings.values import Secret
 from bridge.times import iso
 from bridge.xmpp import backoff
+from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
 from bridge.xmpp.keepalive import Patience
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority

@@ -9,9 +9,9 @@ import pytest
 
 from bridge.settings.values import Secret
 from bridge.xmpp.backoff import MINUTE_SECONDS
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import ConnectionChanged, Phase
 from bridge.xmpp.keepalive import Patience
-from bridge.xmpp.saying import NotInRoomError
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority

@@ -16,10 +16,10 @@ from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.settings.values import MAX_ROOMS, Secret
 from bridge.xmpp import backoff
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Gap, Phase
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.keepalive import Patience
-from bridge.xmpp.saying import NotInRoomError
 from tests.faults.relay import Way
 from tests.faults.scene import CALM, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
 from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.saying import NotReflectedError
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at, settings_for

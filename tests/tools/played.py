@@ -12,12 +12,13 @@ from bridge.tools.link import InRoom, RoomLink
 from bridge.xmpp import stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.connection import Connection
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.membership import Reflection
+from bridge.xmpp.message_body import check_body
 from bridge.xmpp.room import Occupant, RoomStatus
-from bridge.xmpp.saying import NotInRoomError, check_body
 from bridge.xmpp.trace import Trace
 
 ROOM = "lobby@conference.example"

@@ -17,11 +17,11 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
+from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
-from bridge.xmpp.saying import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from tests.tools.played import (
     FAULT,
     LOGS,

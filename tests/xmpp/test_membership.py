@@ -10,6 +10,7 @@ import pytest
 
 from bridge.times import iso
 from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.inquiries import StanzaRefusedError
@@ -17,7 +18,6 @@ from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.saying import NotReflectedError
 from bridge.xmpp.stanzas import StanzaError, xml_of
 from tests.xmpp.elements import parsed
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.saying import MAX_BODY_BYTES, MAX_ESCAPED_BYTES, UnsendableError, check_body
+from bridge.xmpp.errors import UnsendableError
+from bridge.xmpp.message_body import MAX_BODY_BYTES, MAX_ESCAPED_BYTES, check_body
 from bridge.xmpp.stanzas import said, xml_of
 
 

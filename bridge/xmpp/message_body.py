@@ -1,0 +1,44 @@
+"""Checks whether a text can be the body of a message. Pure."""
+
+import re
+
+from bridge.xmpp.errors import UnsendableError
+
+MAX_BODY_BYTES = 60_000
+"""Of a body in UTF-8. Prosody and Debian's ejabberd close the stream on stanzas over 256 kB."""
+
+MAX_ESCAPED_BYTES = 200_000
+"""The longest body once escaped as XML, where `"` and `'` take six bytes each."""
+
+MAX_NAMED = 5
+"""Positions of forbidden characters that an error names; the rest are counted."""
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them."""
+
+_ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6}
+
+
+def check_body(text: str) -> None:
+    """Raise `UnsendableError` unless `text` can be sent as it is."""
+    if not text:
+        raise UnsendableError("the message is empty; a room would show an empty line")
+    if not (text.isascii() and text.isprintable()):
+        _check_characters(text)
+    problems = []
+    size = len(text.encode("utf-8"))
+    if size > MAX_BODY_BYTES:
+        problems.append(f"{size} bytes of UTF-8; the most is {MAX_BODY_BYTES}")
+    escaped = size + sum(text.count(character) * (to - 1) for character, to in _ESCAPED.items())
+    if escaped > MAX_ESCAPED_BYTES:
+        problems.append(f"{escaped} bytes once escaped as XML; the most is {MAX_ESCAPED_BYTES}")
+    if problems:
+        raise UnsendableError(f"the message has {' and '.join(problems)}")
+
+
+def _check_characters(text: str) -> None:
+    found = [one.start() for one in NOT_XML.finditer(text)]
+    if found:
+        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in found[:MAX_NAMED])
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")
