@@ -77,7 +77,6 @@ PURE = frozenset(
                 "room",
                 "errors",
                 "message_body",
-                "scram",
                 "trace",
                 "xeps",
             )

@@ -17,7 +17,8 @@ from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.tools import entries, paging
-from bridge.xmpp import backoff, scram, stream, traffic
+from bridge.wire import scram
+from bridge.xmpp import backoff, stream, traffic
 from tests.readme import TEXT, TOP, blocks, prose, quoted, section, tables
 
 PAGES = {name: (TOP / name).read_text("utf-8") for name in ("CHANGELOG.md", "CONTRIBUTING.md")}

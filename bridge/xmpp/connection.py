@@ -15,13 +15,13 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
+from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, login, session, stanzas
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
-from bridge.xmpp.scram import ScramError
 from bridge.xmpp.session import (
     RESUMABLE,
     BindRefusedError,

@@ -12,15 +12,15 @@ from slixmpp.util.stringprep_profiles import StringPrepError
 
 from bridge.escaping import quoted
 from bridge.settings.table import Settings
-from bridge.xmpp import stanzas
-from bridge.xmpp.errors import XmppError
-from bridge.xmpp.scram import (
+from bridge.wire.scram import (
     HASHES,
     LEAST_UNTRUSTED_ITERATIONS,
     ChannelBinding,
     ScramClient,
     ScramError,
 )
+from bridge.xmpp import stanzas
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))

@@ -14,12 +14,12 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.sources import UnusableError, check_readable
 from bridge.settings.table import Settings
+from bridge.wire.scram import ChannelBinding
 from bridge.xmpp import certificate, faults, stanzas
 from bridge.xmpp.certificate import DerError
 from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.scram import ChannelBinding
 from bridge.xmpp.session import Negotiation
 from bridge.xmpp.stream import Stream
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.scram import MAX_ITERATIONS, Derivation, ScramClient, ScramError
+from bridge.wire.scram import MAX_ITERATIONS, Derivation, ScramClient, ScramError
 
 # The examples of RFC 5802, section 5, and RFC 7677, section 3.
 SHA_1 = (

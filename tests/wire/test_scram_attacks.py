@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.sandbox.scram import AuthenticationError, Exchange
-from bridge.xmpp.scram import (
+from bridge.wire.scram import (
     LEAST_UNTRUSTED_ITERATIONS,
     MAX_ITERATIONS,
     ChannelBinding,
