@@ -21,7 +21,7 @@ SPEAKS_XMPP = frozenset(
         "inquiries",
         "intake",
         "keepalive",
-        "login",
+        "sasl",
         "membership",
         "participant",
         "probe",

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import disco, faults, login, session, stanzas
+from bridge.xmpp import disco, faults, sasl, session, stanzas
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
@@ -49,8 +49,8 @@ room, see `membership`."""
 REASONS = (
     OSError,  # those of the resolver, sockets and OpenSSL; and TimeoutError
     ScramError,
-    login.NoMechanismError,
-    login.LoginRefusedError,
+    sasl.NoMechanismError,
+    sasl.LoginRefusedError,
     BindRefusedError,
     UnexpectedElementError,
 )
@@ -288,9 +288,9 @@ class Connection:
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return faults.untrusted_server(str(error), self.place)
-            case login.NoMechanismError(offered=offered):
+            case sasl.NoMechanismError(offered=offered):
                 return faults.no_mechanism(offered, self.place)
-            case login.LoginRefusedError(condition=condition, text=text):
+            case sasl.LoginRefusedError(condition=condition, text=text):
                 return faults.of_sasl(condition, text, self.place)
             case BindRefusedError(error=refusal):
                 return faults.of_stream_error(refusal.condition, refusal.text, self.place)
@@ -305,10 +305,10 @@ class Connection:
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         secured = ssl_object(self._stream)
         genuine = tls is not None and tls.verified
-        mechanism, self._channel_binding = await login.log_in(
+        mechanism, self._channel_binding = await sasl.log_in(
             self._settings,
             features,
-            partial(self._negotiation.exchange, expected=login.ANSWERS),
+            partial(self._negotiation.exchange, expected=sasl.ANSWERS),
             bindings=[] if secured is None else channel_bindings(secured, verified=genuine),
             genuine=genuine,
             on_finding=self._found,

@@ -9,7 +9,7 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.login import LoginRefusedError, NoMechanismError, log_in
+from bridge.xmpp.sasl import LoginRefusedError, NoMechanismError, log_in
 from bridge.xmpp.stanzas import SASL, SASL_CB
 from tests.xmpp.elements import parsed
 

@@ -31,7 +31,7 @@ Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
 """Sends one element and returns the answer: one of the three above."""
 
 
-class Login(NamedTuple):
+class LoginResult(NamedTuple):
     """How we logged in."""
 
     mechanism: str
@@ -64,7 +64,7 @@ async def log_in(
     bindings: Sequence[ChannelBinding],
     genuine: bool,
     on_finding: Callable[[str], None] = lambda _: None,
-) -> Login:
+) -> LoginResult:
     """Log in with the best mechanism among `features`, and return which it was.
 
     `bindings` are the channel bindings that this connection has, best first; `genuine` says that
@@ -104,11 +104,11 @@ async def log_in(
             least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
         await _scram(client, mechanism, password, exchange)
-        return Login(mechanism, None if bound is None else bound.type)
+        return LoginResult(mechanism, None if bound is None else bound.type)
     if "PLAIN" in offered and genuine:
         on_finding("chosen: PLAIN")
         await _plain(username, password, exchange)
-        return Login("PLAIN", None)
+        return LoginResult("PLAIN", None)
     raise NoMechanismError(offered)
 
 
