@@ -18,7 +18,7 @@ SPEAKS_XMPP = frozenset(
         "connection",
         "disco",
         "endpoint",
-        "inquiries",
+        "iq",
         "intake",
         "keepalive",
         "sasl",

@@ -151,13 +151,13 @@ async def xmpp_info(
     from bridge.xmpp.answers import Whom
     from bridge.xmpp.disco import inform
     from bridge.xmpp.faults import ConnectionFailedError
-    from bridge.xmpp.inquiries import StanzaRefusedError
+    from bridge.xmpp.iq import IqError
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
     try:
         told = await inform(connection, address, is_server=whom is Whom.SERVER)
-    except StanzaRefusedError as refused:
+    except IqError as refused:
         error = refused.error
         meaning = answers.of_error(error.condition, error.text, whom, address, "service discovery")
         raise ToolError(

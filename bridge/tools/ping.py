@@ -67,7 +67,7 @@ async def xmpp_ping(
     from bridge.xmpp import answers, stanzas
     from bridge.xmpp.answers import Whom
     from bridge.xmpp.faults import ConnectionFailedError
-    from bridge.xmpp.inquiries import StanzaRefusedError
+    from bridge.xmpp.iq import IqError
     from bridge.xmpp.keepalive import Verdict, verdict
 
     connection = connection_in(link.room(room))
@@ -79,7 +79,7 @@ async def xmpp_ping(
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await connection.request("get", address, stanzas.ping())
-    except StanzaRefusedError as refused:
+    except IqError as refused:
         error = refused.error
         meaning = answers.of_error(error.condition, error.text, whom, address, "pings")
         found = verdict(error.condition)

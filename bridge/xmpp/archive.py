@@ -21,7 +21,7 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
-from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
+from bridge.xmpp.iq import IqError, TooManyResultsError
 from bridge.xmpp.message_body import NOT_XML
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER
 
@@ -233,7 +233,7 @@ class RoomArchive:
         """
         try:
             features = await _in_time(self.connection.features_of(self.room))
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             error = _refusal(refused)
             if isinstance(error, NoArchiveError):
                 return False
@@ -251,7 +251,7 @@ class RoomArchive:
             form = await _in_time(
                 self.connection.request("get", self.room, Element(f"{{{MAM}}}query"))
             )
-        except StanzaRefusedError:
+        except IqError:
             return False  # an archive may answer queries and not the request for the form
         fields = form.iterfind(f"{{{MAM}}}query/{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
         return any(one.get("var") == "with" for one in fields)
@@ -280,9 +280,9 @@ class RoomArchive:
         payload = query.payload(id_, filtered=filtered)
         try:
             answer = await _in_time(self.connection.collect(id_, self.room, payload, take))
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             raise _refusal(refused, positioned=query.position is not None) from refused
-        except TooMuchError as error:
+        except TooManyResultsError as error:
             if came <= query.most > 1:
                 # Their number was right, so the texts are too long.
                 fewer = replace(query, most=query.most // 2)
@@ -399,7 +399,7 @@ async def _in_time(answer: Awaitable[Answer]) -> Answer:
         raise ArchiveSilentError(f"no answer within {REQUEST_SECONDS:g} s") from error
 
 
-def _refusal(refused: StanzaRefusedError, *, positioned: bool = False) -> ArchiveError:
+def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
     error = refused.error
     match error.condition:
         case "service-unavailable" | "feature-not-implemented":

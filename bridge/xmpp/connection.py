@@ -21,7 +21,7 @@ from bridge.xmpp import disco, faults, sasl, session, stanzas
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.events import Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.inquiries import Inquiries, StanzaRefusedError
+from bridge.xmpp.iq import IqError, IqTracker
 from bridge.xmpp.session import (
     RESUMABLE,
     BindRefusedError,
@@ -106,7 +106,7 @@ class Connection:
         """Seconds for each stage."""
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
-        self._inquiries = Inquiries(settings, self.send, self.unless_ended)
+        self._iq_tracker = IqTracker(settings, self.send, self.unless_ended)
         self._management: StreamManagement | None = None
         self._channel_binding: str | None = None
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
@@ -130,12 +130,12 @@ class Connection:
             self._negotiation,
             self._resource,
             former,
-            self._inquiries.may_answer,
+            self._iq_tracker.may_answer,
             self._acknowledge,
             self._found,
         )
         begun = await self._run(Stage.BIND, work)
-        self._inquiries.jid = begun.jid
+        self._iq_tracker.jid = begun.jid
         self._management = begun.management
         self._stage = Stage.STANDING
         return Opened(begun.jid, tls, mechanism, begun.resumed)
@@ -179,8 +179,8 @@ class Connection:
             raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
-        return await self._inquiries.request(type_, to, payload)
+        """Send an IQ and return its result; raises `IqError` where it is an error."""
+        return await self._iq_tracker.request(type_, to, payload)
 
     async def collect(
         self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
@@ -188,12 +188,12 @@ class Connection:
         """Send the archive query `id_` and return its final answer.
 
         `take` gets each result in the moment it comes, so that none lies about as it was sent, and
-        says whether that was still within bounds; raises `TooMuchError` at once where not.
+        says whether that was still within bounds; raises `TooManyResultsError` at once where not.
         """
-        return await self._inquiries.collect(id_, to, payload, take)
+        return await self._iq_tracker.collect(id_, to, payload, take)
 
     async def features_of(self, target: str) -> frozenset[str]:
-        """Ask an address what it can do (XEP-0030); raises `StanzaRefusedError`."""
+        """Ask an address what it can do (XEP-0030); raises `IqError`."""
         answer = await self.request("get", target, disco.info_query())
         return disco.features_in(answer)
 
@@ -201,7 +201,7 @@ class Connection:
         """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
         try:
             await self.request("get", target, stanzas.ping())
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             return refused.error.condition
         except ConnectionFailedError:
             return None  # `ended` tells
@@ -236,7 +236,7 @@ class Connection:
         management = self._management
         if management is None or management.id is None:
             return None
-        return Former(management.id, management.handled, self._inquiries.jid)
+        return Former(management.id, management.handled, self._iq_tracker.jid)
 
     def leave(self, *goodbyes: Element) -> None:
         """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody.
@@ -347,10 +347,10 @@ class Connection:
                 self._stream.write(stanzas.answer_to(element))
                 return
             self._on_stanza(element)
-            self._inquiries.answered(element)
+            self._iq_tracker.answered(element)
             return
         found = stanzas.archive_result(element)
-        if found is None or not self._inquiries.archived(*found):
+        if found is None or not self._iq_tracker.archived(*found):
             self._on_stanza(element)
 
     def _lost(self, reason: BaseException | None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ async def inform(
 
     A server gets every query, other addresses those that they announce; none but servers is asked
     for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
-    `StanzaRefusedError` where disco#info is refused, and `ConnectionFailedError` when the
+    `IqError` where disco#info is refused, and `ConnectionFailedError` when the
     connection ends; any other error, and a timeout, stand in the result as `Unanswered`.
     """
 
@@ -136,7 +136,7 @@ async def inform(
                 return await connection.request("get", address, Element(f"{{{namespace}}}query"))
         except TimeoutError:
             return Unanswered(namespace, None)
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             if namespace == DISCO_INFO:
                 raise
             return Unanswered(namespace, refused.error)

@@ -39,8 +39,8 @@ from bridge.xmpp.events import (
     Source,
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
-from bridge.xmpp.inquiries import StanzaRefusedError
 from bridge.xmpp.intake import Intake
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, self_ping
 from bridge.xmpp.message_body import check_body
@@ -340,7 +340,7 @@ class Membership:
         try:
             async with asyncio.timeout(seconds):
                 await self._begun.request("set", self.jid, stanzas.default_configuration())
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             why = f"{refused.error.condition}.{faults.said(refused.error.text)}"
             log.warning("the new room keeps its lock or its defaults: %s", why)
         except TimeoutError:

@@ -7,7 +7,7 @@ from bridge.escaping import quoted
 from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 
 DISCO_SECONDS = 5.0
 """For one answer to a question that nothing hangs on."""
@@ -79,7 +79,7 @@ class RoomService:
         try:
             async with asyncio.timeout(seconds):
                 return await self._connection.features_of(target), None
-        except StanzaRefusedError as refused:
+        except IqError as refused:
             return frozenset(), refused.error
         except TimeoutError:
             return frozenset(), stanzas.StanzaError(_SILENCE)
@@ -95,7 +95,7 @@ class RoomService:
                         features, _ = await self._ask(item, DISCO_SECONDS)
                         if stanzas.MUC in features:
                             self.others.append(item)
-        except (StanzaRefusedError, TimeoutError):
+        except (IqError, TimeoutError):
             return
         if self.others:
             self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")

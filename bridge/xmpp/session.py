@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 from bridge.escaping import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.inquiries import UnlessEnded
+from bridge.xmpp.iq import UnlessEnded
 from bridge.xmpp.stanzas import BIND, CLIENT, SM
 
 MAX_EARLY_STANZAS = 100

@@ -20,7 +20,7 @@ from bridge.tools.info import (
 from bridge.tools.link import RoomLink
 from bridge.xmpp.disco import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.tools.played import LOGS, ROOM
 from tests.tools.standing import standing, standing_in
@@ -46,7 +46,7 @@ def _saying(description: str, version: str = "", last: str = "") -> RoomLink:
             "jabber:iq:last": last,
         }[namespace]
         if not content:
-            return StanzaRefusedError(StanzaError("service-unavailable", "no\u202e"))
+            return IqError(StanzaError("service-unavailable", "no\u202e"))
         return parsed(f"<iq type='result'>{content}</iq>")
 
     return standing(answer, "Wilma")[0]
@@ -131,7 +131,7 @@ async def test_what_a_server_refuses_is_noted_and_the_rest_is_told() -> None:
 
 
 async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
-    error = StanzaRefusedError(StanzaError("item-not-found", "not\u202e here"))
+    error = IqError(StanzaError("item-not-found", "not\u202e here"))
     link, _ = standing(lambda *_: error, "Wilma")
     with pytest.raises(ToolError) as refusal:
         await info.xmpp_info(link, target="Wilma")

@@ -10,7 +10,7 @@ from bridge.tools import ping
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import PING, StanzaError
 from tests.tools.played import LOGS, ROOM
 from tests.tools.standing import OWN, standing, standing_in
@@ -25,7 +25,7 @@ async def _ping(link: RoomLink, target: str, room: str | None = None) -> dict[st
 
 
 def _refusing(condition: str, text: str | None = None) -> RoomLink:
-    link, _ = standing(lambda *_: StanzaRefusedError(StanzaError(condition, text)), "Wilma")
+    link, _ = standing(lambda *_: IqError(StanzaError(condition, text)), "Wilma")
     return link
 
 

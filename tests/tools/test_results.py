@@ -36,7 +36,7 @@ from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.archive import MAX_ID_BYTES
 from bridge.xmpp.events import ConnectionChanged, Event, Phase
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckPhase
@@ -279,7 +279,7 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
     def answer(_: str, namespace: str) -> Element | Exception:
         iq = Element("iq", {"type": "result"})
         if namespace == "jabber:iq:last":
-            return StanzaRefusedError(StanzaError("forbidden", more))
+            return IqError(StanzaError("forbidden", more))
         query = SubElement(iq, f"{{{namespace}}}query")
         if namespace != DISCO_INFO:
             for one in ("name", "version", "os"):
@@ -306,7 +306,7 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
         info = _checked(await xmpp_info(link, **arguments(xmpp_info, {"target": target})))
         assert any("are not shown" in note for note in info["notes"])
         assert info["identities"]
-    refusing, _ = standing(lambda *_: StanzaRefusedError(StanzaError("forbidden", more)))
+    refusing, _ = standing(lambda *_: IqError(StanzaError("forbidden", more)))
     for target in ("room", "server", "self"):
         pong = await xmpp_ping(refusing, **arguments(xmpp_ping, {"target": target}))
         _checked(pong, tool=xmpp_ping)

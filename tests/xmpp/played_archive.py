@@ -9,7 +9,7 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.archive import FORWARD, RSM, Archived, ArchiveQuery, RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.inquiries import StanzaRefusedError, TooMuchError
+from bridge.xmpp.iq import IqError, TooManyResultsError
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, StanzaError
 
 ROOM = "lobby@conference.example"
@@ -70,7 +70,7 @@ class PlayedArchive:
         if (after or before) and self._index(after or before or "") not in (
             found if self.forgets else range(len(self.lines))
         ):
-            raise StanzaRefusedError(StanzaError("item-not-found"))
+            raise IqError(StanzaError("item-not-found"))
         if before is not None:
             end = self._index(before) if before else len(self.lines)
             left = found if end == len(self.lines) else [one for one in found if one < end]
@@ -81,7 +81,7 @@ class PlayedArchive:
             given = left[:most]
         for index in given:
             if not take(self._result(index, id_)):
-                raise TooMuchError
+                raise TooManyResultsError
         return end_of([self._id(index) for index in given], complete=len(given) == len(left))
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:

@@ -20,7 +20,7 @@ from bridge.xmpp.archive import (
     NoArchiveError,
     UnknownPositionError,
 )
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import StanzaError
 from tests.xmpp.played_archive import (
     ROOM,
@@ -191,7 +191,7 @@ class Refusing(PlayedArchive):
     condition = "internal-server-error"
 
     async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
-        raise StanzaRefusedError(StanzaError(self.condition, "so it is"))
+        raise IqError(StanzaError(self.condition, "so it is"))
 
 
 @pytest.mark.parametrize(

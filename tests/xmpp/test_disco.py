@@ -22,7 +22,7 @@ from bridge.xmpp.disco import (
     whole_number,
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.xmpp.elements import parsed
 
@@ -244,7 +244,7 @@ async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> 
         {
             DISCO_INFO: _info("<feature var='a'/>"),
             disco.VERSION: None,
-            disco.LAST: StanzaRefusedError(REFUSAL),
+            disco.LAST: IqError(REFUSAL),
         }
     )
     told = await _inform(played, "b.example", is_server=True)
@@ -279,10 +279,8 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
 
 
 async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused() -> None:
-    with pytest.raises(StanzaRefusedError):
-        await _inform(
-            Played({DISCO_INFO: StanzaRefusedError(REFUSAL)}), "b.example", is_server=True
-        )
+    with pytest.raises(IqError):
+        await _inform(Played({DISCO_INFO: IqError(REFUSAL)}), "b.example", is_server=True)
 
 
 @pytest.mark.parametrize("when", [DISCO_INFO, disco.LAST])

@@ -14,7 +14,7 @@ UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element
 """Waits for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
 
 
-class StanzaRefusedError(XmppError):
+class IqError(XmppError):
     """The other side answered a request with an error."""
 
     def __init__(self, error: stanzas.StanzaError) -> None:
@@ -22,11 +22,11 @@ class StanzaRefusedError(XmppError):
         super().__init__(error.text or error.condition)
 
 
-class TooMuchError(XmppError):
+class TooManyResultsError(XmppError):
     """What came for a request was more than whoever asked would take in."""
 
 
-class Inquiries:
+class IqTracker:
     """The questions that are open on one stream."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Inquiries:
         """Who takes what archives send, by the archive's address and the id of the query."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        """Send an IQ and return its result; raises `StanzaRefusedError` where it is an error."""
+        """Send an IQ and return its result; raises `IqError` where it is an error."""
         return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
     async def collect(
@@ -53,7 +53,7 @@ class Inquiries:
         """Send the archive query `id_` and return its final answer.
 
         `take` gets each result in the moment it comes, so that none lies about as it was sent, and
-        says whether that was still within bounds; raises `TooMuchError` at once where not.
+        says whether that was still within bounds; raises `TooManyResultsError` at once where not.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
         self._collecting[to, id_] = (take, answer)
@@ -69,7 +69,7 @@ class Inquiries:
             return
         match iq.get("type"):
             case "error":
-                answer.set_exception(StanzaRefusedError(stanzas.error_of(iq)))
+                answer.set_exception(IqError(stanzas.error_of(iq)))
             case "result":
                 answer.set_result(iq)
 
@@ -79,7 +79,7 @@ class Inquiries:
             return False
         take, answer = self._collecting[archive, id_]
         if not answer.done() and not take(result):
-            answer.set_exception(TooMuchError())
+            answer.set_exception(TooManyResultsError())
         return True
 
     def may_answer(self, sender: str | None, asked: str | None) -> bool:
