@@ -66,7 +66,7 @@ PURE = frozenset(
         *(
             f"bridge.xmpp.{name}"
             for name in (
-                "answers",
+                "iq_errors",
                 "backoff",
                 "events",
                 "faults",

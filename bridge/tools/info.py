@@ -147,19 +147,21 @@ async def xmpp_info(
     affiliation in it. `notes` says what was not answered. Takes at most 20 s. Fails when the
     bridge is not in the room, when there is no such target, or when it refuses to answer.
     """
-    from bridge.xmpp import answers
-    from bridge.xmpp.answers import Whom
+    from bridge.xmpp import iq_errors
     from bridge.xmpp.disco import inform
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.iq import IqError
+    from bridge.xmpp.iq_errors import TargetKind
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
     try:
-        told = await inform(connection, address, is_server=whom is Whom.SERVER)
+        told = await inform(connection, address, is_server=whom is TargetKind.SERVER)
     except IqError as refused:
         error = refused.error
-        meaning = answers.of_error(error.condition, error.text, whom, address, "service discovery")
+        meaning = iq_errors.of_error(
+            error.condition, error.text, whom, address, "service discovery"
+        )
         raise ToolError(
             noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused
@@ -177,7 +179,7 @@ async def xmpp_info(
         uptime_seconds=told.uptime_seconds,
         room=_room(told.description, show) if is_room else None,
         self=_self(link, address),
-        connection=_connection(link, connection) if whom is Whom.SERVER else None,
+        connection=_connection(link, connection) if whom is TargetKind.SERVER else None,
         notes=[_unanswered(one) for one in told.unanswered],
         escaped=show.changed or None,
     )

@@ -12,7 +12,7 @@ from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
 
 if TYPE_CHECKING:
-    from bridge.xmpp.answers import Meaning
+    from bridge.xmpp.iq_errors import DecodedError
 
 ANSWER_SECONDS = 15.0
 """For the answer: as long as the bridge gives its own pings."""
@@ -64,15 +64,15 @@ async def xmpp_ping(
     saying what it means; often an error answer still proves that the target is there
     (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
     """
-    from bridge.xmpp import answers, stanzas
-    from bridge.xmpp.answers import Whom
+    from bridge.xmpp import iq_errors, stanzas
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.iq import IqError
+    from bridge.xmpp.iq_errors import TargetKind
     from bridge.xmpp.keepalive import Verdict, verdict
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
-    meaning: Meaning | None = None
+    meaning: DecodedError | None = None
     found = Verdict.IN
     answered = True
     started = time.perf_counter()
@@ -81,11 +81,11 @@ async def xmpp_ping(
             await connection.request("get", address, stanzas.ping())
     except IqError as refused:
         error = refused.error
-        meaning = answers.of_error(error.condition, error.text, whom, address, "pings")
+        meaning = iq_errors.of_error(error.condition, error.text, whom, address, "pings")
         found = verdict(error.condition)
     except TimeoutError:
         answered = False
-        meaning = answers.of_silence(whom, address, ANSWER_SECONDS)
+        meaning = iq_errors.of_silence(whom, address, ANSWER_SECONDS)
         found = Verdict.UNDECIDED
     except ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
@@ -95,11 +95,11 @@ async def xmpp_ping(
         address=address,
         round_trip_ms=taken if answered else None,
         reachable=meaning is None or meaning.reachable,
-        in_room=found.value if whom is Whom.SELF else None,
+        in_room=found.value if whom is TargetKind.SELF else None,
         error=None if meaning is None else _error(meaning),
     )
     return sanitized(pong)
 
 
-def _error(meaning: "Meaning") -> AnswerError:
+def _error(meaning: "DecodedError") -> AnswerError:
     return AnswerError(meaning.condition, meaning.message, meaning.hint)

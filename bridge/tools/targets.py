@@ -9,7 +9,7 @@ from bridge.tools.entries import noticed
 from bridge.tools.link import InRoom, RoomLink, connection_in
 
 if TYPE_CHECKING:
-    from bridge.xmpp.answers import Whom
+    from bridge.xmpp.iq_errors import TargetKind
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
@@ -21,7 +21,7 @@ MAX_NAME_CHARACTERS = 60
 """Of a nickname in a sentence."""
 
 
-def find(link: RoomLink, target: str, name: str | None = None) -> tuple["Whom", str]:
+def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetKind", str]:
     """Return what kind of address `target` is, and the address, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
@@ -31,25 +31,25 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["Whom", 
     and when not in the room.
     """
     from bridge.xmpp import stanzas
-    from bridge.xmpp.answers import Whom
+    from bridge.xmpp.iq_errors import TargetKind
 
     membership = link.room(name)
     connection, own, room = connection_in(membership), membership.occupant, membership.jid
     domain = stanzas.prepared(connection.place.domain) or connection.place.domain
     match target:
         case "server":
-            return Whom.SERVER, domain
+            return TargetKind.SERVER, domain
         case "room":
-            return Whom.ROOM, room
+            return TargetKind.ROOM, room
         case "self":
-            return Whom.SELF, own
+            return TargetKind.SELF, own
     jid = stanzas.prepared(target)
     named = stanzas.occupant_jid(room, target)
     present = {one.jid for one in membership.status().occupants}
     if not (jid and "@" in target):
         if named in present:
             assert named is not None
-            return (Whom.SELF if named == own else Whom.OCCUPANT), named
+            return (TargetKind.SELF if named == own else TargetKind.OCCUPANT), named
         if not (jid and (jid == domain or "." in target or "/" in target)):
             raise nobody(
                 [membership],
@@ -61,11 +61,11 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["Whom", 
     for one in link.participant.memberships:
         if bare == one.jid:
             if jid == one.occupant:
-                return Whom.SELF, jid
-            return (Whom.OCCUPANT if resource else Whom.ROOM), jid
+                return TargetKind.SELF, jid
+            return (TargetKind.OCCUPANT if resource else TargetKind.ROOM), jid
     if jid == domain:
-        return Whom.SERVER, jid
-    return (Whom.ACCOUNT if "@" in bare else Whom.DOMAIN), jid
+        return TargetKind.SERVER, jid
+    return (TargetKind.ACCOUNT if "@" in bare else TargetKind.DOMAIN), jid
 
 
 def nobody(rooms: Sequence[InRoom], name: str, hint: str) -> ToolError:

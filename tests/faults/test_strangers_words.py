@@ -33,9 +33,9 @@ from bridge.tools.pace import Pace
 from bridge.tools.ping import xmpp_ping
 from bridge.tools.setup import Setup
 from bridge.tools.wait import xmpp_wait
-from bridge.xmpp import answers, faults, stanzas
-from bridge.xmpp.answers import Meaning, Whom
+from bridge.xmpp import faults, iq_errors, stanzas
 from bridge.xmpp.faults import Fault, Place, Stage
+from bridge.xmpp.iq_errors import DecodedError, TargetKind
 from bridge.xmpp.participant import Participant
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
@@ -187,7 +187,7 @@ DESTROYED = f"<destroy {attribute('jid', LONG)}><reason>{escape(LONG)}</reason><
 
 PLACE = Place("xmpp://chat.example:5222", "chat.example", "bot@chat.example", ROOM, NICKNAME)
 
-THEIRS: dict[str, Callable[[str], Fault | Meaning]] = {
+THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "no_mechanism.offered": lambda it: faults.no_mechanism([it] * 3 if it else [], PLACE),
     "of_sasl.text": lambda it: faults.of_sasl("not-authorized", it, PLACE),
     "of_stream_error.text": lambda it: faults.of_stream_error("conflict", it, PLACE),
@@ -199,9 +199,11 @@ THEIRS: dict[str, Callable[[str], Fault | Meaning]] = {
     "put_out.reason": lambda it: faults.put_out(frozenset({307}), it, None, PLACE),
     "put_out.actor": lambda it: faults.put_out(frozenset({301}), None, it, PLACE),
     "unexpected_element.name": lambda it: faults.unexpected_element(Stage.SASL, it, PLACE),
-    "of_error.text": lambda it: answers.of_error("conflict", it, Whom.ROOM, ROOM, "pings"),
-    "of_error.address": lambda it: answers.of_error("gone", None, Whom.ACCOUNT, it, "pings"),
-    "of_silence.address": lambda it: answers.of_silence(Whom.OCCUPANT, it, 1.0),
+    "of_error.text": lambda it: iq_errors.of_error("conflict", it, TargetKind.ROOM, ROOM, "pings"),
+    "of_error.address": lambda it: iq_errors.of_error(
+        "gone", None, TargetKind.ACCOUNT, it, "pings"
+    ),
+    "of_silence.address": lambda it: iq_errors.of_silence(TargetKind.OCCUPANT, it, 1.0),
 }
 """Every argument of a function that makes an error's sentence, where a stranger chose it."""
 
@@ -225,12 +227,12 @@ def _texts(module: ModuleType) -> Iterator[str]:
     for name, function in inspect.getmembers(module, inspect.isfunction):
         hints = get_type_hints(function)
         makes = function.__module__ == module.__name__ and not name.startswith("_")
-        if makes and hints.pop("return") in {Fault, Meaning}:
+        if makes and hints.pop("return") in {Fault, DecodedError}:
             yield from (f"{name}.{one}" for one, hint in hints.items() if "str" in str(hint))
 
 
 def test_every_argument_that_comes_into_a_sentence_is_known() -> None:
-    found = [one for module in (faults, answers) for one in _texts(module)]
+    found = [one for module in (faults, iq_errors) for one in _texts(module)]
     assert sorted(found) == sorted([*THEIRS, *OURS])
 
 
@@ -239,13 +241,13 @@ def test_no_other_module_makes_faults() -> None:
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Fault", "Meaning"))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Fault", "DecodedError"))
     }
     made.discard("tools/basics.py")  # `LastFault`, which only shows one
     # What `link` makes itself has words of ours alone.
     assert made == {
         "tools/link.py",
-        "xmpp/answers.py",
+        "xmpp/iq_errors.py",
         "xmpp/faults.py",
     }
 
@@ -299,7 +301,9 @@ def test_what_a_tool_adds_to_a_fault_is_a_text_of_ours() -> None:
 
 @pytest.mark.parametrize("words", [LONG, WORDS, NAME])
 @pytest.mark.parametrize("make", THEIRS.values(), ids=THEIRS)
-def test_in_a_sentence_they_are_quoted(make: Callable[[str], Fault | Meaning], words: str) -> None:
+def test_in_a_sentence_they_are_quoted(
+    make: Callable[[str], Fault | DecodedError], words: str
+) -> None:
     told = make(words)
     assert_harmless(told.message)
     assert ORDER in told.message

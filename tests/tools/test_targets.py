@@ -4,7 +4,7 @@ from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.tools.targets import MAX_NAME_CHARACTERS, MAX_NAMED, find
-from bridge.xmpp.answers import Whom
+from bridge.xmpp.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
 from tests.tools.standing import OWN, standing, standing_in
 
@@ -14,26 +14,26 @@ NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "ev
 @pytest.mark.parametrize(
     ("target", "whom", "address"),
     [
-        ("server", Whom.SERVER, "example"),
-        ("room", Whom.ROOM, ROOM),
-        ("self", Whom.SELF, OWN),
-        ("McpDebug", Whom.SELF, OWN),
-        (OWN, Whom.SELF, OWN),
-        ("Wilma", Whom.OCCUPANT, f"{ROOM}/Wilma"),
-        ("a/b", Whom.OCCUPANT, f"{ROOM}/a/b"),
-        ("two words", Whom.OCCUPANT, f"{ROOM}/two words"),
-        ("x.example", Whom.OCCUPANT, f"{ROOM}/x.example"),
-        (f"{ROOM}/server", Whom.OCCUPANT, f"{ROOM}/server"),
-        (f"{ROOM}/gone", Whom.OCCUPANT, f"{ROOM}/gone"),
-        (ROOM, Whom.ROOM, ROOM),
-        (ROOM.upper(), Whom.ROOM, ROOM),
-        ("eve@evil.example", Whom.ACCOUNT, "eve@evil.example"),
-        (f"{ROOM}/eve@evil.example", Whom.OCCUPANT, f"{ROOM}/eve@evil.example"),
-        ("w@example/home", Whom.ACCOUNT, "w@example/home"),
-        ("W@Example", Whom.ACCOUNT, "w@example"),
-        ("Example", Whom.SERVER, "example"),
-        ("conference.example", Whom.DOMAIN, "conference.example"),
-        ("other/resource", Whom.DOMAIN, "other/resource"),
+        ("server", TargetKind.SERVER, "example"),
+        ("room", TargetKind.ROOM, ROOM),
+        ("self", TargetKind.SELF, OWN),
+        ("McpDebug", TargetKind.SELF, OWN),
+        (OWN, TargetKind.SELF, OWN),
+        ("Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
+        ("a/b", TargetKind.OCCUPANT, f"{ROOM}/a/b"),
+        ("two words", TargetKind.OCCUPANT, f"{ROOM}/two words"),
+        ("x.example", TargetKind.OCCUPANT, f"{ROOM}/x.example"),
+        (f"{ROOM}/server", TargetKind.OCCUPANT, f"{ROOM}/server"),
+        (f"{ROOM}/gone", TargetKind.OCCUPANT, f"{ROOM}/gone"),
+        (ROOM, TargetKind.ROOM, ROOM),
+        (ROOM.upper(), TargetKind.ROOM, ROOM),
+        ("eve@evil.example", TargetKind.ACCOUNT, "eve@evil.example"),
+        (f"{ROOM}/eve@evil.example", TargetKind.OCCUPANT, f"{ROOM}/eve@evil.example"),
+        ("w@example/home", TargetKind.ACCOUNT, "w@example/home"),
+        ("W@Example", TargetKind.ACCOUNT, "w@example"),
+        ("Example", TargetKind.SERVER, "example"),
+        ("conference.example", TargetKind.DOMAIN, "conference.example"),
+        ("other/resource", TargetKind.DOMAIN, "other/resource"),
         ("example/", None, ""),
         ("nobody", None, ""),
         ("wilma", None, ""),  # the case counts in nicknames
@@ -46,7 +46,7 @@ NAMES = ("Wilma", "server", "room", "self", "a/b", "two words", "x.example", "ev
     ],
 )
 def test_a_target_is_a_word_somebody_here_or_a_jid(
-    target: str, whom: Whom | None, address: str
+    target: str, whom: TargetKind | None, address: str
 ) -> None:
     link, stream = standing(None, *NAMES)
     if whom is None:
@@ -61,7 +61,7 @@ def test_a_target_is_a_word_somebody_here_or_a_jid(
 def test_our_own_server_is_known_by_its_name_too() -> None:
     link, stream = standing()
     stream.place = stream.place.__class__("s", "b.example", "bot@b.example", ROOM, "McpDebug")
-    assert find(link, "B.example") == (Whom.SERVER, "b.example")
+    assert find(link, "B.example") == (TargetKind.SERVER, "b.example")
 
 
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
@@ -95,22 +95,22 @@ def test_out_of_the_room_there_is_nobody_to_find() -> None:
 @pytest.mark.parametrize(
     ("room", "target", "whom", "address"),
     [
-        (None, "room", Whom.ROOM, ROOM),
-        (None, "Wilma", Whom.OCCUPANT, f"{ROOM}/Wilma"),
+        (None, "room", TargetKind.ROOM, ROOM),
+        (None, "Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
         (None, "Fred", None, ""),
-        (None, LOGS, Whom.ROOM, LOGS.lower()),
-        (None, f"{LOGS}/Fred", Whom.OCCUPANT, f"{LOGS.lower()}/Fred"),
-        (None, f"{LOGS}/McpDebug", Whom.SELF, f"{LOGS.lower()}/McpDebug"),
-        ("logs", "room", Whom.ROOM, LOGS.lower()),
-        ("logs", "self", Whom.SELF, f"{LOGS.lower()}/McpDebug"),
-        (LOGS, "Fred", Whom.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (None, LOGS, TargetKind.ROOM, LOGS.lower()),
+        (None, f"{LOGS}/Fred", TargetKind.OCCUPANT, f"{LOGS.lower()}/Fred"),
+        (None, f"{LOGS}/McpDebug", TargetKind.SELF, f"{LOGS.lower()}/McpDebug"),
+        ("logs", "room", TargetKind.ROOM, LOGS.lower()),
+        ("logs", "self", TargetKind.SELF, f"{LOGS.lower()}/McpDebug"),
+        (LOGS, "Fred", TargetKind.OCCUPANT, f"{LOGS.lower()}/Fred"),
         (LOGS, "Wilma", None, ""),
-        (LOGS, "server", Whom.SERVER, "example"),
-        (LOGS, f"{ROOM}/Wilma", Whom.OCCUPANT, f"{ROOM}/Wilma"),
+        (LOGS, "server", TargetKind.SERVER, "example"),
+        (LOGS, f"{ROOM}/Wilma", TargetKind.OCCUPANT, f"{ROOM}/Wilma"),
     ],
 )
 def test_words_and_nicknames_are_those_of_the_room_that_is_named(
-    room: str | None, target: str, whom: Whom | None, address: str
+    room: str | None, target: str, whom: TargetKind | None, address: str
 ) -> None:
     link, _ = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
     if whom is None:

@@ -13,7 +13,7 @@ from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.inquiries import StanzaRefusedError
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience
 from bridge.xmpp.membership import Membership
@@ -87,7 +87,7 @@ class Standing:
         self.archive_asked.set()
         if not self.archive_answers:
             await self.unless_ended(asyncio.get_running_loop().create_future())
-        raise StanzaRefusedError(StanzaError("service-unavailable"))
+        raise IqError(StanzaError("service-unavailable"))
 
     async def unless_ended(self, answer: "asyncio.Future[object]") -> object:
         await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)

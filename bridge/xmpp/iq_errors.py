@@ -1,7 +1,7 @@
-"""What the error answer to a question means, for whoever was asked. Pure.
+"""Explains the error that an address answers to an IQ request. Pure.
 
-Conditions are those of RFC 6120, section 8.3.3; who answers, and with what, of XEP-0045 and
-XEP-0410 for rooms and RFC 6121, section 8.5, for accounts.
+Conditions are those of RFC 6120, section 8.3.3. What they mean depends on the kind of address:
+XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from bridge.escaping import quoted
 from bridge.xmpp.faults import said
 
 
-class Whom(Enum):
-    """What kind of address was asked: the same error means another thing from each."""
+class TargetKind(Enum):
+    """The kind of an address: the same error means different things from each."""
 
     SERVER = "server"
-    """Ours."""
+    """Our own server."""
     ROOM = "room"
-    """The one we are in."""
+    """The room that we are in."""
     SELF = "self"
     """Our own occupant JID in it."""
     OCCUPANT = "occupant"
@@ -28,21 +28,21 @@ class Whom(Enum):
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """An error answer, decoded."""
+class DecodedError:
+    """An error answer with its explanation."""
 
     condition: str
     message: str
-    """A sentence or two, with the address and what it said `quoted`: both may be strangers'."""
+    """A sentence or two. The address and its text stand in it `quoted`: both may be foreign."""
     hint: str
     reachable: bool
-    """Whether it still proves that whom we asked is there."""
+    """Whether the error still proves that the target is there."""
 
 
 SILENCE = "remote-server-timeout"
-"""The condition of no answer at all: the one that servers have for it among themselves."""
+"""The condition of no answer at all: the one that servers use between themselves."""
 
-_FORBIDDING = frozenset(
+_FORBIDDEN = frozenset(
     {
         "forbidden",
         "not-allowed",
@@ -54,36 +54,38 @@ _FORBIDDING = frozenset(
 _OUR_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
 
 
-def of_silence(whom: Whom, address: str, seconds: float) -> Meaning:
-    """Nothing came back within `seconds`."""
-    match whom:
-        case Whom.SELF:
+def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError:
+    """Explain that no answer came within `seconds`."""
+    match target:
+        case TargetKind.SELF:
             hint = "This alone does not mean that we are out of the room. Ping server, then self."
-        case Whom.SERVER:
+        case TargetKind.SERVER:
             hint = "The connection may be half dead; the bridge finds that out by itself."
-        case Whom.ROOM | Whom.OCCUPANT:
+        case TargetKind.ROOM | TargetKind.OCCUPANT:
             hint = "Ping self to see whether the room answers at all."
-        case Whom.DOMAIN | Whom.ACCOUNT:
+        case TargetKind.DOMAIN | TargetKind.ACCOUNT:
             hint = "Ping server to see whether our own server answers."
     message = f"{quoted(address)} did not answer within {seconds:g} s."
-    return Meaning(SILENCE, message, hint, False)
+    return DecodedError(SILENCE, message, hint, False)
 
 
-def of_error(condition: str, text: str | None, whom: Whom, address: str, asked: str) -> Meaning:
-    """Decode the error that `address` answered, asked for `asked` ("pings")."""
-    message, hint, reachable = _decoded(condition, whom, quoted(address), asked)
-    return Meaning(condition, message + said(text), hint, reachable)
+def of_error(
+    condition: str, text: str | None, target: TargetKind, address: str, asked: str
+) -> DecodedError:
+    """Explain the error that `address` answered to requests called `asked` ("pings")."""
+    message, hint, reachable = _decoded(condition, target, quoted(address), asked)
+    return DecodedError(condition, message + said(text), hint, reachable)
 
 
-def _decoded(condition: str, whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
-    if whom is Whom.SELF:
+def _decoded(condition: str, target: TargetKind, address: str, asked: str) -> tuple[str, str, bool]:
+    if target is TargetKind.SELF:
         return _of_self(condition, asked)
     match condition:
         case "service-unavailable" | "feature-not-implemented":
-            return _of_unknowing(condition, whom, address, asked)
+            return _of_unsupported(condition, target, address, asked)
         case "item-not-found" | "recipient-unavailable":
-            return _of_absence(whom, address)
-        case "not-acceptable" if whom in {Whom.OCCUPANT, Whom.ROOM}:
+            return _of_absence(target, address)
+        case "not-acceptable" if target in {TargetKind.OCCUPANT, TargetKind.ROOM}:
             return "The room says that we are not in it.", _OUR_STANDING, False
         case "gone" | "redirect":
             return (
@@ -115,19 +117,19 @@ def _decoded(condition: str, whom: Whom, address: str, asked: str) -> tuple[str,
             return (
                 f"{address} answers that it cannot answer now.",
                 "It is overloaded or broken; try again later.",
-                whom in {Whom.SERVER, Whom.ROOM},
+                target in {TargetKind.SERVER, TargetKind.ROOM},
             )
-    if condition in _FORBIDDING:
-        return _of_prohibition(whom, address, asked)
+    if condition in _FORBIDDEN:
+        return _of_forbidden(target, address, asked)
     return (
         f"{address} answered with the error {condition}.",
         "Somebody there answers; what it means is theirs to say.",
-        whom in {Whom.SERVER, Whom.ROOM},
+        target in {TargetKind.SERVER, TargetKind.ROOM},
     )
 
 
 def _of_self(condition: str, asked: str) -> tuple[str, str, bool]:
-    """Read the answer as XEP-0410, section 3.1, does; `watch.verdict` has the same reading."""
+    """Explain the answer to a self-ping (XEP-0410, section 3.1), as `keepalive.verdict` decides."""
     match condition:
         case "service-unavailable" | "feature-not-implemented":
             message = f"In the room: whoever answers under our nickname does not know {asked}."
@@ -143,21 +145,23 @@ def _of_self(condition: str, asked: str) -> tuple[str, str, bool]:
             return message, _OUR_STANDING, False
 
 
-def _of_unknowing(condition: str, whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
-    match whom:
-        case Whom.SELF | Whom.OCCUPANT:
+def _of_unsupported(
+    condition: str, target: TargetKind, address: str, asked: str
+) -> tuple[str, str, bool]:
+    match target:
+        case TargetKind.SELF | TargetKind.OCCUPANT:
             message = f"{address} is in the room; their client does not know {asked}."
             return message, "Nothing is wrong: they are there.", True
-        case Whom.ROOM:
+        case TargetKind.ROOM:
             message = f"The room answers; like most rooms it does not know {asked}."
             return message, "It is there. Ping self to see whether we are in it.", True
-        case Whom.SERVER | Whom.DOMAIN:
+        case TargetKind.SERVER | TargetKind.DOMAIN:
             message = f"{address} answers, but does not know {asked}."
             return message, "It is there.", True
-        case Whom.ACCOUNT if condition == "feature-not-implemented":
+        case TargetKind.ACCOUNT if condition == "feature-not-implemented":
             message = f"{address} answers, but does not know {asked}."
             return message, "Somebody is there.", True
-        case Whom.ACCOUNT:
+        case TargetKind.ACCOUNT:
             message = (
                 f"The server of {address} answers in its place: nobody is logged in there, or "
                 f"they do not know {asked}, or it keeps that to itself."
@@ -169,29 +173,29 @@ def _of_unknowing(condition: str, whom: Whom, address: str, asked: str) -> tuple
             return message, hint, False
 
 
-def _of_absence(whom: Whom, address: str) -> tuple[str, str, bool]:
-    match whom:
-        case Whom.SELF | Whom.OCCUPANT:
+def _of_absence(target: TargetKind, address: str) -> tuple[str, str, bool]:
+    match target:
+        case TargetKind.SELF | TargetKind.OCCUPANT:
             message = f"{address} is not in the room: they left, or changed their nickname."
             return message, "xmppOccupants lists who is there.", False
-        case Whom.ROOM:
+        case TargetKind.ROOM:
             return f"There is no room {address}.", _OUR_STANDING, False
-        case Whom.SERVER | Whom.DOMAIN | Whom.ACCOUNT:
+        case TargetKind.SERVER | TargetKind.DOMAIN | TargetKind.ACCOUNT:
             message = f"Nobody is there under the address {address}."
             return message, "Check how it is written.", False
 
 
-def _of_prohibition(whom: Whom, address: str, asked: str) -> tuple[str, str, bool]:
-    match whom:
-        case Whom.SERVER | Whom.ROOM:
+def _of_forbidden(target: TargetKind, address: str, asked: str) -> tuple[str, str, bool]:
+    match target:
+        case TargetKind.SERVER | TargetKind.ROOM:
             return f"{address} answers, but allows us no {asked}.", "It is there.", True
-        case Whom.SELF | Whom.OCCUPANT:
+        case TargetKind.SELF | TargetKind.OCCUPANT:
             return (
                 "The room does not pass such questions on to those in it.",
                 "A setting of the room: its owner can allow them.",
                 False,
             )
-        case Whom.DOMAIN | Whom.ACCOUNT:
+        case TargetKind.DOMAIN | TargetKind.ACCOUNT:
             hint = (
                 "Ours may not speak to other servers (federation is off), or that one keeps to "
                 "those it knows."
