@@ -26,8 +26,8 @@ from bridge.xmpp.session import (
     RESUMABLE,
     BindRefusedError,
     ConnectionFeatures,
-    Former,
     Negotiation,
+    ResumableSession,
     StreamManagement,
     UnexpectedElementError,
 )
@@ -117,7 +117,7 @@ class Connection:
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
-    async def open(self, former: Former | None = None) -> Opened:
+    async def open(self, former: ResumableSession | None = None) -> Opened:
         """Go from nothing to a session; raises `ConnectionFailedError`.
 
         It goes on with the `former` session where the server still has that. What comes is handed
@@ -231,12 +231,12 @@ class Connection:
             channel_binding=self._channel_binding,
         )
 
-    def former(self) -> Former | None:
+    def former(self) -> ResumableSession | None:
         """What a next connection may take up of this one; None if it cannot."""
         management = self._management
         if management is None or management.id is None:
             return None
-        return Former(management.id, management.handled, self._iq_tracker.jid)
+        return ResumableSession(management.id, management.handled, self._iq_tracker.jid)
 
     def leave(self, *goodbyes: Element) -> None:
         """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody.

@@ -24,7 +24,7 @@ from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.room import Room, RoomStatus
-from bridge.xmpp.session import RESUMABLE, Former
+from bridge.xmpp.session import RESUMABLE, ResumableSession
 from bridge.xmpp.trace import Trace
 
 PHASES = {
@@ -68,7 +68,7 @@ class Participant:
         self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
-        self._former: Former | None = None
+        self._former: ResumableSession | None = None
         self._standing = False
         """Whether a session stands: each room that we are out of tries again by itself then."""
         self._again = asyncio.Event()

@@ -74,7 +74,7 @@ class ConnectionFeatures:
 
 
 @dataclass(frozen=True)
-class Former:
+class ResumableSession:
     """What resumes a session whose connection was lost (XEP-0198, section 5)."""
 
     id: str
@@ -173,7 +173,7 @@ class Negotiation:
             raise UnexpectedElementError(element.tag.rpartition("}")[2])
         return element
 
-    async def next_beside_stanzas(self, expected: tuple[str, ...]) -> Element:
+    async def next_except_stanzas(self, expected: tuple[str, ...]) -> Element:
         """Return the next element with one of these tags, and keep the stanzas before it.
 
         Raises `UnexpectedElementError` for anything else.
@@ -214,7 +214,7 @@ class Session:
 async def begin(
     negotiation: Negotiation,
     resource: str,
-    former: Former | None,
+    former: ResumableSession | None,
     may_answer: MayAnswer,
     acknowledge: Callable[[int], object],
     on_finding: Callable[[str], None],
@@ -228,14 +228,14 @@ async def begin(
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
     if former is not None and managed:
         negotiation.send(stanzas.resuming(former.id, former.handled))
-        if (await negotiation.next_beside_stanzas((resumed, failed))).tag == resumed:
+        if (await negotiation.next_except_stanzas((resumed, failed))).tag == resumed:
             management = StreamManagement(acknowledge, former.id, former.handled)
             return Session(former.jid, management, resumed=True)
     jid = await _bind(negotiation, resource, may_answer)
     on_finding(f"full JID {quoted(jid)}")
     if managed:
         negotiation.send(stanzas.enabling(MAX_RESUMPTION_SECONDS))
-        answer = await negotiation.next_beside_stanzas((enabled, failed))
+        answer = await negotiation.next_except_stanzas((enabled, failed))
         if answer.tag == enabled:
             id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
             on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
@@ -248,10 +248,10 @@ async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) 
     """Bind a resource and return our full JID; raises `BindRefusedError`."""
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.query("set", None, id_, stanzas.bind(resource)))
-    answer = await negotiation.next_beside_stanzas((f"{{{CLIENT}}}iq",))
+    answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
         negotiation.keep(answer)
-        answer = await negotiation.next_beside_stanzas((f"{{{CLIENT}}}iq",))
+        answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
     if answer.get("type") != "result" or not jid:
         raise BindRefusedError(stanzas.error_of(answer))
