@@ -14,7 +14,7 @@ from bridge.tools.paging import Page, TimeSlice
 
 if TYPE_CHECKING:
     from bridge.tools.link import RoomLink
-    from bridge.xmpp.archive import Archived, ArchiveError, ArchiveQuery
+    from bridge.xmpp.archive import ArchiveError, ArchiveQuery, ArchiveResult
     from bridge.xmpp.events import Event
     from bridge.xmpp.filter import EventFilter
 
@@ -55,7 +55,7 @@ async def read(
     time_slice, most = TimeSlice(), page.room
     matches, cost = event_filter.matches, event_filter.cost
 
-    async def keep(result: "Archived") -> bool | None:
+    async def keep(result: "ArchiveResult") -> bool | None:
         wanted = [
             event for event in result.events if await time_slice.run(matches, event, cost(event))
         ]
@@ -82,7 +82,7 @@ def _cursor(id_: str) -> str:
 
 
 def _entry(
-    result: "Archived", named: Mapping[str, object], wanted: "Sequence[Event]", most: int
+    result: "ArchiveResult", named: Mapping[str, object], wanted: "Sequence[Event]", most: int
 ) -> Entry:
     from bridge.xmpp.events import encode
 
@@ -166,7 +166,7 @@ def _failure(room: str, error: "ArchiveError") -> ToolError:
             )
             condition = "item-not-found"
             hint = "Give a time in `after` instead, or leave `since` out for the newest."
-        case archive.ArchiveSilentError():
+        case archive.ArchiveTimeoutError():
             message = f"The archive of {room} did not answer in time."
             condition = "remote-server-timeout"
             hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."

@@ -51,7 +51,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)
 
 
 Answer = TypeVar("Answer")
-Keep: TypeAlias = Callable[["Archived"], Awaitable[bool | None]]
+Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 """Takes a result; returns False if it has no room, and None if the result is not wanted."""
 
 
@@ -79,16 +79,16 @@ class UnknownPositionError(ArchiveError):
     """The archive has no entry, or no longer one, with the id to page from."""
 
 
-class ArchiveSilentError(ArchiveError):
+class ArchiveTimeoutError(ArchiveError):
     """No answer came in time."""
 
 
-class ArchiveFlawedError(ArchiveError):
+class ArchiveOverflowError(ArchiveError):
     """The archive sent far more than was requested."""
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchiveResult:
     """One result: an archived stanza, and the events in it."""
 
     id: str
@@ -167,7 +167,7 @@ class ArchiveQuery:
         """Return the query for the page behind this id, in the same direction."""
         return replace(self, before=id_) if self.backward else replace(self, after=id_)
 
-    def matches(self, result: Archived) -> bool:
+    def matches(self, result: ArchiveResult) -> bool:
         """Whether `result` is from the requested sender, if there is one."""
         bare = (result.jid or "").partition("/")[0]
         return self.sender in {None, result.occupant, result.jid, bare}
@@ -195,7 +195,7 @@ class ArchiveQuery:
 class ArchivePage:
     """One page of an archive."""
 
-    results: tuple[Archived, ...]
+    results: tuple[ArchiveResult, ...]
     """Oldest first."""
     complete: bool
     """Whether this is the last page in the direction of the query."""
@@ -205,7 +205,7 @@ class ArchivePage:
     """The `after` of the query for the next page."""
 
 
-class Searched(NamedTuple):
+class SearchEnd(NamedTuple):
     """Where a search stopped."""
 
     next_id: str | None
@@ -264,13 +264,13 @@ class RoomArchive:
         if not query.possible:
             raise UnknownPositionError("no archive has such an id")
         id_ = secrets.token_hex(8)
-        results: list[Archived] = []
+        results: list[ArchiveResult] = []
         came = size = 0
 
         def take(result: Element) -> bool:
             nonlocal came, size
             came += 1
-            one = read_archived(result, room=self.room, own=self.own)
+            one = read_result(result, room=self.room, own=self.own)
             if one is not None:
                 results.append(one)
                 size += one.characters
@@ -287,7 +287,9 @@ class RoomArchive:
                 # Their number was right, so the texts are too long.
                 fewer = replace(query, most=query.most // 2)
                 return await self.page(fewer, filtered=filtered)
-            raise ArchiveFlawedError(f"{self.room} sent more than a page of its archive") from error
+            raise ArchiveOverflowError(
+                f"{self.room} sent more than a page of its archive"
+            ) from error
         return page_of(results, answer)
 
     async def pages(
@@ -328,12 +330,12 @@ class RoomArchive:
         *,
         limit: int,
         seconds: float,
-    ) -> Searched:
+    ) -> SearchEnd:
         """Read the archive until `limit` results were kept, or one had no room.
 
         `keep` gets what `query` matches, in its direction. The search stops sooner where the
         archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
-        `ArchiveSilentError` if not even one page came in time, otherwise as `page` does.
+        `ArchiveTimeoutError` if not even one page came in time, otherwise as `page` does.
         """
         position, kept, turned = query.position, 0, 0
         until = asyncio.get_running_loop().time() + seconds
@@ -342,26 +344,28 @@ class RoomArchive:
                 try:
                     async with asyncio.timeout_at(until):
                         one = await anext(found, None)
-                except (TimeoutError, ArchiveSilentError) as error:
+                except (TimeoutError, ArchiveTimeoutError) as error:
                     if not turned:
-                        raise ArchiveSilentError(f"{self.room} has not answered in time") from error
-                    return Searched(position, more=True)
+                        raise ArchiveTimeoutError(
+                            f"{self.room} has not answered in time"
+                        ) from error
+                    return SearchEnd(position, more=True)
                 if one is None:
-                    return Searched(position, more=False)
+                    return SearchEnd(position, more=False)
                 turned += 1
                 left = len(one.results)
                 for result in one.results[::-1] if query.backward else one.results:
                     taken = await keep(result) if query.matches(result) else None
                     if taken is False:
-                        return Searched(position, more=True)
+                        return SearchEnd(position, more=True)
                     position = result.id
                     left -= 1
                     kept += bool(taken)
                     if kept == limit:
-                        return Searched(position, bool(left) or not one.complete)
+                        return SearchEnd(position, bool(left) or not one.complete)
                 position = (one.first if query.backward else one.last) or position
                 if turned == MAX_PAGES:
-                    return Searched(position, not one.complete)
+                    return SearchEnd(position, not one.complete)
 
     async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
@@ -396,7 +400,7 @@ async def _in_time(answer: Awaitable[Answer]) -> Answer:
     except TimeoutError as error:
         if not deadline.expired():
             raise
-        raise ArchiveSilentError(f"no answer within {REQUEST_SECONDS:g} s") from error
+        raise ArchiveTimeoutError(f"no answer within {REQUEST_SECONDS:g} s") from error
 
 
 def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
@@ -412,7 +416,7 @@ def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
             return ArchiveRefusedError(error)
 
 
-def read_archived(result: Element, *, room: str, own: str) -> Archived | None:
+def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:
     """Return the events in a result element; None where it has no usable id to page from.
 
     `room` and `own`, our occupant JID, are prepared. A forwarded stanza from outside the room
@@ -427,7 +431,7 @@ def read_archived(result: Element, *, room: str, own: str) -> Archived | None:
     message = result.find(f"{path}/{{{CLIENT}}}message")
     occupant = None if message is None else stanzas.prepared(message.get("from", ""))
     if message is None or occupant is None or occupant.partition("/")[0] != room:
-        return Archived(id_, at, room, None, ())
+        return ArchiveResult(id_, at, room, None, ())
     events: list[MessageReceived | SubjectChanged] = []
     for event in stanzas.read(message, room=room, own=own):
         match event:
@@ -441,10 +445,10 @@ def read_archived(result: Element, *, room: str, own: str) -> Archived | None:
                 events.append(event)
             case _:  # errors and the like say nothing about the room today
                 pass
-    return Archived(id_, at, occupant, _jid_in(message), tuple(events))
+    return ArchiveResult(id_, at, occupant, _jid_in(message), tuple(events))
 
 
-def page_of(results: Sequence[Archived], iq: Element) -> ArchivePage:
+def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
     """Return the page of these results, which the answer `iq` completes (XEP-0059, section 2.2).
 
     An answer without a result set is the end of the archive.

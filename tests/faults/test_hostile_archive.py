@@ -12,10 +12,10 @@ from bridge.xmpp import archive
 from bridge.xmpp.archive import (
     MAX_PAGES,
     MAX_RESULTS,
-    ArchiveFlawedError,
+    ArchiveOverflowError,
     ArchivePage,
     ArchiveQuery,
-    ArchiveSilentError,
+    ArchiveTimeoutError,
 )
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event, MessageReceived
@@ -158,7 +158,7 @@ async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> N
         came += 1
 
     async with asking(answer) as (connection, published):
-        with pytest.raises(ArchiveFlawedError):
+        with pytest.raises(ArchiveOverflowError):
             await asyncio.wait_for(archive_of(connection, ROOM).page(ArchiveQuery()), SECONDS)
         assert came == 1
         assert await connection.ping(None) is None
@@ -187,7 +187,7 @@ async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
         wire.send(fin(iq, "0", "2"))
 
     async with asking(answer) as (connection, _):
-        with pytest.raises(ArchiveFlawedError):
+        with pytest.raises(ArchiveOverflowError):
             await asyncio.wait_for(
                 archive_of(connection, ROOM).page(ArchiveQuery(most=9)), 2 * SECONDS
             )
@@ -297,6 +297,6 @@ async def test_an_archive_that_falls_silent_is_not_waited_for(
         wire.send(result(query, "1", "and then"))
 
     async with asking(answer) as (connection, _):
-        with pytest.raises(ArchiveSilentError):
+        with pytest.raises(ArchiveTimeoutError):
             await asyncio.wait_for(search(connection), SECONDS)
         assert not connection.ended.done()

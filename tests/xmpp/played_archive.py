@@ -6,7 +6,7 @@ from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp import stanzas
-from bridge.xmpp.archive import FORWARD, RSM, Archived, ArchiveQuery, RoomArchive
+from bridge.xmpp.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.iq import IqError, TooManyResultsError
@@ -200,7 +200,7 @@ def _second(time: str | None) -> int | None:
 class Found:
     """What a search kept, oldest first, and how far it came."""
 
-    results: tuple[Archived, ...]
+    results: tuple[ArchiveResult, ...]
     next_id: str | None
     more: bool
 
@@ -215,9 +215,9 @@ async def find(
     seconds: float = 600.0,
 ) -> Found:
     """Search an archive for messages that are wanted, and keep them all."""
-    kept: list[Archived] = []
+    kept: list[ArchiveResult] = []
 
-    async def keep(result: Archived) -> bool | None:
+    async def keep(result: ArchiveResult) -> bool | None:
         if not any(isinstance(one, MessageReceived) and wanted(one) for one in result.events):
             return None
         kept.append(result)
@@ -228,7 +228,7 @@ async def find(
     return Found(tuple(kept[::-1] if query.backward else kept), *searched)
 
 
-def said(results: Sequence[Archived]) -> list[str]:
+def said(results: Sequence[ArchiveResult]) -> list[str]:
     """What was said in these results."""
     return [
         event.body for one in results for event in one.events if isinstance(event, MessageReceived)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from bridge.xmpp.archive import (
     MAX_PAGES,
     REQUEST_SECONDS,
-    Archived,
     ArchiveForbiddenError,
     ArchiveQuery,
     ArchiveRefusedError,
-    ArchiveSilentError,
+    ArchiveResult,
+    ArchiveTimeoutError,
     NoArchiveError,
     UnknownPositionError,
 )
@@ -277,7 +277,7 @@ async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> N
     played = PlayedArchive([Line("Wilma", str(number)) for number in range(9)], most=3)
     kept: list[str] = []
 
-    async def keep(result: Archived) -> bool:
+    async def keep(result: ArchiveResult) -> bool:
         if len(kept) == 5:
             return False
         kept.append(result.id)
@@ -334,7 +334,7 @@ async def test_a_search_that_found_nothing_in_its_time_says_where_to_go_on() -> 
 
 
 async def test_a_search_that_gets_no_answer_at_all_fails() -> None:
-    with pytest.raises(ArchiveSilentError):
+    with pytest.raises(ArchiveTimeoutError):
         await search(Stuck([Line("Wilma", "yes")]), ArchiveQuery(), seconds=0.05)
 
 
@@ -342,7 +342,7 @@ async def test_one_answer_has_a_deadline_too(monkeypatch: pytest.MonkeyPatch) ->
     assert REQUEST_SECONDS < 50
     monkeypatch.setattr("bridge.xmpp.archive.REQUEST_SECONDS", 0.05)
     archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
-    with pytest.raises(ArchiveSilentError):
+    with pytest.raises(ArchiveTimeoutError):
         await search(archive, ArchiveQuery(), seconds=5)
     archive.answers, archive.queries = 1, []
     started = asyncio.get_running_loop().time()

@@ -11,7 +11,9 @@ ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
 
 
-def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> archive.Archived | None:
+def _read(
+    xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7"
+) -> archive.ArchiveResult | None:
     result = parsed(
         f"<result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
         "<forwarded xmlns='urn:xmpp:forward:0'>"
@@ -19,12 +21,12 @@ def _read(xml: str, *, sender: str = f"{ROOM}/Wilma", id_: str = "7") -> archive
         f"<message xmlns='jabber:client' type='groupchat' from='{sender}'>{xml}</message>"
         "</forwarded></result>"
     )
-    return archive.read_archived(result, room=ROOM, own=OWN)
+    return archive.read_result(result, room=ROOM, own=OWN)
 
 
 def test_a_subject_that_was_set_is_told_with_who_set_it_and_when() -> None:
     found = _read("<subject>Ships</subject>")
-    assert found == archive.Archived(
+    assert found == archive.ArchiveResult(
         "7",
         "2026-01-01T00:00:00Z",
         f"{ROOM}/Wilma",
