@@ -26,7 +26,7 @@ from bridge.xmpp.formatting import format_event
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
-from bridge.xmpp.trace import Traced
+from bridge.xmpp.trace import TracedStanza
 
 NICKNAME_WIDTH = 16
 """Columns for nicknames; longer ones push their line to the right."""
@@ -109,7 +109,7 @@ class RoomView:
                 lines = self._other(head, event)
         return "\n".join([*self._new_day(record.at), *map(self._paint.dim, above), *lines])
 
-    def stanza(self, traced: Traced) -> str:
+    def stanza(self, traced: TracedStanza) -> str:
         """Return a head, and the XML of a piece of the stream, indented."""
         xml = traced.xml
         size = len(xml_of(xml).encode("utf-8", "surrogatepass"))
@@ -209,7 +209,7 @@ async def watch(
                 hopeless = True
                 ended.set()
 
-    def on_stanza(traced: Traced) -> None:
+    def on_stanza(traced: TracedStanza) -> None:
         output.write(_stanza_as_json(traced, journal) if as_json else view.stanza(traced))
 
     participant.listen(on_record)
@@ -240,7 +240,7 @@ def _view(stream: TextIO, environ: Mapping[str, str], *, names_rooms: bool) -> R
     )
 
 
-def _stanza_as_json(traced: Traced, journal: Journal) -> str:
+def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:
     """Return a piece of the stream as one line of ASCII, which harms no terminal."""
     xml = xml_of(traced.xml)
     return json.dumps(

@@ -21,7 +21,7 @@ from bridge.tools.paging import (
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-    from bridge.xmpp.trace import Traced
+    from bridge.xmpp.trace import TracedStanza
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ async def xmpp_trace(
     jid = None if room is None else link.room(room).jid
     wanted = None if contains is None else contains.casefold()
 
-    def show(traced: "Traced") -> TraceEntry | None:
+    def show(traced: "TracedStanza") -> TraceEntry | None:
         if direction is not None and traced.direction != direction:
             return None
         if jid is not None and not is_of(jid, traced.xml):
@@ -99,7 +99,7 @@ async def xmpp_trace(
     return TracePage(page.entries, page.next, page.gap, page.more, trace.oldest)
 
 
-def _entry(traced: "Traced", xml: str, cursor: str) -> TraceEntry:
+def _entry(traced: "TracedStanza", xml: str, cursor: str) -> TraceEntry:
     return TraceEntry(
         cursor=cursor,
         at=iso(traced.at),

@@ -33,7 +33,7 @@ from bridge.xmpp.session import (
 )
 from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import channel_bindings, secure, ssl_object
-from bridge.xmpp.trace import Tracing, untraced
+from bridge.xmpp.trace import Tracer, untraced
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -88,7 +88,7 @@ class Connection:
         resource: str,
         on_stage: Callable[[Stage], None],
         on_stanza: Callable[[Element], None],
-        trace: Tracing = untraced,
+        trace: Tracer = untraced,
         on_finding: Callable[[Stage, str], None] = lambda stage, finding: None,
         deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:

@@ -24,7 +24,7 @@ from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import CREATED, CheckPhase, Report, Visit, named, report_of
 from bridge.xmpp.roomservice import RoomService
-from bridge.xmpp.trace import Tracing, untraced
+from bridge.xmpp.trace import Tracer, untraced
 
 CHECK_SECONDS = 50.0
 """For a whole check: MCP clients give up on a call after a minute."""
@@ -72,7 +72,7 @@ class Probe:
         *,
         seconds: float = CHECK_SECONDS,
         deadlines: Mapping[Stage, float] = DEADLINES,
-        trace: Tracing = untraced,
+        trace: Tracer = untraced,
     ) -> None:
         self._settings = settings
         self._seconds = seconds
@@ -163,7 +163,7 @@ class _Walk:
         self,
         settings: Settings,
         deadlines: Mapping[Stage, float],
-        trace: Tracing,
+        trace: Tracer,
         on_phase: Callable[[CheckPhase], None] | None,
     ) -> None:
         mark = secrets.token_hex(4)

@@ -13,7 +13,7 @@ from slixmpp.xmlstream.tostring import escape
 
 from bridge.wire.xmlstream import StanzaTooLongError, XmlStream, XmlStreamError
 from bridge.xmpp import stanzas
-from bridge.xmpp.trace import Tracing
+from bridge.xmpp.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
 """The most that is parsed in one turn of the loop: about 10 ms, then others have theirs."""
@@ -53,7 +53,7 @@ class Stream(asyncio.Protocol):
         domain: str,
         receive: Callable[[Element], None],
         lost: Callable[[BaseException | None], None],
-        trace: Tracing,
+        trace: Tracer,
     ) -> None:
         self.stream_header = (
             f"<stream:stream to='{domain}' xmlns='{stanzas.CLIENT}' "

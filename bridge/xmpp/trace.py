@@ -75,7 +75,7 @@ OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 REDACTED = "[redacted]"
 
 Direction: TypeAlias = Literal["in", "out"]
-Tracing: TypeAlias = Callable[[Direction, Element | str], None]
+Tracer: TypeAlias = Callable[[Direction, Element | str], None]
 """Takes each stanza, or other piece of the stream, of one connection."""
 
 
@@ -85,7 +85,7 @@ def untraced(direction: Direction, xml: Element | str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedStanza:
     """One stanza, or another piece of the stream, as it was sent or received."""
 
     number: int
@@ -99,17 +99,17 @@ class Traced:
     comments, as on TLS."""
 
 
-class Trace(Ring[Traced]):
+class Trace(Ring[TracedStanza]):
     """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
 
     def __init__(
         self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
     ) -> None:
         super().__init__(numbering, capacity, max_weight)
-        self._listeners: list[Callable[[Traced], None]] = []
+        self._listeners: list[Callable[[TracedStanza], None]] = []
         self._connections = 0
 
-    def of_connection(self, clock: Callable[[], float], what: str = "") -> Tracing:
+    def of_connection(self, clock: Callable[[], float], what: str = "") -> Tracer:
         """Return the function that traces a new connection; `what` begins its label."""
         self._connections += 1
         label = f"{what} {self._connections}".strip()
@@ -124,12 +124,12 @@ class Trace(Ring[Traced]):
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
             weight = _weight(xml)
-        traced = Traced(self.numbering.next(), at, direction, connection, xml)
+        traced = TracedStanza(self.numbering.next(), at, direction, connection, xml)
         self._keep(traced, weight)
         for listener in self._listeners:
             listener(traced)
 
-    def listen(self, listener: Callable[[Traced], None]) -> None:
+    def listen(self, listener: Callable[[TracedStanza], None]) -> None:
         """Call `listener` with each piece from now on."""
         self._listeners.append(listener)
 

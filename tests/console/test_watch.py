@@ -12,7 +12,7 @@ from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.faults import Fault, Retry
 from bridge.xmpp.journal import Record
-from bridge.xmpp.trace import Traced
+from bridge.xmpp.trace import TracedStanza
 
 SCREENS = Path(__file__).parent / "screens"
 NOON = 1_700_049_600.0  # 2023-11-15T12:00:00Z
@@ -264,7 +264,7 @@ STANZA = (
 def test_a_stanza_is_as_it_was_written_down_and_forges_no_line(
     name: str, columns: int | None, request: pytest.FixtureRequest
 ) -> None:
-    shown = _at(columns).stanza(Traced(1, NOON, "in", "2", STANZA)) + "\n"
+    shown = _at(columns).stanza(TracedStanza(1, NOON, "in", "2", STANZA)) + "\n"
     if request.config.getoption("--update-screens"):
         (SCREENS / name).write_text(shown, encoding="utf-8")
     assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
@@ -303,4 +303,4 @@ def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day()
 def test_stanzas_have_the_date_of_another_day_before_them_too() -> None:
     view = RoomView(Paint(on=False))
     for at, head in ((MIDNIGHT - 1, "23:59:59  <--"), (MIDNIGHT, "--- 2023-11-16\n00:00:00  <--")):
-        assert view.stanza(Traced(1, at, "in", "1", "<a/>")).startswith(head)
+        assert view.stanza(TracedStanza(1, at, "in", "1", "<a/>")).startswith(head)

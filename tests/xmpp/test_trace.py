@@ -14,7 +14,7 @@ from bridge.xmpp.trace import (
     MAX_SHARED_CHARACTERS,
     REDACTED,
     Trace,
-    Traced,
+    TracedStanza,
 )
 from tests.xmpp.test_journal import since
 
@@ -26,7 +26,7 @@ def _weighing(weight: int) -> Element:
     return element
 
 
-def _kept(trace: Trace) -> list[Traced]:
+def _kept(trace: Trace) -> list[TracedStanza]:
     return [*reversed(trace)][::-1]
 
 
@@ -36,8 +36,8 @@ def test_a_piece_is_kept_with_its_way_its_connection_and_its_time() -> None:
     trace.append("out", "1", "<stream:stream>", 1.5)
     trace.append("in", "2", element, 2.5)
     assert _kept(trace) == [
-        Traced(1, 1.5, "out", "1", "<stream:stream>"),
-        Traced(2, 2.5, "in", "2", element),
+        TracedStanza(1, 1.5, "out", "1", "<stream:stream>"),
+        TracedStanza(2, 2.5, "in", "2", element),
     ]
     assert (len(trace), trace.cursor, trace.forgotten) == (2, "epoch-2", 0)
 
