@@ -148,7 +148,7 @@ async def xmpp_info(
     bridge is not in the room, when there is no such target, or when it refuses to answer.
     """
     from bridge.xmpp import iq_errors
-    from bridge.xmpp.disco import inform
+    from bridge.xmpp.disco import discover
     from bridge.xmpp.faults import ConnectionFailedError
     from bridge.xmpp.iq import IqError
     from bridge.xmpp.iq_errors import TargetKind
@@ -156,7 +156,7 @@ async def xmpp_info(
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
     try:
-        told = await inform(connection, address, is_server=whom is TargetKind.SERVER)
+        told = await discover(connection, address, is_server=whom is TargetKind.SERVER)
     except IqError as refused:
         error = refused.error
         meaning = iq_errors.of_error(

@@ -115,7 +115,7 @@ class Information:
     unanswered: tuple[Unanswered, ...]
 
 
-async def inform(
+async def discover(
     connection: "Connection",
     address: str,
     *,

@@ -17,7 +17,7 @@ from bridge.xmpp.disco import (
     Identity,
     Software,
     Unanswered,
-    inform,
+    discover,
     room_configuration,
     whole_number,
 )
@@ -231,7 +231,7 @@ class Played:
 
 async def _inform(played: Played, address: str, *, is_server: bool) -> disco.Information:
     async with asyncio.timeout(SOON):
-        return await inform(
+        return await discover(
             cast("Connection", played), address, is_server=is_server, patience=HASTY
         )
 
