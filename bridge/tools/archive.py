@@ -141,7 +141,7 @@ def _time(name: str, text: str | None) -> str | None:
 
 def _failure(room: str, error: "ArchiveError") -> ToolError:
     from bridge.xmpp import archive
-    from bridge.xmpp.faults import said
+    from bridge.xmpp.faults import quoted_text
 
     hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
     match error:
@@ -157,7 +157,9 @@ def _failure(room: str, error: "ArchiveError") -> ToolError:
             condition = refusal.condition
             hint += " Ask an owner of the room for membership."
         case archive.ArchiveRefusedError(error=refusal):
-            message = f"The room {room} refused to read from its archive.{said(refusal.text)}"
+            message = (
+                f"The room {room} refused to read from its archive.{quoted_text(refusal.text)}"
+            )
             message = noticed(message) if refusal.text else message
             condition = refusal.condition
         case archive.UnknownPositionError():

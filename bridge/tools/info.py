@@ -320,9 +320,11 @@ _QUESTIONS = {
 
 def _unanswered(one: "Unanswered") -> str:
     from bridge.xmpp.disco import ANSWER_SECONDS
-    from bridge.xmpp.faults import said
+    from bridge.xmpp.faults import quoted_text
 
     question = _QUESTIONS[one.question]
     if one.error is None:
         return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
-    return f"Asked for {question}, it refused with {one.error.condition}.{said(one.error.text)}"
+    return (
+        f"Asked for {question}, it refused with {one.error.condition}.{quoted_text(one.error.text)}"
+    )

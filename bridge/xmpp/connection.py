@@ -319,7 +319,7 @@ class Connection:
     # The stream.
 
     def _acknowledge(self, handled: int) -> None:
-        self._stream.write(stanzas.acknowledging(handled))
+        self._stream.write(stanzas.sm_acknowledgement(handled))
 
     def _hang_up(self) -> None:
         if self._management is not None:
@@ -344,7 +344,7 @@ class Connection:
     def _deal_with(self, element: Element) -> None:
         if element.tag == f"{{{stanzas.CLIENT}}}iq":
             if element.get("type") in {"get", "set"}:
-                self._stream.write(stanzas.answer_to(element))
+                self._stream.write(stanzas.reply_to(element))
                 return
             self._on_stanza(element)
             self._iq_tracker.answered(element)

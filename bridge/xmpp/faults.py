@@ -298,7 +298,7 @@ def _of_tls(stage: Stage, reason: str, place: Place) -> Fault:
 # What servers and rooms answer.
 
 
-def said(text: str | None) -> str:
+def quoted_text(text: str | None) -> str:
     """Return a sentence that quotes the text of an error; empty without a text."""
     return f" It says: {quoted(text)}." if text else ""
 
@@ -478,7 +478,7 @@ def of_sasl(condition: str, text: str | None, place: Place) -> Fault:
 def of_stream_error(condition: str, text: str | None, place: Place) -> Fault:
     """Classify a stream error (RFC 6120, section 4.9.3)."""
     row = _STREAM_ERRORS.get(condition, _OTHER_STREAM_ERROR)
-    return _fault(row, condition, said(text), bool(text), place)
+    return _fault(row, condition, quoted_text(text), bool(text), place)
 
 
 def of_join_error(condition: str, text: str | None, place: Place, venue: str | None) -> Fault:
@@ -488,7 +488,7 @@ def of_join_error(condition: str, text: str | None, place: Place, venue: str | N
     row = _JOIN_ERRORS.get(condition, _OTHER_JOIN_ERROR)
     if condition == "not-authorized" and not place.default:
         row = _NOT_THE_DEFAULT_ROOM
-    return _fault(row, condition, said(text), bool(text), place)
+    return _fault(row, condition, quoted_text(text), bool(text), place)
 
 
 def _fault(row: _Row, condition: str, ending: str, quotes: bool, place: Place) -> Fault:

@@ -94,7 +94,7 @@ class IqTracker:
         id_ = secrets.token_hex(8)
         self._requests[id_] = (to, answer)
         try:
-            self._send(stanzas.query(type_, to, id_, payload))
+            self._send(stanzas.iq_request(type_, to, id_, payload))
             return await self._unless_ended(answer)
         finally:
             del self._requests[id_]

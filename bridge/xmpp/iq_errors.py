@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bridge.escaping import quoted
-from bridge.xmpp.faults import said
+from bridge.xmpp.faults import quoted_text
 
 
 class TargetKind(Enum):
@@ -74,7 +74,7 @@ def of_error(
 ) -> DecodedError:
     """Explain the error that `address` answered to requests called `asked` ("pings")."""
     message, hint, reachable = _decoded(condition, target, quoted(address), asked)
-    return DecodedError(condition, message + said(text), hint, reachable)
+    return DecodedError(condition, message + quoted_text(text), hint, reachable)
 
 
 def _decoded(condition: str, target: TargetKind, address: str, asked: str) -> tuple[str, str, bool]:

@@ -239,7 +239,7 @@ class Membership:
 
     def goodbye(self) -> Element | None:
         """Return what leaves the room; its confirmation is our own presence, unavailable."""
-        return stanzas.leaving(self.occupant) if self.occupant else None
+        return stanzas.leave_presence(self.occupant) if self.occupant else None
 
     def apply(self, record: Record) -> None:
         """Fold an event, of the room or of the connection, into the room's state."""
@@ -282,7 +282,7 @@ class Membership:
         if self._put_out is not None:
             raise ConnectionFailedError(self._put_out)
         self._leaving = True
-        self._begun.send(stanzas.leaving(self.occupant))
+        self._begun.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._begun.ended.done():
             if not await self._wait(until):
@@ -328,9 +328,9 @@ class Membership:
         try:
             # Answered first, so that it is known what to believe of the history.
             connection.send(
-                stanzas.query("get", self.jid, secrets.token_hex(8), disco.info_query())
+                stanzas.iq_request("get", self.jid, secrets.token_hex(8), disco.info_query())
             )
-            connection.send(stanzas.entering(occupant, secret, since, history=history))
+            connection.send(stanzas.join_presence(occupant, secret, since, history=history))
             return await connection.unless_ended(self._entered)
         finally:
             self._entered = None
@@ -341,7 +341,7 @@ class Membership:
             async with asyncio.timeout(seconds):
                 await self._begun.request("set", self.jid, stanzas.default_configuration())
         except IqError as refused:
-            why = f"{refused.error.condition}.{faults.said(refused.error.text)}"
+            why = f"{refused.error.condition}.{faults.quoted_text(refused.error.text)}"
             log.warning("the new room keeps its lock or its defaults: %s", why)
         except TimeoutError:
             log.warning("the new room keeps its lock or its defaults: no answer came")
@@ -480,7 +480,7 @@ class Membership:
         try:
             self._intake.sent(id_)
             try:
-                connection.send(stanzas.said(self.jid, body, id_))
+                connection.send(stanzas.groupchat_message(self.jid, body, id_))
             except ConnectionFailedError as failed:
                 raise NotSentError(failed.fault) from failed
             self._tell(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))

@@ -227,14 +227,14 @@ async def begin(
     resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
     if former is not None and managed:
-        negotiation.send(stanzas.resuming(former.id, former.handled))
+        negotiation.send(stanzas.sm_resume(former.id, former.handled))
         if (await negotiation.next_except_stanzas((resumed, failed))).tag == resumed:
             management = StreamManagement(acknowledge, former.id, former.handled)
             return Session(former.jid, management, resumed=True)
     jid = await _bind(negotiation, resource, may_answer)
     on_finding(f"full JID {quoted(jid)}")
     if managed:
-        negotiation.send(stanzas.enabling(MAX_RESUMPTION_SECONDS))
+        negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
         answer = await negotiation.next_except_stanzas((enabled, failed))
         if answer.tag == enabled:
             id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
@@ -247,7 +247,7 @@ async def begin(
 async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
     """Bind a resource and return our full JID; raises `BindRefusedError`."""
     id_ = secrets.token_hex(8)
-    negotiation.send(stanzas.query("set", None, id_, stanzas.bind(resource)))
+    negotiation.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(resource)))
     answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
         negotiation.keep(answer)

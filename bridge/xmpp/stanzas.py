@@ -1,7 +1,8 @@
-"""Stanza to event, and back. Nothing else reads a stanza, but `disco` the answers to its questions.
+"""Reads stanzas as events and builds the stanzas that the bridge sends.
 
-What a stanza claims is believed only from whom it may come: a delay stamp and a stanza id from
-the room itself (XEP-0203, section 4; XEP-0359, section 6), presence of this room's occupants.
+A claim in a stanza counts only from an entity that may make it: a delay stamp and a stanza id only
+from the room itself (XEP-0203, section 4; XEP-0359, section 6), presence only of its occupants.
+The answers of service discovery and archives are read in `disco` and `archive`.
 """
 
 import re
@@ -65,12 +66,12 @@ ENCRYPTIONS = {
     "jabber:x:encrypted": "Legacy OpenPGP",
     "urn:xmpp:otr:0": "OTR",
 }
-"""XEP-0380, section 6: what people call the namespaces of encrypted messages."""
+"""Names of encryptions by the namespaces of their elements (XEP-0380, section 6)."""
 
 OTR = "?OTR:"
-"""How an encrypted body begins that needs no element to be known (XEP-0364, section 2)."""
+"""The beginning of a body encrypted with OTR, which has no element (XEP-0364, section 2)."""
 
-PLUMBING = frozenset(
+METADATA = frozenset(
     {
         "urn:xmpp:delay",
         "jabber:x:delay",
@@ -81,13 +82,13 @@ PLUMBING = frozenset(
         "http://jabber.org/protocol/address",
     }
 )
-"""Namespaces of what servers and clients put beside what is said."""
+"""Namespaces of elements that carry metadata of a message rather than content."""
 
 MAX_PAYLOAD = 8
-"""Names of elements in a message that has no body: real ones have one or two."""
+"""Element names listed of a message without a body: real ones have one or two."""
 
 MAX_PAYLOAD_CHARACTERS = 100
-"""Of one such name, and of that of an encryption; the longest real ones have about 60."""
+"""Of one such name, and of the name of an encryption; real ones have up to 60."""
 
 STATUS_CODE = re.compile("[0-9]{3}")
 """XEP-0045, section 15.6."""
@@ -107,19 +108,19 @@ CONDITIONS = frozenset(
         "unsupported-feature unsupported-stanza-type unsupported-version"
     ).split()
 )
-"""Those of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Any other name is a stranger's words."""
+"""The conditions of RFC 6120, sections 4.9.3, 6.5 and 8.3.3. Other names are foreign text."""
 
 MAX_REACTIONS = 32
-"""Of one message to another: people have few to a message, and each is a character or two."""
+"""Reactions in one message: people send few, and each is a character or two."""
 
 MAX_JID_CHARACTERS = 3_071
-"""Of a JID: longer ones are none (RFC 7622, section 3.1), and whoever prepares one may keep it."""
+"""Of a JID (RFC 7622, section 3.1); slixmpp caches what it prepares, so no longer one may."""
 
 MAX_PRESENCE_CHARACTERS = 1_000
-"""Of each text in presence, the rest is cut off: there is one for each occupant to keep."""
+"""Of each text in presence; the rest is cut off, since each occupant's presence is kept."""
 
-SPEAKERS = 256
-"""Addresses at hand, so that all the events of one occupant share its texts."""
+CACHED_ADDRESSES = 256
+"""Parsed addresses that are cached, so that all events of an occupant share its strings."""
 
 HISTORY_ON_JOINING = 20
 """Messages of the room's history asked for on entering, for context."""
@@ -136,7 +137,7 @@ class StanzaError:
 
 
 def prepared(jid: str) -> str | None:
-    """Return a JID as comparison wants it (RFC 7622); None if it is none."""
+    """Return a JID prepared for comparison (RFC 7622); None if it is invalid."""
     if len(jid) > MAX_JID_CHARACTERS:
         return None
     try:
@@ -151,21 +152,21 @@ def occupant_jid(room: str, nickname: str) -> str | None:
 
 
 def xml_of(element: Element | str) -> str:
-    """Write a stanza as it goes over the stream; what is written already stays as it is."""
+    """Return an element as XML in the stream's namespace; a string is returned as it is."""
     if isinstance(element, str):
         return element
     return tostring(element, xmlns=CLIENT, top_level=True)
 
 
 def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
-    """Yield what `stanza` tells of `room`, in which we are the occupant `own`; both prepared."""
+    """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared."""
     address = sender_of(stanza)
     if address is None:
         return
     sender, bare, nickname = address
     if stanza.tag == f"{{{CLIENT}}}message":
         if stanza.get("type") == "error":
-            # Everybody in the room has seen the id; only the room itself returns what it got.
+            # All occupants know the id; only the room itself can bounce a message.
             if sender == room and (id_ := stanza.get("id")):
                 error = error_of(stanza)
                 yield SendFailed(id_, error.condition, error.text)
@@ -189,7 +190,7 @@ def sender_of(stanza: Element) -> Address | None:
     return None if len(jid) > MAX_JID_CHARACTERS else _address(jid)
 
 
-@lru_cache(SPEAKERS)
+@lru_cache(CACHED_ADDRESSES)
 def _address(jid: str) -> Address | None:
     valid = prepared(jid)
     if valid is None:
@@ -211,7 +212,7 @@ def archive_result(stanza: Element) -> tuple[str, str, Element] | None:
 
 
 def error_of(stanza: Element) -> StanzaError:
-    """Return what the `<error/>` in `stanza` says; `undefined-condition` if it says nothing."""
+    """Return the `<error/>` in `stanza`; `undefined-condition` where it has none."""
     error = stanza.find(f"{{{CLIENT}}}error")
     if error is None:
         return StanzaError("undefined-condition")
@@ -241,10 +242,10 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
-    about = _about(stanza, from_room=not nickname)
+    references = _references(stanza, from_room=not nickname)
     encrypted = _encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None)
     payload: tuple[str, ...] = ()
-    if body is None and not about:
+    if body is None and not references:
         if not nickname or (type_ == "groupchat" and subject is not None):
             return
         payload = () if encrypted else _payload(stanza)
@@ -269,12 +270,12 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         own=sender == own,
         encrypted=encrypted,
         payload=payload,
-        **about,
+        **references,
     )
 
 
 def _encrypted(stanza: Element) -> str | None:
-    """Return by what a message is encrypted, as it says itself or as its elements show."""
+    """Return the name of a message's encryption, by XEP-0380 or by its elements."""
     found = None
     for child in stanza:
         if child.tag == ENCRYPTION and (namespace := child.get("namespace")):
@@ -285,20 +286,20 @@ def _encrypted(stanza: Element) -> str | None:
 
 
 def _payload(stanza: Element) -> tuple[str, ...]:
-    """Return the names of the elements that a message is made of, beside plumbing."""
+    """Return the names of a message's elements, without metadata."""
     names = []
     for child in stanza:
         namespace, _, name = child.tag.rpartition("}")
         if namespace[1:] == CLIENT and name not in {"thread", "error"}:
             names.append(name)
-        elif namespace[1:] != CLIENT and namespace[1:] not in PLUMBING:
+        elif namespace[1:] != CLIENT and namespace[1:] not in METADATA:
             names.append(f"{name} ({namespace[1:]})")
     names = [name[:MAX_PAYLOAD_CHARACTERS] for name in dict.fromkeys(names)]
     more = len(names) - MAX_PAYLOAD
     return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
 
 
-class _About(TypedDict, total=False):
+class _References(TypedDict, total=False):
     replaces: str
     reply_to: str
     reacts_to: str
@@ -306,34 +307,34 @@ class _About(TypedDict, total=False):
     retracts: str
 
 
-def _about(stanza: Element, *, from_room: bool) -> _About:
-    """Return how a message concerns another one."""
-    about = _About()
-    # Moderation is told by the room alone (XEP-0425).
-    taking_back = (RETRACTION, MODERATION) if from_room else (RETRACTION,)
+def _references(stanza: Element, *, from_room: bool) -> _References:
+    """Return the references of a message to another one."""
+    found = _References()
+    # Only the room itself moderates (XEP-0425).
+    retractions = (RETRACTION, MODERATION) if from_room else (RETRACTION,)
     for child in stanza:
         id_ = child.get("id")
         if not id_:
             continue
         match child.tag:
             case "{urn:xmpp:message-correct:0}replace":
-                about["replaces"] = id_
+                found["replaces"] = id_
             case "{urn:xmpp:reply:0}reply":
-                about["reply_to"] = id_
+                found["reply_to"] = id_
             case "{urn:xmpp:reactions:0}reactions":
-                about["reacts_to"] = id_
-                about["reactions"] = tuple(
+                found["reacts_to"] = id_
+                found["reactions"] = tuple(
                     one.text or "" for one in child.iterfind(f"{{{REACTIONS}}}reaction")
                 )[:MAX_REACTIONS]
             case "{urn:xmpp:message-retract:1}retract":
-                about["retracts"] = id_
-            case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in taking_back for inner in child):
-                about["retracts"] = id_
-    return about
+                found["retracts"] = id_
+            case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in retractions for inner in child):
+                found["retracts"] = id_
+    return found
 
 
 def _read_notice(stanza: Element) -> Iterator[Event]:
-    """Yield what the room itself tells of its configuration and of who may do what in it."""
+    """Yield the room's notices of changes to its configuration and to affiliations."""
     extension = stanza.find(f"{{{MUC_USER}}}x")
     if extension is None:
         return
@@ -418,7 +419,7 @@ def _read_presence(stanza: Element, sender: str, nickname: str, own: str) -> Ite
 
 
 def _prepared_nickname(sender: str, nickname: str) -> str | None:
-    """Return a nickname as it will stand in the `from` of its presence; None if it cannot."""
+    """Return a nickname prepared as in the `from` of presence; None if it is invalid."""
     occupant = occupant_jid(sender.partition("/")[0], nickname) if nickname else None
     return None if occupant is None else occupant.partition("/")[2]
 
@@ -427,10 +428,10 @@ def _attribute(item: Element | None, name: str, default: str) -> str:
     return default if item is None else item.get(name, default)[:MAX_PRESENCE_CHARACTERS]
 
 
-def entering(
+def join_presence(
     occupant: str, password: str | None, since: str | None, *, history: bool = True
 ) -> Element:
-    """Presence that enters a room (XEP-0045, section 7.2); `since` is a time in UTC."""
+    """Return the presence that joins a room (XEP-0045, section 7.2); `since` is a time in UTC."""
     presence = Element(f"{{{CLIENT}}}presence", {"to": occupant})
     extension = SubElement(presence, f"{{{MUC}}}x")
     asked = {"maxstanzas": str(HISTORY_ON_JOINING)} if since is None else {"since": since}
@@ -442,20 +443,20 @@ def entering(
     return presence
 
 
-def leaving(occupant: str) -> Element:
-    """Presence that leaves it (XEP-0045, section 7.14)."""
+def leave_presence(occupant: str) -> Element:
+    """Return the presence that leaves a room (XEP-0045, section 7.14)."""
     return Element(f"{{{CLIENT}}}presence", {"to": occupant, "type": "unavailable"})
 
 
-def said(room: str, body: str, id_: str) -> Element:
-    """A message to everybody in the room."""
+def groupchat_message(room: str, body: str, id_: str) -> Element:
+    """Return a message to everybody in the room."""
     message = Element(f"{{{CLIENT}}}message", {"to": room, "type": "groupchat", "id": id_})
     SubElement(message, f"{{{CLIENT}}}body").text = body
     return message
 
 
-def query(type_: str, to: str | None, id_: str, payload: Element) -> Element:
-    """An IQ around `payload`; `type_` is `get`, `set` or `result`."""
+def iq_request(type_: str, to: str | None, id_: str, payload: Element) -> Element:
+    """Return an IQ request around `payload`; `type_` is `get` or `set`."""
     attributes = {"type": type_, "id": id_} | ({} if to is None else {"to": to})
     iq = Element(f"{{{CLIENT}}}iq", attributes)
     iq.append(payload)
@@ -463,12 +464,12 @@ def query(type_: str, to: str | None, id_: str, payload: Element) -> Element:
 
 
 def ping() -> Element:
-    """The payload of a ping (XEP-0199)."""
+    """Return the payload of a ping (XEP-0199)."""
     return Element(f"{{{PING}}}ping")
 
 
 def items_query() -> Element:
-    """The payload that asks what there is at an address (XEP-0030, section 4.1)."""
+    """Return the payload that asks what there is at an address (XEP-0030, section 4.1)."""
     return Element(f"{{{DISCO_ITEMS}}}query")
 
 
@@ -480,36 +481,36 @@ def items_in(iq: Element) -> list[str]:
 
 
 def default_configuration() -> Element:
-    """The payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
+    """Return the payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
     payload = Element(f"{{{MUC_OWNER}}}query")
     SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
     return payload
 
 
-def bind(resource: str) -> Element:
-    """The payload that asks for a resource (RFC 6120, section 7.7)."""
+def bind_request(resource: str) -> Element:
+    """Return the payload that asks for a resource (RFC 6120, section 7.7)."""
     payload = Element(f"{{{BIND}}}bind")
     SubElement(payload, f"{{{BIND}}}resource").text = resource
     return payload
 
 
-def enabling(seconds: int) -> Element:
-    """Asks for stream management (XEP-0198, section 3)."""
+def sm_enable(seconds: int) -> Element:
+    """Return the request to enable stream management (XEP-0198, section 3)."""
     return Element(f"{{{SM}}}enable", {"resume": "true", "max": str(seconds)})
 
 
-def resuming(id_: str, handled: int) -> Element:
-    """Asks to take up a session (XEP-0198, section 5)."""
+def sm_resume(id_: str, handled: int) -> Element:
+    """Return the request to resume a session (XEP-0198, section 5)."""
     return Element(f"{{{SM}}}resume", {"previd": id_, "h": str(handled)})
 
 
-def acknowledging(handled: int) -> Element:
-    """Tells how many stanzas were dealt with (XEP-0198, section 4)."""
+def sm_acknowledgement(handled: int) -> Element:
+    """Return the acknowledgement of the stanzas that were processed (XEP-0198, section 4)."""
     return Element(f"{{{SM}}}a", {"h": str(handled)})
 
 
-def answer_to(iq: Element) -> Element:
-    """The reply that a request from outside gets: pings and disco are known here, no more."""
+def reply_to(iq: Element) -> Element:
+    """Return the reply to an IQ request: a result to pings and disco#info, otherwise an error."""
     reply = Element(f"{{{CLIENT}}}iq", {"type": "result", "id": iq.get("id", "")})
     if sender := iq.get("from"):
         reply.set("to", sender)

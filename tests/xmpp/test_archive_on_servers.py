@@ -248,7 +248,7 @@ async def test_a_real_jid_finds_what_the_room_shows_of_it(
         async with standing(real_server, room) as connection:
             wilma.say("of Wilma's")
             await wilma.heard("of Wilma's")
-            connection.send(stanzas.said(room, "of mine", "1"))
+            connection.send(stanzas.groupchat_message(room, "of mine", "1"))
             await wilma.heard("of mine")
             hers = await search(connection, room, ArchiveQuery(sender=real_server.witness.jid))
             mine = await search(connection, room, ArchiveQuery(sender=real_server.bot.jid))

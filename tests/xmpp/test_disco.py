@@ -296,7 +296,7 @@ async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
 
 
 def test_the_question_is_the_standards() -> None:
-    iq = stanzas.query("get", "b.example", "7", disco.info_query())
+    iq = stanzas.iq_request("get", "b.example", "7", disco.info_query())
     assert f"<query xmlns='{DISCO_INFO}'" in stanzas.xml_of(iq).replace('"', "'")
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.xmpp.errors import UnsendableError
 from bridge.xmpp.message_body import MAX_BODY_BYTES, MAX_ESCAPED_BYTES, check_body
-from bridge.xmpp.stanzas import said, xml_of
+from bridge.xmpp.stanzas import groupchat_message, xml_of
 
 
 def _refusal(text: str) -> str:
@@ -78,8 +78,8 @@ def test_what_passes_survives_xml_and_is_no_longer_than_reckoned(text: str) -> N
         check_body(text)
     except UnsendableError:
         return
-    xml = xml_of(said("room@muc.example", text, "id"))
-    empty = xml_of(said("room@muc.example", "", "id"))
+    xml = xml_of(groupchat_message("room@muc.example", text, "id"))
+    empty = xml_of(groupchat_message("room@muc.example", "", "id"))
     escaped = len(xml.encode()) - len(empty.encode())
     size = len(text.encode())
     assert escaped <= size + sum(5 for one in text if one in "\"'&<>") + len("</body>")

@@ -68,8 +68,8 @@ def _elements(draw: st.DrawFn, depth: int = 3) -> Element:
 def test_no_stanza_breaks_the_reading_of_it(stanza: Element) -> None:
     for event in stanzas.read(stanza, room=ROOM, own=OWN):
         assert not isinstance(event, MessageReceived) or event.from_.startswith(ROOM)
-    stanzas.answer_to(stanza)
-    stanzas.xml_of(stanzas.answer_to(stanza))
+    stanzas.reply_to(stanza)
+    stanzas.xml_of(stanzas.reply_to(stanza))
 
 
 def test_jids_are_prepared_for_comparison() -> None:
@@ -80,7 +80,7 @@ def test_jids_are_prepared_for_comparison() -> None:
 
 
 def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_one() -> None:
-    entering = _written(stanzas.entering(OWN, "open <sesame>", None))
+    entering = _written(stanzas.join_presence(OWN, "open <sesame>", None))
     assert entering.get("to") == OWN
     extension = entering.find(f"{{{stanzas.MUC}}}x")
     assert extension is not None
@@ -88,18 +88,18 @@ def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_o
     assert history is not None
     assert history.get("maxstanzas") == str(stanzas.HISTORY_ON_JOINING)
     assert extension.findtext(f"{{{stanzas.MUC}}}password") == "open <sesame>"
-    assert "password" not in stanzas.xml_of(stanzas.entering(OWN, None, None))
+    assert "password" not in stanzas.xml_of(stanzas.join_presence(OWN, None, None))
 
 
 def test_coming_back_asks_for_the_history_since_then_however_long() -> None:
-    entering = _written(stanzas.entering(OWN, None, "2026-01-01T00:00:00.000Z"))
+    entering = _written(stanzas.join_presence(OWN, None, "2026-01-01T00:00:00.000Z"))
     history = entering.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
     assert history is not None
     assert history.attrib == {"since": "2026-01-01T00:00:00.000Z"}
 
 
 def test_leaving_is_a_presence_that_is_unavailable() -> None:
-    assert _written(stanzas.leaving(OWN)).attrib == {
+    assert _written(stanzas.leave_presence(OWN)).attrib == {
         "to": OWN,
         "type": "unavailable",
     }
@@ -117,7 +117,7 @@ def test_leaving_is_a_presence_that_is_unavailable() -> None:
 )
 def test_requests_from_outside_are_answered(type_: str, payload: str, answer: str) -> None:
     iq = parsed(f"<iq type='{type_}' id='7' from='{ROOM}/Wilma'>{payload}</iq>")
-    reply = stanzas.answer_to(iq)
+    reply = stanzas.reply_to(iq)
     assert (reply.get("type"), reply.get("id"), reply.get("to")) == (answer, "7", f"{ROOM}/Wilma")
     if answer == "error":
         assert stanzas.error_of(reply).condition == "service-unavailable"

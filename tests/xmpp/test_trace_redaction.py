@@ -128,7 +128,7 @@ def test_what_names_a_password_in_an_attribute_keeps_its_values() -> None:
 
 
 def test_a_password_that_we_enter_with_is_not_traced() -> None:
-    entering = stanzas.entering("r@s/me", S, None)
+    entering = stanzas.join_presence("r@s/me", S, None)
     trace = Trace(Numbering("epoch"))
     trace.append("out", "1", entering, 0)
     (kept,) = reversed(trace)
