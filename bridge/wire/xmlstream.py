@@ -27,7 +27,7 @@ _SECTION = re.compile(rb"<(?:!--|!\[CDATA\[|\?)")
 """What begins a comment, a CDATA section or a processing instruction."""
 
 _UNDECIDED = re.compile(rb"<(?:!(?:-|\[(?:C(?:D(?:A(?:TA?)?)?)?)?)?)?\Z")
-"""What the next bytes may make one of these, or a tag."""
+"""A beginning that can still become one of these, or a tag."""
 
 _CLOSING = {
     b"<": re.compile(rb"[<>\"']"),
@@ -45,20 +45,20 @@ _ENCODING = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*[\"']([^\"']*)[\"']")
 
 
 class XmlStreamError(Exception):
-    """The other side sent what an XMPP stream may not have; nothing behind it is believed."""
+    """The other side broke the rules of XMPP streams; what follows in the stream is dropped."""
 
     condition: ClassVar[str]
-    """The stream error that says so (RFC 6120, section 4.9.3)."""
+    """The condition of the stream error for it (RFC 6120, section 4.9.3)."""
 
 
 class NotWellFormedError(XmlStreamError):
-    """It is no XML in UTF-8, or has text between stanzas."""
+    """The stream is not XML in UTF-8, or has text between stanzas."""
 
     condition = "not-well-formed"
 
 
 class RestrictedXmlError(NotWellFormedError):
-    """It declares a document type, and with that entities that can grow (section 11.1)."""
+    """The stream declares a document type, whose entities can expand (section 11.1)."""
 
     condition = "restricted-xml"
 
@@ -70,9 +70,9 @@ class StanzaTooLongError(XmlStreamError):
 
 
 class XmlStream:
-    """What the other side sends, from the header of its stream to the end.
+    """The other side's stream, from its header to its end.
 
-    An element has at most `max_bytes`, give or take one call of `feed`, and `max_depth` levels.
+    An element has at most `max_bytes`, to within one call of `feed`, and `max_depth` levels.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
@@ -90,7 +90,7 @@ class XmlStream:
     def feed(self, data: bytes) -> Iterator[Element]:
         """Yield the stream's header and each element in it, as soon as its last byte has come.
 
-        Raises `XmlStreamError` for what comes behind the last element that can be believed.
+        Raises `XmlStreamError` for the first violation, after the elements before it.
         """
         if self.ended:
             return
@@ -137,7 +137,7 @@ class XmlStream:
             self.ended = True
 
     def _check_between(self) -> None:
-        """Refuse text between stanzas, and let no element keep the blanks that came behind it."""
+        """Refuse text between stanzas, and take the blanks behind an element off it."""
         assert self._root is not None
         _expect_blanks(self._root.text if self._last is None else self._last.tail)
         if self._last is not None:
@@ -151,20 +151,20 @@ def _expect_blanks(text: str | None) -> None:
 
 
 class _Tokens:
-    """Cuts bytes behind the last whole tag, comment, CDATA section or processing instruction."""
+    """Splits off the bytes up to the last whole tag, comment, CDATA section or instruction."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._whole = 0
         """Up to where `_held` is whole tokens."""
         self._seen = 0
-        """Up to where it was looked through, so that no byte of a long token is looked at twice."""
+        """Up to where `_held` was scanned, so that no byte of a long token is scanned twice."""
         self._opened = b""
         """What began the unfinished token, or the unfinished value in it; empty in text."""
         self._in_prolog = True
 
     def feed(self, data: bytes) -> bytes:
-        """Return what is whole of all that came and was not returned; hold back the rest."""
+        """Return the whole tokens that were not returned before; hold back the rest."""
         self._held += data
         while self._opened or self._open():
             closing = _CLOSING[self._opened].search(self._held, self._seen)

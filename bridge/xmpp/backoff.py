@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt. Pure: the jitter comes in as a value."""
+"""Computes the pause before the next attempt to connect or join. Pure: the jitter is a value."""
 
 from bridge.xmpp.faults import Retry
 
@@ -6,19 +6,19 @@ FIRST_SECONDS = 1.0
 """After the first failure."""
 
 MOST_SECONDS = 60.0
-"""However many there were."""
+"""The longest pause, however many failures there were."""
 
 JITTER = 0.25
-"""The part by which a pause may be shorter or longer, so that many clients do not come at once."""
+"""The part by which a pause is shorter or longer, so that many clients do not come at once."""
 
 MINUTE_SECONDS = 60.0
 """After a moderator's kick."""
 
 STEADY_SECONDS = 10.0
-"""A stay in the room that counts as success; a shorter one is one more failure in the row."""
+"""The shortest stay in the room that counts as success; a shorter one is one more failure."""
 
 LATER_SECONDS = 15 * 60.0
-"""Between two looks at a fault that somebody has to mend elsewhere."""
+"""Between two attempts where a person has to change something elsewhere first."""
 
 
 def pause(retry: Retry, attempt: int, jitter: float) -> float | None:

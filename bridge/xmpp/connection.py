@@ -125,7 +125,7 @@ class Connection:
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
-        self._stream.settle()
+        self._stream.end_negotiation()
         work = session.begin(
             self._negotiation,
             self._resource,

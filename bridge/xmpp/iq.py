@@ -1,4 +1,4 @@
-"""What is asked on a standing stream, and who takes the answer: IQ requests and archive queries."""
+"""Sends IQ requests and archive queries on a stream and hands the answers to whoever waits."""
 
 import asyncio
 import secrets
@@ -11,11 +11,11 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
 
 UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
-"""Waits for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
+"""Awaits a future that the stream completes; raises `ConnectionFailedError` if it ends first."""
 
 
 class IqError(XmppError):
-    """The other side answered a request with an error."""
+    """An IQ request was answered with an error."""
 
     def __init__(self, error: stanzas.StanzaError) -> None:
         self.error = error
@@ -23,11 +23,11 @@ class IqError(XmppError):
 
 
 class TooManyResultsError(XmppError):
-    """What came for a request was more than whoever asked would take in."""
+    """An archive sent more results than the caller takes."""
 
 
 class IqTracker:
-    """The questions that are open on one stream."""
+    """The IQ requests that wait for an answer on one stream."""
 
     def __init__(
         self, settings: Settings, send: Callable[[Element], None], unless_ended: UnlessEnded
@@ -41,7 +41,7 @@ class IqTracker:
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
-        """Who takes what archives send, by the archive's address and the id of the query."""
+        """Who takes archive results, by the archive's address and the id of the query."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `IqError` where it is an error."""
@@ -52,8 +52,8 @@ class IqTracker:
     ) -> Element:
         """Send the archive query `id_` and return its final answer.
 
-        `take` gets each result in the moment it comes, so that none lies about as it was sent, and
-        says whether that was still within bounds; raises `TooManyResultsError` at once where not.
+        `take` gets each result when it comes, so that none is kept as an element, and returns
+        whether it is within the caller's limits; raises `TooManyResultsError` at once where not.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
         self._collecting[to, id_] = (take, answer)
@@ -63,7 +63,7 @@ class IqTracker:
             del self._collecting[to, id_]
 
     def answered(self, iq: Element) -> None:
-        """Hand an answer to whoever asked; one that nobody waits for is dropped."""
+        """Complete the request that an IQ answers; without one, drop it."""
         to, answer = self._requests.get(iq.get("id", ""), (None, None))
         if answer is None or answer.done() or not self.may_answer(iq.get("from"), to):
             return
@@ -74,7 +74,7 @@ class IqTracker:
                 answer.set_result(iq)
 
     def archived(self, archive: str, id_: str, result: Element) -> bool:
-        """Hand a result of the query `id_` to whoever collects it; return whether somebody does."""
+        """Hand a result to the query `id_`; return whether there is such a query."""
         if (archive, id_) not in self._collecting:
             return False
         take, answer = self._collecting[archive, id_]
@@ -83,7 +83,7 @@ class IqTracker:
         return True
 
     def may_answer(self, sender: str | None, asked: str | None) -> bool:
-        """Whether a reply from `sender` can be to what `asked` was asked: ids can be guessed."""
+        """Whether a reply from `sender` can be to a request to `asked`: ids can be guessed."""
         if asked is None or asked == self.jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self.jid}
         return stanzas.prepared(sender or "") == stanzas.prepared(asked)

@@ -1,4 +1,4 @@
-"""What the room and its service say of themselves before joining (XEP-0045, section 6)."""
+"""Queries the room and its room service before joining, for the check (XEP-0045, section 6)."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,36 +10,33 @@ from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.iq import IqError
 
 DISCO_SECONDS = 5.0
-"""For one answer to a question that nothing hangs on."""
+"""For one answer to a query whose failure decides nothing."""
 
 GONE_SECONDS = 1.0
-"""For one answer to whether a room is gone, of two."""
+"""For each of two answers to whether a room is gone."""
 
 MAX_SERVICES_ASKED = 10
-"""Of what a server says it has, for one that is a room service."""
+"""Items of the server that are queried for room services."""
 
 _SILENCE = "remote-server-timeout"
-"""The condition of an address that says nothing at all."""
+"""The condition of an address that does not answer."""
 
 _UNREACHABLE = frozenset({"remote-server-not-found"})
-"""What a server says of a domain that it cannot find: joining would only say it again."""
+"""Conditions that make joining pointless: it would only fail with the same one."""
 
 
 class RoomService:
-    """Asks the room service and the room over a connection; `find` gets each finding."""
+    """Queries the room service and the room over a connection; `find` gets each finding."""
 
     def __init__(self, place: Place, connection: Connection, find: Callable[[str], None]) -> None:
         self._place = place
         self._connection = connection
         self._find = find
         self.others: list[str] = []
-        """What else would be a room service, where ours does not look like one."""
+        """The room services of our server, where the configured one is none."""
 
     async def look(self) -> None:
-        """Ask the room service and the room what they are.
-
-        Raises `ConnectionFailedError` where joining can only fail.
-        """
+        """Query both; raises `ConnectionFailedError` where joining can only fail."""
         place = self._place
         service = stanzas.prepared(place.room_service) or place.room_service
         features, refusal = await self._ask(service, DISCO_SECONDS)
@@ -64,9 +61,9 @@ class RoomService:
                 raise ConnectionFailedError(faults.no_room_service(place))
 
     async def has_lost_the_room(self) -> bool:
-        """Return whether the room went with its last occupant."""
+        """Return whether the room ended when its last occupant left."""
         room = stanzas.prepared(self._place.room) or self._place.room
-        for _ in range(2):  # ejabberd loses what it is asked in the moment when a room ends
+        for _ in range(2):  # ejabberd loses a query that comes while a room ends
             _, refusal = await self._ask(room, GONE_SECONDS)
             if refusal is None or refusal.condition != _SILENCE:
                 break
@@ -75,7 +72,7 @@ class RoomService:
     async def _ask(
         self, target: str, seconds: float
     ) -> tuple[frozenset[str], stanzas.StanzaError | None]:
-        """Return the features of an address, or why it does not tell them."""
+        """Return the features of an address, or the error in place of them."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._connection.features_of(target), None
@@ -85,7 +82,7 @@ class RoomService:
             return frozenset(), stanzas.StanzaError(_SILENCE)
 
     async def _find_others(self, doubted: str) -> None:
-        """Ask the server for the room services that it has."""
+        """Query the server for its room services."""
         domain = stanzas.prepared(self._place.domain) or self._place.domain
         try:
             async with asyncio.timeout(DISCO_SECONDS):

@@ -1,4 +1,4 @@
-"""Logging in: the choice of a SASL mechanism and its exchange (RFC 6120, section 6)."""
+"""Logs in: chooses a SASL mechanism and runs its exchange (RFC 6120, section 6)."""
 
 import asyncio
 import secrets
@@ -25,22 +25,22 @@ from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
 ANSWERS = (CHALLENGE, SUCCESS, FAILURE)
-"""What a server may answer."""
+"""The answers that a server may give."""
 
 Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
-"""Sends one element and returns the answer: one of the three above."""
+"""Sends an element and returns the answer, one of `ANSWERS`."""
 
 
 class LoginResult(NamedTuple):
-    """How we logged in."""
+    """How a login was done."""
 
     mechanism: str
     channel_binding: str | None
-    """The type that ties the login to the TLS connection; None if the mechanism does not."""
+    """The type of the channel binding; None where the mechanism has none."""
 
 
 class LoginRefusedError(XmppError):
-    """The server said no; `condition` is one of RFC 6120, section 6.5."""
+    """The server refused the login; `condition` is one of RFC 6120, section 6.5."""
 
     def __init__(self, condition: str, text: str | None = None) -> None:
         self.condition = condition
@@ -49,7 +49,7 @@ class LoginRefusedError(XmppError):
 
 
 class NoMechanismError(XmppError):
-    """None of the mechanisms `offered` may be used here."""
+    """None of the mechanisms `offered` is supported and safe on this connection."""
 
     def __init__(self, offered: list[str]) -> None:
         self.offered = offered
@@ -67,13 +67,13 @@ async def log_in(
 ) -> LoginResult:
     """Log in with the best mechanism among `features`, and return which it was.
 
-    `bindings` are the channel bindings that this connection has, best first; `genuine` says that
-    the server's certificate was checked, so that it may be trusted with more. One mechanism is
-    tried, so that a wrong password counts once with the server. Raises
-    `LoginRefusedError`, `NoMechanismError`, or `ScramError` when the server is not genuine.
+    `bindings` are the channel bindings of this connection, best first; `genuine` says that the
+    server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
+    mechanism is tried, so that the server counts a wrong password once. Raises
+    `LoginRefusedError`, `NoMechanismError`, or `ScramError` where the server fails to prove itself.
 
-    Whoever poses as a server that is not known to be genuine can pass the login on to the real one,
-    unless it is bound to this connection. So none is let go unbound there that could be bound.
+    An impostor with an unchecked certificate can relay an unbound login to the real server. So
+    where the server offers channel binding and the certificate was not checked, none goes unbound.
     """
     offered = [
         (one.text or "").strip()
@@ -113,10 +113,9 @@ async def log_in(
 
 
 def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
-    """Return a channel binding that both sides have (XEP-0440).
+    """Return the best channel binding that both sides support (XEP-0440).
 
-    A server that names none has those of its TLS library, of which `tls-unique` is the one that
-    is common, where the connection has it at all.
+    A server that names none is taken to support `tls-unique`, the common one of TLS libraries.
     """
     named = [
         one.get("type")

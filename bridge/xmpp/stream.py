@@ -1,7 +1,7 @@
-"""One XML stream over a transport (RFC 6120, section 4): read a slice a turn, and written.
+"""An XML stream over a transport (RFC 6120, section 4), parsed in slices.
 
-What is said, and in which order, is `connection`'s. slixmpp's own stream makes a stanza object of
-each element and offers it to handlers, which takes longer than parsing it.
+`connection` decides what is sent and when. slixmpp's stream makes a stanza object of each element
+and offers it to handlers, which takes longer than parsing it.
 """
 
 import asyncio
@@ -16,34 +16,32 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.trace import Tracer
 
 SLICE_BYTES = 8 * 1024
-"""The most that is parsed in one turn of the loop: about 10 ms, then others have theirs."""
+"""Parsed in one iteration of the event loop, in about 10 ms, before other tasks have their turn."""
 
 MAX_STANZA_BYTES = 4 * 1024 * 1024
-"""The longest element that is taken in: servers let far less pass; more would eat the memory."""
+"""The longest element: servers let far less pass, and more would exhaust the memory."""
 
 MAX_NEGOTIATION_BYTES = 512 * 1024
-"""The most that is taken in between two beginnings of a stream until `settle`: features, a
-challenge, an answer. Real servers send about 2 kB, and nobody reads what comes beyond that."""
+"""Of one stream header and what follows it, before `end_negotiation`: features, a challenge, an
+answer. Real servers send about 2 kB, and nobody reads the rest."""
 
 MAX_DEPTH = 128
-"""Elements inside one another: whoever writes them again calls itself for each, and four million
-bytes of nothing but depth are four hundred in memory."""
+"""Nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of memory."""
 
 MAX_UNSENT_BYTES = 16 * 1024 * 1024
-"""What may wait for a server that asks, or is told, and does not read: a whole burst of the
-longest messages."""
+"""Waiting to be sent to a server that does not read: a whole burst of the longest messages."""
 
 STREAM_FOOTER = "</stream:stream>"
-"""What ends a stream in good order."""
+"""Ends a stream in good order."""
 
 XML = "{http://www.w3.org/XML/1998/namespace}"
-"""What ElementTree makes of the prefix `xml`."""
+"""The prefix `xml`, as ElementTree writes its namespace."""
 
 log = logging.getLogger(__name__)
 
 
 class Stream(asyncio.Protocol):
-    """One XML stream to `domain`.
+    """An XML stream to `domain`.
 
     `receive` gets each element, `lost` the reason of the end, `trace` all that goes either way.
     """
@@ -60,7 +58,7 @@ class Stream(asyncio.Protocol):
             f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
         )
         self.transport: asyncio.Transport | None = None
-        """Where it goes; None before, and once that has ended."""
+        """The transport; None before it is connected and after it has ended."""
         self._receive = receive
         self._lost = lost
         self._trace = trace
@@ -68,38 +66,38 @@ class Stream(asyncio.Protocol):
         self._begun = False
         self._unparsed = bytearray()
         self._slicing = False
-        self._negotiated = 0
-        self._settled = False
+        self._negotiation_bytes = 0
+        self._negotiation_ended = False
         self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin on a new transport."""
+        """Open the stream on a new transport."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.restart()
 
     def restart(self) -> None:
-        """Open the stream (anew): after connecting, after TLS, after SASL.
+        """Open the stream, or open it anew after TLS and after SASL.
 
-        What came before belongs to the old stream, and is forgotten: it may have been slipped in.
+        Data received before is dropped: an attacker may have injected it into the old stream.
         """
         self._unparsed.clear()
-        self._negotiated = 0
-        self._settled = False
+        self._negotiation_bytes = 0
+        self._negotiation_ended = False
         self._xml = _xml_stream()
         self._begun = False
         self._write(self.stream_header)
 
     def note(self, remark: str) -> None:
-        """Put a remark of ours into the trace, as a comment, which no XMPP stream has."""
+        """Add a remark of our own to the trace, as a comment, which XMPP streams cannot have."""
         self._trace("in", f"<!-- {remark} -->")
 
-    def settle(self) -> None:
-        """Take in any number of elements from here on: there is somebody to read each."""
-        self._settled = True
+    def end_negotiation(self) -> None:
+        """Lift `MAX_NEGOTIATION_BYTES`: from now on every element is read."""
+        self._negotiation_ended = True
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, a slice a turn, so that a flood leaves turns for everybody else."""
+        """Parse the data in slices, so that a flood does not block the event loop."""
         if self._over:
             return
         self._unparsed += data
@@ -107,7 +105,7 @@ class Stream(asyncio.Protocol):
             self._parse_slice()
 
     def connection_lost(self, exception: BaseException | None) -> None:
-        """Parse what is left before the end is told: it may say why."""
+        """Parse what is left, which may say why, and report the end."""
         while self._unparsed:
             self._parse_one()
         self.transport = None
@@ -129,10 +127,10 @@ class Stream(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Let go of the socket now.
+        """Close the socket at once.
 
-        Nothing closes it before: a second `close` lets asyncio's TLS transport forget the
-        connection, which then lives on until the other side ends it.
+        Not `close`: a second one makes asyncio's TLS transport forget the connection, which then
+        stays open until the other side ends it.
         """
         if self.transport is not None:
             self.transport.abort()
@@ -170,13 +168,13 @@ class Stream(asyncio.Protocol):
             return
         if self._xml.ended:
             self._give_up(None)
-        elif not self._settled:
-            self._negotiated += len(piece)
-            if self._negotiated > MAX_NEGOTIATION_BYTES:
+        elif not self._negotiation_ended:
+            self._negotiation_bytes += len(piece)
+            if self._negotiation_bytes > MAX_NEGOTIATION_BYTES:
                 self._give_up(StanzaTooLongError())
 
     def _begin(self, root: Element) -> None:
-        """Note the head of the other side's stream: its id and version may explain what follows."""
+        """Trace the other side's header: its id and version may explain what follows."""
         self._begun = True
         said = "".join(
             f' {name.replace(XML, "xml:")}="{escape(value)}"' for name, value in root.attrib.items()
@@ -187,16 +185,16 @@ class Stream(asyncio.Protocol):
         try:
             self._trace("in", element)
             self._receive(element)
-        except Exception as error:  # asyncio would put it where nobody looks
+        except Exception as error:  # asyncio would only log it
             log.error(
-                "a stanza broke the bridge (%s)",
+                "processing a stanza failed (%s)",
                 type(error).__name__,
                 exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
             )
             self._give_up(error)
 
     def _give_up(self, reason: BaseException | None) -> None:
-        """End here and now, and believe nothing of what came behind this."""
+        """End at once and drop what came behind this."""
         self._over = True
         self._unparsed.clear()
         self._lost(reason)

@@ -46,7 +46,7 @@ class Peer:
             theirs.setblocking(False)
             await loop.create_connection(lambda: self.stream, sock=ours)
             if settled:
-                self.stream.settle()
+                self.stream.end_negotiation()
             async with asyncio.timeout(LIMIT_SECONDS):
                 sending = asyncio.create_task(loop.sock_sendall(theirs, data))
                 await asyncio.wait(

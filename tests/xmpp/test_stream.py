@@ -82,7 +82,7 @@ async def _line(*, settled: bool = True) -> AsyncIterator[Line]:
             lambda: line.stream, sock=near
         )
         if settled:
-            line.stream.settle()
+            line.stream.end_negotiation()
         try:
             yield line
         finally:
@@ -259,7 +259,7 @@ async def test_a_new_stream_forgets_what_was_slipped_into_the_old_one() -> None:
         before = len(line.received)
         assert before < 1_000
         line.stream.restart()
-        line.stream.settle()
+        line.stream.end_negotiation()
         line.stream.data_received(HEADER + _message("clean"))
         await line.until(lambda: "clean" in line.bodies())
         assert line.bodies()[before:] == ["clean"]
