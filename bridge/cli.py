@@ -16,10 +16,10 @@ from typing import Any
 
 from bridge import __version__
 from bridge.commands.process import FAILURE, INTERRUPTED, ignore_further_signals
-from bridge.escaping import one_line
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.registration.clients import KEYS
 from bridge.settings.table import TABLE
+from bridge.text import one_line
 
 MAX_REPEATS = 1_000
 """Of a check: each logs in, and servers count."""

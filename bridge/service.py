@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge import __version__
-from bridge.escaping import one_line
+from bridge.batcher import TurnBatcher
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
@@ -21,6 +21,7 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, ToolsetError
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
+from bridge.text import one_line
 from bridge.tools import (
     basics,
     check,
@@ -36,7 +37,6 @@ from bridge.tools import (
 from bridge.tools.link import RoomLink
 from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
-from bridge.turn import Turn
 from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class _RoomWing:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._traffic: TrafficLog | None = None
-        self.turn: Turn[Record] = Turn()
+        self.turn: TurnBatcher[Record] = TurnBatcher()
         """What happens in the room, for all who listen."""
         self.turn.listeners.append(self._write_down)
 
@@ -205,7 +205,7 @@ class _RoomWing:
 
     def close(self) -> None:
         """Tell what is still to be told, and let go of the disk."""
-        self.turn.end()
+        self.turn.flush()
         if self._traffic is not None:
             self._traffic.close()
 

@@ -16,7 +16,6 @@ becomes, for those that must stay within a size. `request` asks a web service, w
 size.
 """
 
-from bridge.escaping import visible
 from bridge.httpclient import HttpError, Response, request
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
@@ -36,6 +35,7 @@ from bridge.mcp.toolset import (
     tool,
 )
 from bridge.settings.table import Configuration
+from bridge.text import visible
 from bridge.tools.link import RoomLink
 
 __all__ = [

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pkgutil import resolve_name
 
-from bridge.escaping import one_line
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.toolset import Toolset, ToolsetError, merge
 from bridge.settings.sources import Problem
+from bridge.text import one_line
 
 GROUP = "xmpp_debug_bridge.toolsets"
 """The entry points by which packages offer their sets."""

@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from bridge.log import StderrHandler
+from bridge.logs import StderrHandler
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session

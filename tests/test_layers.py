@@ -44,8 +44,7 @@ SETS = ("bridge.samples",)
 
 PURE = frozenset(
     {
-        "bridge.escaping",
-        "bridge.times",
+        "bridge.text",
         *(f"bridge.console.{name}" for name in ("arguments", "errors", "formatting", "screen")),
         *(
             f"bridge.mcp.{name}"
@@ -226,7 +225,7 @@ def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room(
         "bridge.llm",
         "bridge.mcp",
         "bridge.settings",
-        "bridge.escaping",
+        "bridge.text",
         "bridge.httpclient",
     )
     assert not _breaches(
@@ -252,7 +251,7 @@ def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:
         for module, tree in TREES.items()
         if any(isinstance(node, ast.Constant) and node.value == "httpx" for node in ast.walk(tree))
     }
-    assert users - {"bridge.log"} == {"bridge.httpclient"}  # the log keeps it quiet
+    assert users - {"bridge.logs"} == {"bridge.httpclient"}  # the log keeps it quiet
     assert not _breaches(*(one for one in IMPORTS if one.of("httpx")))
 
 

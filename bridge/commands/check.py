@@ -10,7 +10,7 @@ from functools import partial
 from bridge.commands.process import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.check import check, show_unconfigured
-from bridge.log import can_print, complain, open_log
+from bridge.logs import can_print, complain, open_log
 from bridge.xmpp.report import settings_phase
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from bridge.commands.process import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import PACKAGE_ROOT, current_directory
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.registration.errors import LaunchError, RegistrationError
 from bridge.registration.register import location_of, register, unregister
 

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from bridge.commands.process import SUCCESS
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.sandbox.server import Sandbox
 
 

@@ -6,10 +6,10 @@ from functools import partial
 
 from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, run_with_settings
-from bridge.escaping import one_line
-from bridge.log import complain, open_log
+from bridge.logs import complain, open_log
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.settings.table import Configuration
+from bridge.text import one_line
 
 
 def run(parsed: argparse.Namespace) -> int:

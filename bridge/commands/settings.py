@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from bridge.escaping import one_line
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
+from bridge.text import one_line
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent.parent
 """The folder that holds `bridge/`."""

@@ -8,7 +8,7 @@ from functools import partial
 from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.watch import watch
-from bridge.log import can_print, open_log
+from bridge.logs import can_print, open_log
 
 
 def run(parsed: argparse.Namespace) -> int:

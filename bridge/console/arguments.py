@@ -9,8 +9,8 @@ from math import isfinite
 
 from bridge.console.errors import ArgumentError
 from bridge.console.formatting import objects
-from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
+from bridge.text import one_line
 
 TRUE = frozenset({"true", "yes", "on", "1"})
 FALSE = frozenset({"false", "no", "off", "0"})

@@ -12,10 +12,10 @@ from typing import cast
 
 from bridge.console.output import Output, terminal_size
 from bridge.console.screen import Footer, Paint, hanging, has_colour, moves_cursor
-from bridge.escaping import one_line
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
+from bridge.text import one_line
 from bridge.xmpp.probe import Probe
 from bridge.xmpp.report import CheckPhase, Report, expected_phases, unconfigured
 

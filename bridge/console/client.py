@@ -10,10 +10,10 @@ from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, parameters, pr
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.formatting import objects
 from bridge.console.process import Reply, ServerProcess
-from bridge.escaping import one_line
 from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.revisions import Revision
+from bridge.text import one_line
 
 HANDSHAKE_SECONDS = 10.0
 """How long a server may take to answer the handshake; a program that speaks no MCP never does."""

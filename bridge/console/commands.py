@@ -12,10 +12,10 @@ from bridge.console.client import Client
 from bridge.console.errors import ArgumentError, RequestError
 from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error, console_message
-from bridge.escaping import one_line
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Malformed, Request, Response
+from bridge.text import one_line
 
 RAW_SECONDS = 5.0
 """How long an answer to a text that is no message is waited for: there may be none."""

@@ -9,8 +9,8 @@ from prompt_toolkit.document import Document
 from bridge.console.arguments import Parameter
 from bridge.console.client import ServerCatalogue
 from bridge.console.commands import FRAMINGS, NAMES, PLAIN_NAMES, TOOL_COMMANDS
-from bridge.escaping import one_line
 from bridge.mcp import revisions
+from bridge.text import one_line
 
 NICKNAME_ARGUMENTS = frozenset({"from", "nickname", "target", "sender", "occupant"})
 """Arguments whose value may be a nickname, in any tool."""

@@ -17,10 +17,10 @@ from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import DumbTerminal, Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
-from bridge.escaping import one_line
-from bridge.log import complain, open_log
+from bridge.logs import complain, open_log
 from bridge.mcp.framing import FrameError
 from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, preview
+from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
 """Shown once lines are read."""

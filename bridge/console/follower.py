@@ -8,8 +8,8 @@ from contextlib import suppress
 from bridge.console.client import Client
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.formatting import objects
-from bridge.escaping import one_line
 from bridge.mcp.jsonrpc import Json
+from bridge.text import one_line
 from bridge.xmpp.formatting import format_event
 
 RESOURCES = ("bridge://status", "bridge://room/occupants", "bridge://room/messages")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.console.errors import RequestError
-from bridge.escaping import one_line, visible
 from bridge.mcp.jsonrpc import Json
+from bridge.text import one_line, visible
 from bridge.xmpp.formatting import format_event
 
 SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")

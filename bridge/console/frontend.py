@@ -10,7 +10,7 @@ from bridge.console import formatting
 from bridge.console.arguments import Parameter
 from bridge.console.errors import InputCancelledError
 from bridge.console.formatting import Answer
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.mcp.stdio import read_chunks
 
 PROMPT = "echo> "

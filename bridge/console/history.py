@@ -14,7 +14,7 @@ from pathlib import Path
 from prompt_toolkit.history import History
 
 from bridge.console.commands import is_room_text
-from bridge.escaping import one_line
+from bridge.text import one_line
 
 MAX_LINES = 1_000
 """Lines that are kept between runs."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from bridge.console.errors import RequestError, ServerError
-from bridge.escaping import one_line
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing
 from bridge.mcp.jsonrpc import (
@@ -29,6 +28,7 @@ from bridge.mcp.jsonrpc import (
     preview,
 )
 from bridge.mcp.stdio import READ_BYTES
+from bridge.text import one_line
 
 STOP_SECONDS = 12.0
 """How long the server may take to end after its stdin was closed: our own drains for 10 s."""

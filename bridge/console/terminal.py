@@ -22,7 +22,7 @@ from bridge.console.errors import InputCancelledError
 from bridge.console.formatting import Answer
 from bridge.console.frontend import LEAVING, PROMPT
 from bridge.console.history import LineHistory, history_path
-from bridge.escaping import one_line
+from bridge.text import one_line
 
 
 class Terminal:

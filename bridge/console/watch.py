@@ -16,10 +16,9 @@ from xml.etree.ElementTree import indent
 from bridge.console.frontend import call_on_termination
 from bridge.console.output import Output, terminal_size
 from bridge.console.screen import Paint, cut, hanging, has_colour, padded, width
-from bridge.escaping import one_line, visible
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.settings.table import Settings
-from bridge.times import iso
+from bridge.text import iso, one_line, visible
 from bridge.xmpp import events
 from bridge.xmpp.faults import Fault, Retry
 from bridge.xmpp.formatting import format_event

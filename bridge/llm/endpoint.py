@@ -9,13 +9,13 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from bridge.escaping import one_line
 from bridge.httpclient import CONNECT_SECONDS, HttpError, Response, request
 from bridge.llm import chat
 from bridge.llm.chat import ReplyError
 from bridge.llm.prompt import Prompt
 from bridge.mcp.toolset import ToolError
 from bridge.settings.values import Secret
+from bridge.text import one_line
 
 ANSWER_SECONDS = 90.0
 """How long a question may take in all, with its repetitions."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.escaping import one_line
 from bridge.llm.endpoint import Endpoint
 from bridge.llm.prompt import Prompt
 from bridge.mcp.context import AskError, Context, NotAnsweredError, RefusedError
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.toolset import ToolError
 from bridge.settings.table import Configuration
+from bridge.text import one_line
 
 METHOD = "sampling/createMessage"
 

@@ -8,10 +8,10 @@ text in it can be a marker or look like one, even if its author knows the code.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.escaping import visible
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import Schema, render
 from bridge.mcp.toolset import ToolError
+from bridge.text import visible
 
 MAX_DATA_BYTES = 128 * 1024
 """Of data in one request, in UTF-8: some 40,000 tokens, which models of today take."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.escaping import visible
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
 from bridge.llm.prompt import Material, data_line
@@ -12,6 +11,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, MismatchError
 from bridge.mcp.toolset import Toolset, tool
 from bridge.settings.table import Configuration
+from bridge.text import visible
 from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from bridge.escaping import one_line
 from bridge.mcp.errors import McpError
+from bridge.text import one_line
 
 PARSE_ERROR = -32700
 """The bytes are not JSON."""

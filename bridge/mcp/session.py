@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from bridge.escaping import one_line
 from bridge.mcp import jsonrpc
 from bridge.mcp.context import Context, NotAnsweredError, result_of
 from bridge.mcp.framing import Frame, FrameError, Framer, Framing, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
 from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
 from bridge.mcp.toolset import Tool, ToolError
+from bridge.text import one_line
 
 MAX_CALLS_AT_ONCE = 256
 """The most calls of coroutines that run side by side; further ones wait for a slot."""

@@ -6,11 +6,11 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from bridge.escaping import one_line
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, Client
 from bridge.registration.errors import EditError, RegistrationError
 from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT
+from bridge.text import one_line
 
 Entry = dict[str, Any]
 

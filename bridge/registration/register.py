@@ -20,14 +20,14 @@ from typing import NamedTuple
 from bridge.console.client import Client as McpClient
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.process import ServerProcess
-from bridge.escaping import one_line
-from bridge.log import complain
+from bridge.logs import complain
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.launch import find_env_file, flaws, launch_command, own_command, secrets_in
+from bridge.text import one_line
 
 COMMAND_SECONDS = 60.0
 """How long a client's own command may take; they take half a second."""

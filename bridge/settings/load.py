@@ -14,10 +14,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from bridge.escaping import one_line
 from bridge.settings import sources, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
 from bridge.settings.table import TABLE, Configuration, Rows, Setting, Settings, Variable
+from bridge.text import one_line
 
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""

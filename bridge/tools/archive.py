@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from bridge.escaping import quoted
 from bridge.mcp.toolset import ArgumentError, ToolError
-from bridge.times import iso, iso_of
+from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import Entry, noticed, sanitized
 from bridge.tools.link import connection_in, failed
 from bridge.tools.paging import Page, TimeSlice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
-from bridge.times import iso
+from bridge.text import iso
 from bridge.tools.entries import (
     ESCAPED,
     MARK_BYTES,

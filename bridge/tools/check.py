@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
-from bridge.escaping import one_line
 from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.table import Configuration, Setting
+from bridge.text import one_line
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
 from bridge.tools.link import Participating, RoomLink
 from bridge.tools.setup import Setup

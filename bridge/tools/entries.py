@@ -6,9 +6,8 @@ from dataclasses import dataclass, is_dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
-from bridge.escaping import JOINERS, visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Keywords, render
-from bridge.times import iso
+from bridge.text import JOINERS, iso, visible
 
 if TYPE_CHECKING:
     from bridge.xmpp.room import Occupant

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
-from bridge.escaping import visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
+from bridge.text import visible
 from bridge.tools.basics import TlsStatus
 from bridge.tools.entries import (
     ESCAPED,

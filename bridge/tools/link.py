@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from bridge.escaping import one_line, quoted
 from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.text import one_line, quoted
 from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.escaping import visible
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
+from bridge.text import visible
 from bridge.tools.entries import (
     NOTICE,
     RESULT_BYTES,

@@ -3,8 +3,8 @@
 import json
 from typing import Annotated
 
-from bridge.escaping import one_line
 from bridge.mcp.toolset import Completes, prompt
+from bridge.text import one_line
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 

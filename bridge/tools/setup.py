@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bridge.escaping import one_line
 from bridge.settings.table import TABLE
+from bridge.text import one_line
 
 if TYPE_CHECKING:
     from bridge.settings.sources import Problem

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bridge.escaping import quoted
 from bridge.mcp.toolset import ToolError
+from bridge.text import quoted
 from bridge.tools.entries import noticed
 from bridge.tools.link import InRoom, RoomLink, connection_in
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
-from bridge.times import iso
+from bridge.text import iso
 from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, sanitized
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (

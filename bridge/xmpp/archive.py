@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.escaping import quoted
-from bridge.times import stamp_of
+from bridge.text import quoted, stamp_of
 from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import XmppError

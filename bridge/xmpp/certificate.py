@@ -12,7 +12,7 @@ from datetime import datetime
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from bridge.escaping import quoted
+from bridge.text import quoted
 from bridge.xmpp.errors import XmppError
 
 MAX_NAMES = 10

@@ -94,7 +94,7 @@ class MessageReceived:
     stanza_id: str | None = None
     """Given by the room (XEP-0359)."""
     delayed_from: str | None = None
-    """The original time of a delayed message (XEP-0203), as `bridge.times` writes times; what the
+    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times; what the
     room wrote, if that is no time."""
     source: Source = Source.LIVE
     own: bool = False
@@ -314,7 +314,7 @@ class Gap:
 
     kind: ClassVar = "gap"
     from_: str
-    """When it began, as `bridge.times` writes times."""
+    """When it began, as `bridge.text` writes times."""
     to: str
 
 

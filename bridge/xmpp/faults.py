@@ -11,7 +11,7 @@ from socket import gaierror
 from ssl import SSLCertVerificationError, SSLError
 from typing import TYPE_CHECKING, NamedTuple
 
-from bridge.escaping import quoted
+from bridge.text import quoted
 from bridge.xmpp.errors import XmppError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from bridge.escaping import one_line, visible
+from bridge.text import one_line, visible
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import (
     Event,

@@ -7,7 +7,7 @@ escaped.
 
 from collections.abc import Mapping
 
-from bridge.escaping import one_line
+from bridge.text import one_line
 
 MAX_TEXT_CHARACTERS = 2_000
 """Of one text, such as a body; the journal and the traffic log have the rest."""

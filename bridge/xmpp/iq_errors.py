@@ -7,7 +7,7 @@ XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
 from dataclasses import dataclass
 from enum import Enum
 
-from bridge.escaping import quoted
+from bridge.text import quoted
 from bridge.xmpp.faults import quoted_text
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
-from bridge.times import iso
+from bridge.text import iso
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, encode
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.escaping import one_line
 from bridge.settings.values import Secret
-from bridge.times import iso
+from bridge.text import iso, one_line
 from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause

@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from xml.etree.ElementTree import Element
 
-from bridge.escaping import one_line
 from bridge.settings.table import Settings
+from bridge.text import one_line
 from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import DEADLINES, Connection, Opened

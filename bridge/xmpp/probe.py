@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
-from bridge.escaping import one_line, quoted
 from bridge.settings.table import Settings
+from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError

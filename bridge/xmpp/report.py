@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from bridge.escaping import one_line
+from bridge.text import one_line
 
 if TYPE_CHECKING:
     from bridge.settings.table import Configuration

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from bridge.escaping import quoted
+from bridge.text import quoted
 from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Place

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element
 from slixmpp.util.sasl.client import saslprep
 from slixmpp.util.stringprep_profiles import StringPrepError
 
-from bridge.escaping import quoted
 from bridge.settings.table import Settings
+from bridge.text import quoted
 from bridge.wire.scram import (
     HASHES,
     LEAST_UNTRUSTED_ITERATIONS,

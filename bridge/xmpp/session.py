@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.escaping import quoted
+from bridge.text import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.iq import UnlessEnded

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement
 from slixmpp.jid import JID, InvalidJID
 from slixmpp.xmlstream.tostring import tostring
 
-from bridge.times import stamp_of
+from bridge.text import stamp_of
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,

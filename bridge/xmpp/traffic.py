@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.times import iso
+from bridge.text import iso
 from bridge.xmpp.errors import XmppError
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -17,7 +17,7 @@ from bridge.console.check import (
     times_of,
 )
 from bridge.console.screen import Paint, width
-from bridge.escaping import one_line
+from bridge.text import one_line
 from bridge.xmpp.faults import Fault, Retry
 from bridge.xmpp.report import CheckPhase, Report, Visit, report_of
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridge.console.screen import Paint, width
 from bridge.console.watch import INDENT, NICKNAME_LIMIT, RoomView
-from bridge.times import iso
+from bridge.text import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.faults import Fault, Retry

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.escaping import visible
+from bridge.text import visible
 from bridge.tools.entries import NOTICE
 from tests.e2e.bridge_process import BridgeProcess, ToolFailedError
 from tests.servers.server import XmppServer

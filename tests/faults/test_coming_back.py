@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.settings.values import Secret
-from bridge.times import iso
+from bridge.text import iso
 from bridge.xmpp import backoff
 from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source

@@ -18,10 +18,10 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 
 import bridge
-from bridge.escaping import MAX_QUOTED_CHARACTERS, one_line
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
+from bridge.text import MAX_QUOTED_CHARACTERS, one_line
 from bridge.tools.basics import describe_status, xmpp_send
 from bridge.tools.check import xmpp_check
 from bridge.tools.entries import NOTICE

@@ -18,19 +18,19 @@ def child(code: str, *arguments: str) -> str:
 
 def test_importing_settings_brings_nothing_that_the_bridge_does_not_need_anyway() -> None:
     code = """
-import asyncio, dataclasses, json, pathlib, sys, unicodedata
+import asyncio, dataclasses, datetime, json, pathlib, sys, unicodedata
 before = set(sys.modules)
 import bridge.settings.load
 print(*sorted(set(sys.modules) - before))
 """
     assert child(code).split() == [
         "bridge",
-        "bridge.escaping",
         "bridge.settings",
         "bridge.settings.load",
         "bridge.settings.sources",
         "bridge.settings.table",
         "bridge.settings.values",
+        "bridge.text",
     ]
 
 

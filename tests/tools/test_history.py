@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.escaping import visible
 from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ArgumentError
+from bridge.text import visible
 from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
 from bridge.xmpp import journal as journal_module

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.escaping import visible
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.text import visible
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.xmpp import events

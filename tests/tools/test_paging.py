@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.escaping import one_line
 from bridge.mcp.toolset import ArgumentError
+from bridge.text import one_line
 from bridge.tools import paging
 from bridge.tools.paging import MAX_INLINE_COST, Gap, Page, TimeSlice, event_filter
 from bridge.xmpp.events import MessageReceived, SubjectChanged

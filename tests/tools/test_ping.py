@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.escaping import MAX_QUOTED_CHARACTERS
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
+from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import ping
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink

@@ -1,7 +1,7 @@
 import pytest
 
-from bridge.escaping import visible
 from bridge.mcp.toolset import Prompt
+from bridge.text import visible
 from bridge.tools import prompts
 from tests.tools.played import LOGS, ROOM, Played, in_room, in_rooms
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.escaping import visible
 from bridge.mcp.context import Context
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import Tool
@@ -21,6 +20,7 @@ from bridge.settings.load import MAX_SHOWN, load
 from bridge.settings.sources import Problem
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
+from bridge.text import visible
 from bridge.tools import prompts, resources
 from bridge.tools.basics import xmpp_send, xmpp_status
 from bridge.tools.check import Check, xmpp_check

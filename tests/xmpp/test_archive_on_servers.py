@@ -11,7 +11,7 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.times import iso, stamp_of
+from bridge.text import iso, stamp_of
 from bridge.xmpp import stanzas
 from bridge.xmpp.archive import (
     ArchiveError,

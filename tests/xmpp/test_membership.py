@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.times import iso
+from bridge.text import iso
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase

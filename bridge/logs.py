@@ -9,7 +9,7 @@ import os
 import select
 import sys
 
-from bridge.escaping import one_line
+from bridge.text import one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe found writable takes without blocking (POSIX `write`)."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from bridge.log import PIPE_BUF, StderrHandler
+from bridge.logs import PIPE_BUF, StderrHandler
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
@@ -195,7 +195,7 @@ def test_nobody_listening_is_no_error() -> None:
 
 OPEN = """
 import logging, sys
-from bridge.log import complain, open_log
+from bridge.logs import complain, open_log
 open_log("[Server]", LEVEL)
 complain("for a person")
 logging.getLogger("bridge.mcp.session").debug("a detail")
@@ -244,7 +244,7 @@ def test_a_closed_stderr_is_no_error() -> None:
 
 def test_what_took_the_place_of_a_closed_stderr_is_not_written_to() -> None:
     script = (
-        "import logging, os, sys; from bridge.log import open_log\n"
+        "import logging, os, sys; from bridge.logs import open_log\n"
         "reading, writing = os.pipe()\n"
         "os.set_blocking(reading, False)\n"
         "assert 2 in (reading, writing)\n"

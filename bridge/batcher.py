@@ -1,4 +1,4 @@
-"""What one turn of the event loop brings, told together at its end."""
+"""Hands on together what one turn of the event loop brings."""
 
 import asyncio
 import logging
@@ -10,11 +10,11 @@ Item = TypeVar("Item")
 log = logging.getLogger(__name__)
 
 
-class Turn(Generic[Item]):
-    """Gathers items, and calls each of its `listeners` with those of one turn.
+class TurnBatcher(Generic[Item]):
+    """Collects items, and calls each of its `listeners` with those of one turn, at its end.
 
-    A flood brings many in one turn, and to write each down by itself costs as much as all else that
-    is done with it.
+    A flood brings many items in one turn, and a log line of its own for each would double the cost
+    of an item.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class Turn(Generic[Item]):
     def add(self, item: Item) -> None:
         """Take an item in; needs a running loop."""
         if not self._items:
-            asyncio.get_running_loop().call_soon(self.end)
+            asyncio.get_running_loop().call_soon(self.flush)
         self._items.append(item)
 
-    def end(self) -> None:
-        """Tell now what has been gathered, if anything; called by itself when the turn ends."""
+    def flush(self) -> None:
+        """Call the listeners now, if there are items; happens by itself when the turn ends."""
         items, self._items = self._items, []
         if not items:
             return
@@ -37,7 +37,7 @@ class Turn(Generic[Item]):
                 listener(items)
             except Exception as error:  # asyncio would put it where nobody looks
                 log.error(
-                    "what happened was not told (%s)",
+                    "a listener failed (%s)",
                     type(error).__name__,
                     exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
                 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.escaping import (
+from bridge.text import (
     HIDDEN_LETTERS,
     JOINERS,
     MAX_QUOTED_CHARACTERS,

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bridge.turn import Turn
+from bridge.batcher import TurnBatcher
 
 
 @pytest.fixture
@@ -13,15 +13,15 @@ def told() -> list[Sequence[int]]:
 
 
 @pytest.fixture
-def turn(told: list[Sequence[int]]) -> Turn[int]:
+def turn(told: list[Sequence[int]]) -> TurnBatcher[int]:
     """One with that listener."""
-    one: Turn[int] = Turn()
+    one: TurnBatcher[int] = TurnBatcher()
     one.listeners.append(told.append)
     return one
 
 
 async def test_what_comes_in_one_turn_is_told_together_and_in_order(
-    turn: Turn[int], told: list[Sequence[int]]
+    turn: TurnBatcher[int], told: list[Sequence[int]]
 ) -> None:
     turn.add(1)
     turn.add(2)
@@ -34,18 +34,18 @@ async def test_what_comes_in_one_turn_is_told_together_and_in_order(
 
 
 async def test_a_turn_that_is_ended_early_tells_nothing_twice(
-    turn: Turn[int], told: list[Sequence[int]]
+    turn: TurnBatcher[int], told: list[Sequence[int]]
 ) -> None:
     turn.add(1)
-    turn.end()
-    turn.end()
+    turn.flush()
+    turn.flush()
     assert told == [[1]]
     await asyncio.sleep(0)
     assert told == [[1]]
 
 
 async def test_what_a_listener_adds_is_told_in_the_next_turn(
-    turn: Turn[int], told: list[Sequence[int]]
+    turn: TurnBatcher[int], told: list[Sequence[int]]
 ) -> None:
     def echo(items: Sequence[int]) -> None:
         if items == [1]:
@@ -59,7 +59,7 @@ async def test_what_a_listener_adds_is_told_in_the_next_turn(
 
 
 async def test_a_mistake_of_one_listener_is_logged_and_keeps_nothing_from_the_others(
-    turn: Turn[int], told: list[Sequence[int]], caplog: pytest.LogCaptureFixture
+    turn: TurnBatcher[int], told: list[Sequence[int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(items: Sequence[int]) -> None:
         raise KeyError(items)
@@ -68,6 +68,4 @@ async def test_a_mistake_of_one_listener_is_logged_and_keeps_nothing_from_the_ot
     turn.add(1)
     await asyncio.sleep(0)
     assert told == [[1]]
-    assert [record.getMessage() for record in caplog.records] == [
-        "what happened was not told (KeyError)"
-    ]
+    assert [record.getMessage() for record in caplog.records] == ["a listener failed (KeyError)"]

@@ -1,13 +1,14 @@
-r"""Escapes the characters of a text that a reader cannot see.
+r"""Writes texts and times as users see them. Pure.
 
 Room text is written by strangers, and both a log line and a model's context can be forged with
 characters that show nothing: line breaks, bidirectional overrides, zero-width spaces, tags.
-They become `\u{202E}` and the like. Pure.
+They become `\u{202E}` and the like. Times are ISO 8601, UTC, with milliseconds and `Z`.
 """
 
 import json
 import re
 import unicodedata
+from datetime import UTC, datetime
 
 HIDDEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
 """Characters that draw nothing though their category says otherwise: fillers, inherent vowels,
@@ -114,3 +115,26 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
 def _shows(text: str, position: int) -> bool:
     following = text[position : position + 1]
     return bool(following) and not following.isspace() and not _is_hidden(following)
+
+
+def iso(at: float) -> str:
+    """Return a time given in seconds since the epoch."""
+    return _written(datetime.fromtimestamp(at, UTC))
+
+
+def iso_of(text: str) -> str | None:
+    """Return a time as users see it, of one that somebody else wrote; None if it has no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else _written(moment.astimezone(UTC))
+    except (ValueError, OverflowError):
+        return None
+
+
+def stamp_of(text: str | None) -> str | None:
+    """Return a stamp of somebody else's (XEP-0203) as users see times; no time stays as it is."""
+    return text and (iso_of(text) or text)
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

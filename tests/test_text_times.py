@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.times import iso, iso_of
+from bridge.text import iso, iso_of
 
 
 @pytest.mark.parametrize(
