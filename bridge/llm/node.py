@@ -93,7 +93,9 @@ def read_answer(text: str, read: Reader) -> object:
             f"the answer has {len(text):,} characters; the most is {MAX_TEXT_CHARACTERS:,}"
         )
     reason = "it is empty"
-    for candidate in _candidates(text.rpartition(_THOUGHT)[2]):
+    # An answer that begins at once has no thoughts before it, whatever its texts say.
+    begins = text.lstrip().startswith(("{", "```"))
+    for candidate in _candidates(text if begins else text.rpartition(_THOUGHT)[2]):
         try:
             value = json.loads(candidate, parse_constant=_refuse)
         except json.JSONDecodeError as error:

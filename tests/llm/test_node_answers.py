@@ -36,6 +36,12 @@ def test_the_json_is_found_in_what_models_wrap_it_in(text: str) -> None:
     assert read_answer(text, READ) == VERDICT
 
 
+def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
+    text = json.dumps({"good": True, "becauseOf": "it says </think> itself"})
+    for told in (text, f"```json\n{text}\n```"):
+        assert read_answer(told, READ) == Verdict(True, "it says </think> itself")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
