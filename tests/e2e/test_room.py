@@ -103,6 +103,7 @@ async def test_with_several_rooms_the_log_and_the_clients_notices_say_which(
         await bridge.initialize()
         await bridge.request("logging/setLevel", {"level": "info"})
         await wilma.joined("McpDebug")
+        await bridge.stderr_says(f" {rooms[0]}: in the room as ")
         wilma.say("hello\nthere")
         await bridge.stderr_says(f"Z {rooms[1]}: <Wilma> hello\\u{{A}}there")
         await wilma.kick("McpDebug", "out with you")
@@ -114,5 +115,4 @@ async def test_with_several_rooms_the_log_and_the_clients_notices_say_which(
             assert frame["method"] == "notifications/message"
             notice = frame["params"]["data"]
         assert notice.partition("Z ")[2].startswith(f"{rooms[1]}: waiting: We were kicked")
-    assert f" {rooms[0]}: in the room as " in bridge.stderr
     assert f" {rooms[0]}: logged in" not in bridge.stderr

@@ -397,7 +397,7 @@ async def test_a_service_that_repeats_the_key_does_not_get_it_shown(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     error, _ = await _failure(_echo(ECHOES[kind]))
-    # What the libraries log goes nowhere: tests/test_log.py.
+    # What the libraries log goes nowhere: tests/test_logs.py.
     ours = [one.getMessage() for one in caplog.records if one.name.startswith("bridge")]
     told = f"{error.message} {error.hint} {error!r} {ours}"
     assert KEY not in told
