@@ -17,7 +17,9 @@ from tests.benchmarks.measures import (
     intake,
     joined,
     memory,
+    neighbour,
     pipelined,
+    rooms,
     sending,
     waits,
 )
@@ -39,6 +41,8 @@ MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
             memory,
             history,
             sending,
+            rooms,
+            neighbour,
         )
     }
 )
