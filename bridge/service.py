@@ -244,15 +244,16 @@ async def _take_part(room: _RoomWing, session: Session) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(LIST_GRACE_SECONDS):
             await session.listed.wait()
-    # What starting made stays: nobody need look for garbage in it (`cli` has put that off).
-    gc.freeze()
-    gc.enable()
     # In a thread: whoever asks meanwhile is not kept waiting by what slixmpp takes to load.
     try:
         await asyncio.to_thread(importlib.import_module, "bridge.xmpp.participant")
     except ImportError as error:  # each tool says so, too
         log.error("the bridge is not whole and joins no room: %s", one_line(str(error), 200))
         return
+    finally:
+        # What loading made stays: nobody need look for garbage in it (`cli` has put that off).
+        gc.freeze()
+        gc.enable()
     await room.participant.run()
 
 
