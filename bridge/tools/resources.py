@@ -1,9 +1,11 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.toolset import Completes, resource
+from bridge.settings.values import MAX_ROOMS
 from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
@@ -92,7 +94,7 @@ def changed_by(record: "Record", rooms: "Sequence[str]") -> list[str]:
         case events.MessageReceived(payload=payload) if payload:
             return []
         case events.MessageReceived():
-            of_default, of_room = MESSAGES, room_messages
+            of_default, of_room = MESSAGES, _uris_of_messages
         case (
             events.OccupantJoined()
             | events.OccupantChanged()
@@ -100,11 +102,16 @@ def changed_by(record: "Record", rooms: "Sequence[str]") -> list[str]:
             | events.NicknameChanged()
             | events.ConnectionChanged()
         ):
-            of_default, of_room = OCCUPANTS, room_occupants
+            of_default, of_room = OCCUPANTS, _uris_of_occupants
         case events.MessageSent() | events.SendFailed():
             return []
         case _:
             return [STATUS]
     changed = [one for one in rooms if record.room in {"", one}]
     default = [of_default] if changed[:1] == [*rooms[:1]] else []
-    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded(one))]
+    return [STATUS, *default, *(uri for one in changed for uri in of_room(one))]
+
+
+# Kept, since every message asks for them; quoting takes longer than reading the message.
+_uris_of_messages = lru_cache(MAX_ROOMS)(room_messages.expanded)
+_uris_of_occupants = lru_cache(MAX_ROOMS)(room_occupants.expanded)

@@ -47,7 +47,7 @@ class Intake:
         An answer to disco#info tells what to believe of the ids in the room's messages.
         """
         if stanza.tag != f"{{{stanzas.CLIENT}}}iq":
-            for event in stanzas.read(stanza, room=self._room, own=own):
+            for event in stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids):
                 yield self._believed(event)
         elif (
             stanza.get("type") == "result"
@@ -84,8 +84,6 @@ class Intake:
                 self.tells_history = False
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
                 event = replace(event, source=Source.LIVE, delayed_from=None)
-        if isinstance(event, MessageReceived) and event.stanza_id and not self._gives_ids:
-            event = replace(event, stanza_id=None)
         return event
 
 

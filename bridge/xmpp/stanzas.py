@@ -158,8 +158,11 @@ def xml_of(element: Element | str) -> str:
     return tostring(element, xmlns=CLIENT, top_level=True)
 
 
-def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
-    """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared."""
+def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[Event]:
+    """Yield the events in `stanza` from `room`; `own` is our occupant JID, both prepared.
+
+    Unless the room `gives_ids`, those in its messages are anybody's, and left out.
+    """
     address = sender_of(stanza)
     if address is None:
         return
@@ -171,7 +174,7 @@ def read(stanza: Element, *, room: str, own: str) -> Iterator[Event]:
                 error = error_of(stanza)
                 yield SendFailed(id_, error.condition, error.text)
         elif bare == room:
-            yield from _read_message(stanza, sender, nickname, own)
+            yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
     elif stanza.tag == f"{{{CLIENT}}}presence" and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
@@ -234,7 +237,9 @@ def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:
     return "undefined-condition", text
 
 
-def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iterator[Event]:
+def _read_message(
+    stanza: Element, sender: str, nickname: str, own: str, *, gives_ids: bool
+) -> Iterator[Event]:
     type_ = stanza.get("type", "normal")
     body = stanza.findtext(f"{{{CLIENT}}}body")
     subject = stanza.find(f"{{{CLIENT}}}subject")
@@ -264,7 +269,7 @@ def _read_message(stanza: Element, sender: str, nickname: str, own: str) -> Iter
         body=body or "",
         type="groupchat" if type_ == "groupchat" else "chat",
         id=stanza.get("id"),
-        stanza_id=given,
+        stanza_id=given if gives_ids else None,
         delayed_from=stamp,
         source=Source.LIVE if stamp is None else Source.HISTORY,
         own=sender == own,
