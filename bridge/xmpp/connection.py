@@ -6,7 +6,6 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 """
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -56,7 +55,6 @@ REASONS = (
 )
 """Why a stage fails, in the words of whoever found out."""
 
-log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 

@@ -40,7 +40,7 @@ STATUS_CODES = {
 
 
 class Phase(StrEnum):
-    """How far the participant has come. The names are what users see."""
+    """How far we have come on the way into a room. The names are what users see."""
 
     UNCONFIGURED = "unconfigured"
     RESOLVING = "resolving"
@@ -273,20 +273,20 @@ class RoomError:
 
 @dataclass(frozen=True)
 class ConnectionChanged:
-    """The participant's phase changed, and why."""
+    """The phase changed of the connection, or of our being in one room, and why."""
 
     kind: ClassVar = "connection"
     phase: Phase
     fault: Fault | None = None
     attempt: int = 0
-    """Attempts since it was last in the room."""
+    """Attempts since we were last in the room."""
     next_attempt_in_ms: int | None = None
     """Where one is planned."""
 
 
 @dataclass(frozen=True)
 class Connected:
-    """The stream is authenticated and bound; the room comes next."""
+    """The stream is authenticated and bound; the rooms come next."""
 
     kind: ClassVar = "connection"
     jid: str
@@ -294,7 +294,7 @@ class Connected:
     tls: Tls | None
     sasl: str
     resumed: bool = False
-    """The former session goes on: we are still in the room (XEP-0198)."""
+    """The former session goes on: we are still in our rooms (XEP-0198)."""
 
 
 @dataclass(frozen=True)
