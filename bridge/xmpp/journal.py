@@ -16,9 +16,6 @@ from bridge.text import iso
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, encode
 
-ROOM_AND_CONNECTION = 2
-"""Those who share a journal where there is one room: nothing needs to say which."""
-
 DEFAULT_CAPACITY = 10_000
 """Events kept in memory."""
 
@@ -258,13 +255,14 @@ class Journal(Records[Record]):
         self._capacity = capacity
         self._max_characters = max_characters
         self._characters = 0
-        self._sharing = {""}
+        self._sharing: frozenset[str] = frozenset()
+        """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
         """As many as the settings have named while the bridge ran, and the connection."""
 
     def share_among(self, rooms: Iterable[str]) -> None:
         """Share the bounds among these rooms from the next event on; until then there are none."""
-        self._sharing = {"", *rooms}
+        self._sharing = frozenset(rooms)
 
     def of(self, room: str | None) -> Records[Record]:
         """Return what reads the events of one room, given by its bare JID, or of all with None."""
@@ -286,7 +284,7 @@ class Journal(Records[Record]):
         With several rooms it names the event's room.
         """
         place: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
-        if record.room and len(self._sharing) > ROOM_AND_CONNECTION:
+        if record.room and len(self._sharing) > 1:
             place["room"] = record.room
         return place | encode(record.event)
 
@@ -316,14 +314,13 @@ class Journal(Records[Record]):
 
     def _fullest(self, gone: int, *, crowded: bool) -> Ring[Record]:
         """Return the room whose oldest event goes next, after so many others."""
-        rooms = len(self._sharing) - 1
-        if rooms <= 1:
+        if len(self._sharing) <= 1:
             return self._rooms[self._records[gone].room]
         size: Callable[[Ring[Record]], int] = len if crowded else _weight
-        share = (self._capacity if crowded else self._max_characters) // rooms
+        share = (self._capacity if crowded else self._max_characters) // len(self._sharing)
         beyond = []
         for name, ring in self._rooms.items():
-            if name not in self._sharing and len(ring):
+            if name and name not in self._sharing and len(ring):
                 return ring
             if len(ring) and (not name or size(ring) > share):
                 beyond.append(ring)
