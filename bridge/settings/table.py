@@ -126,6 +126,10 @@ class Settings:
         """The default room: the first."""
         return self.rooms[0]
 
+    def password_of(self, room: str) -> Secret | None:
+        """Return what is sent to `room` as its password."""
+        return self.room_password if room == self.room else None
+
     @property
     def jid(self) -> str:
         """Bare JID of the account."""

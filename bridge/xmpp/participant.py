@@ -178,8 +178,7 @@ class Participant:
         memberships = []
         for room in settings.rooms:
             place = Place.of(settings, room)
-            # Any owner can set a password, to be told ours: only the default room gets it.
-            password = settings.room_password if room == settings.room else None
+            password = settings.password_of(room)
             membership = Membership(
                 place, password, self.publish, patience=self._patience, clock=self._clock
             )

@@ -276,9 +276,7 @@ class _Visit:
         recorder: PhaseRecorder,
     ) -> None:
         place = replace(Place.of(settings, room), nickname=nickname)
-        # Any owner can set a password, to be told ours: only the default room gets it.
-        password = settings.room_password if room == settings.room else None
-        self.membership = Membership(place, password, record_of)
+        self.membership = Membership(place, settings.password_of(room), record_of)
         self.membership.begin(connection, resumed=False)
         self.fault: Fault | None = None
         """Why the visit ended early, if it did."""
