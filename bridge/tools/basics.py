@@ -324,11 +324,9 @@ def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]
         "nickname": status.nickname,
         "occupants": len(status.occupants),
     }
-    error: dict[str, object] = {}
-    if status.last_error is not None:
-        fault = status.last_error.fault
-        error = {"condition": fault.condition, "message": fault.message}
-        error |= {"hint": fault.hint, "at": iso(status.last_error.at)}
+    fault = _last_fault(status.last_error)
+    error = {} if fault is None else vars(fault)
+    if error:
         entry["lastError"] = error
     whole = sanitized(entry)["room"]
     for field in DISPENSABLE:

@@ -108,7 +108,7 @@ def changed_by(record: "Record", rooms: "Sequence[str]") -> list[str]:
         case _:
             return [STATUS]
     changed = [one for one in rooms if record.room in {"", one}]
-    default = [of_default] if changed[:1] == [*rooms[:1]] else []
+    default = [of_default] if record.room in {"", *rooms[:1]} else []
     return [STATUS, *default, *(uri for one in changed for uri in of_room(one))]
 
 

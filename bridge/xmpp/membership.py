@@ -395,10 +395,10 @@ class Membership:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
         connection, patience = self._begun, self._patience
         loop = asyncio.get_running_loop()
-        confirmed = asked = loop.time()
+        began = asked = loop.time()
         self._in_doubt = False
         while True:
-            heard = max(self._heard, confirmed)
+            heard = max(self._heard, began)
             # An answer that decides nothing is followed by another question.
             due = max(heard + patience.silence, asked + patience.tick)
             while not (self._in_doubt or self._put_out or connection.ended.done()):
@@ -411,13 +411,13 @@ class Membership:
                 return self._put_out
             self._in_doubt = False
             occupant, started = self.occupant, loop.time()
-            heard = max(self._heard, confirmed)
+            heard = max(self._heard, began)
             found = await self_ping(connection, occupant, patience.ping_deadline)
             if connection.ended.done():
                 return connection.ended.result()
             asked = loop.time()
             if found is Verdict.IN:
-                confirmed = self._heard = asked
+                self._heard = asked
                 self.self_ping_ms = round((asked - started) * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
