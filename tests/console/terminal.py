@@ -1,5 +1,6 @@
-"""The client in a pseudo-terminal, and what a person does and sees there."""
+"""A command in a pseudo-terminal, most often the client, and what a person does and sees."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -36,6 +37,7 @@ class Terminal:
         arguments: Sequence[str],
         environment: Mapping[str, str] | None = None,
         *,
+        command: str = "client",
         term: str = "xterm",
         stdin: int | None = None,
         stderr: "IO[bytes] | int | None" = None,
@@ -45,11 +47,12 @@ class Terminal:
         self.written = ""
         """All that was ever written."""
         self.screen = Screen(COLUMNS)
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._controller, terminal = pty.openpty()
         termios.tcsetwinsize(terminal, (40, COLUMNS))
         self.modes_before = self.modes
         self.process = subprocess.Popen(
-            [COMMAND, "client", *arguments],
+            [COMMAND, command, *arguments],
             stdin=terminal if stdin is None else stdin,
             stdout=terminal,
             stderr=terminal if stderr is None else stderr,
@@ -142,7 +145,7 @@ class Terminal:
             data = os.read(self._controller, ENOUGH)
         except OSError:  # the terminal's other end is closed
             return False
-        text = data.decode("utf-8", "replace")
+        text = self._decode(data)
         self.screen.feed(text)
         self.written += text
         self.seen += text.replace("\r\n", "\n")
