@@ -129,7 +129,7 @@ def test_the_version_stands_in_one_place() -> None:
 
 def test_the_sdist_holds_the_source_with_its_tests(unpacked: Path) -> None:
     assert {path.name for path in unpacked.iterdir()} == {
-        *(".ci", "bridge", "packaging", "tests"),
+        *(".ci", "bridge", "docs", "packaging", "tests"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
         *(".env.example", ".gitignore"),
         *("pyproject.toml", "PKG-INFO"),
