@@ -4,28 +4,28 @@ from pathlib import Path
 
 import pytest
 
-import bridge
 from bridge import toolkit, toolsets
 from bridge.mcp.toolset import Toolset
+from tests.docs.pages import PAGES
 from tests.test_layers import IMPORTS
 
-README = (Path(bridge.__file__).parent.parent / "README.md").read_text("utf-8")
+PAGE = PAGES["docs/toolsets.md"]
 
 
 def example() -> str:
-    """The README's own tool."""
-    (found,) = re.findall(r"<!-- ten lines -->\n```python\n(.*?)```", README, re.DOTALL)
+    """The tool on the page about toolsets."""
+    (found,) = re.findall(r"<!-- ten lines -->\n```python\n(.*?)```", PAGE, re.DOTALL)
     return str(found)
 
 
-def test_a_tool_in_the_readme_takes_ten_lines() -> None:
+def test_a_tool_on_the_page_takes_ten_lines() -> None:
     assert len(example().splitlines()) == 10
 
 
-def test_the_tool_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mirror_of_the_readme.py").write_text(example(), "utf-8")
+def test_the_tool_on_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror_of_the_page.py").write_text(example(), "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    (mirror,) = toolsets.load_toolset("mirror_of_the_readme:TOOLS").tools
+    (mirror,) = toolsets.load_toolset("mirror_of_the_page:TOOLS").tools
     assert mirror.signature.input_schema()["properties"] == {
         "text": {"type": "string"},
         "times": {"type": "integer", "default": 1},
@@ -33,14 +33,14 @@ def test_the_tool_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.Monkey
     assert mirror(text="ab", times=2) == "baba"
 
 
-def test_the_entry_point_in_the_readme_is_in_the_group_that_is_looked_at() -> None:
-    (found,) = re.findall(r"```toml\n(\[project\.entry-points.*?)```", README, re.DOTALL)
+def test_the_entry_point_on_the_page_is_in_the_group_that_is_looked_at() -> None:
+    (found,) = re.findall(r"```toml\n(\[project\.entry-points.*?)```", PAGE, re.DOTALL)
     assert list(tomllib.loads(found)["project"]["entry-points"]) == [toolsets.GROUP]
 
 
-def test_the_readme_names_every_set_of_ours_with_its_tools() -> None:
+def test_the_page_names_every_set_of_ours_with_its_tools() -> None:
     for name in toolsets.BUILT_IN:
-        (row,) = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
+        (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
         assert [
             one.name for one in toolsets.load_toolset(name).tools if f"`{one.name}`" not in row
         ] == []

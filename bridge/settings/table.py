@@ -1,9 +1,9 @@
 """The table of settings: one row a variable, and what all of them come to.
 
 The body of `Configuration` is the table: each row declares a variable, and is an attribute with its
-value in the loaded configuration. Loading, `--help`, what `xmppCheck` lists, `.env.example`, and
-the lists in README.md and packaging/server.json come from it (`tests/settings/documents.py` writes
-the documents). Adding a setting is adding a row.
+value in the loaded configuration. Loading, `--help`, what `xmppCheck` lists, `.env.example`,
+docs/settings.md and packaging/server.json come from it (`tests/settings/documents.py` writes the
+files). Adding a setting is adding a row.
 """
 
 import re
@@ -219,7 +219,7 @@ class Configuration:
         meaning="events kept in memory, 100 to 1,000,000")
 
     toolsets = Variable("BRIDGE_TOOLSETS", values.names, default="", who="installed",
-        meaning="further [sets of tools](#your-own-tools), comma-separated: `samples`, `llm`, one "
+        meaning="further [sets of tools](toolsets.md), comma-separated: `samples`, `llm`, one "
         "that an installed package offers, or `MODULE:ATTRIBUTE`", example="llm,samples")
     geocoding_url = Variable("OPEN_METEO_GEOCODING_URL", values.base_url, who="ignored",
         default="https://geocoding-api.open-meteo.com/v1",
@@ -227,9 +227,9 @@ class Configuration:
     forecast_url = Variable("OPEN_METEO_FORECAST_URL", values.base_url, who="ignored",
         default="https://api.open-meteo.com/v1", meaning="where it asks for their weather")
     llm_base_url = Variable[str | None]("LLM_BASE_URL", values.base_url, who="ignored",
-        meaning="where a [model](#tools-that-think) is asked, if the client offers none of its "
-        "own: what was said in the room goes there; with a key it is `https`, unless it is on this "
-        "machine; takes `pip install 'xmpp-debug-bridge[llm]'`",
+        meaning="where a [model](toolsets.md#tools-that-use-a-model) is asked, if the client "
+        "offers none of its own: what was said in the room goes there; with a key it is `https`, "
+        "unless it is on this machine; takes `pip install 'xmpp-debug-bridge[llm]'`",
         example="https://llm.example.org/v1")
     llm_api_key = Variable[Secret | None]("LLM_API_KEY", values.key, secret=True, who="ignored",
         meaning="the key for it", example="key")

@@ -12,7 +12,7 @@ from typing import Any
 
 from bridge.settings import values
 from bridge.settings.table import TABLE, Variable
-from tests.readme import TOP
+from tests.docs.pages import TOP
 
 WIDTH = 100
 HEADINGS = {
@@ -21,7 +21,7 @@ HEADINGS = {
     "MCP_BOT_NICKNAME": "In the room",
     "XMPP_TLS_CA_FILE": "TLS",
     "BRIDGE_READ_ONLY": "What the agent may do",
-    "BRIDGE_TOOLSETS": "Further tools, and the model for tools that think",
+    "BRIDGE_TOOLSETS": "Further tools, and the model for tools that use one",
     "LOG_LEVEL": "Logs",
     "TIA_ENV_PATH": "In the process environment only",
 }
@@ -85,10 +85,10 @@ def _sentence(row: Variable[Any]) -> str:
     return text if row.meaning.startswith("`") else text[0].upper() + text[1:]
 
 
-def table_of(readme: str, table: Iterable[Variable[Any]]) -> str:
-    """Return README.md with its table of settings."""
+def table_of(page: str, table: Iterable[Variable[Any]]) -> str:
+    """Return docs/settings.md with its table of settings."""
     head = "| variable | meaning | default |\n|---|---|---|\n"
-    before, _, rest = readme.partition(head)
+    before, _, rest = page.partition(head)
     after = re.sub(r"\A(\|.*\n)*", "", rest)
     return before + head + "".join(_row(row) for row in table) + after
 
@@ -129,7 +129,7 @@ def _offered(row: Variable[Any]) -> Iterator[tuple[str, object]]:
 
 DOCUMENTS: dict[Path, Callable[[str, Iterable[Variable[Any]]], str]] = {
     TOP / ".env.example": example,
-    TOP / "README.md": table_of,
+    TOP / "docs" / "settings.md": table_of,
     TOP / "packaging" / "server.json": offer,
 }
 

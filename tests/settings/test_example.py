@@ -1,7 +1,7 @@
 import re
 
 from bridge.settings.table import VARIABLES
-from tests.readme import TOP
+from tests.docs.pages import TOP
 from tests.settings.folders import ACCOUNT, REQUIRED, Folders, settled, write
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.readme import TOP
+from tests.docs.pages import TOP
 from tests.settings.folders import Folders, write
 
 

@@ -1,4 +1,6 @@
-"""README.md taken apart: its blocks, tables and examples, and whether what they show is real."""
+"""The pages of the documents taken apart: their blocks, tables and examples, and whether what they
+show is real.
+"""
 
 import json
 import re
@@ -10,7 +12,14 @@ from typing import Any
 import bridge
 
 TOP = Path(bridge.__file__).parent.parent
-TEXT = (TOP / "README.md").read_text("utf-8")
+
+PAGES = {
+    str(path.relative_to(TOP)): path.read_text("utf-8")
+    for path in (*sorted(TOP.glob("*.md")), *sorted((TOP / "docs").glob("*.md")))
+}
+"""The text of each page under its path from the top of the repository."""
+
+README = PAGES["README.md"]
 
 ELISION = "..."
 """What stands in an example for what was left out of it."""
@@ -58,11 +67,11 @@ def prose(text: str) -> str:
     return _FENCE.sub("", text)
 
 
-def section(title: str) -> str:
-    """Return what stands under this heading, down to the next of its rank."""
+def section(page: str, title: str) -> str:
+    """Return what stands under this heading of a page, down to the next of its rank."""
     hashes = title.partition(" ")[0]
-    _, heading, rest = TEXT.partition(f"\n{title}\n")
-    assert heading, f"README.md has no {title!r}"
+    _, heading, rest = PAGES[page].partition(f"\n{title}\n")
+    assert heading, f"{page} has no {title!r}"
     return re.split(rf"^#{{2,{len(hashes)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 

@@ -1,0 +1,105 @@
+"""docs/contributing.md shows whole changes: taking a diff out removes the feature."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, TOP, blocks, section
+
+SECONDS = 60.0
+"""Limit for one command."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One place of a diff: the lines in a file, and what stood there without the feature."""
+
+    path: str
+    new: str
+    old: str
+
+
+def _hunks(diff: str) -> Iterator[Hunk]:
+    for part in re.split(r"^\+\+\+ ", diff, flags=re.MULTILINE)[1:]:
+        path, _, rest = part.partition("\n")
+        for hunk in re.split(r"^@@.*\n", rest, flags=re.MULTILINE)[1:]:
+            lines = hunk.splitlines()
+            assert all(line[0] in "+-" for line in lines), hunk
+            new, old = (
+                "".join(f"{line[1:]}\n" for line in lines if line[0] == sign) for sign in "+-"
+            )
+            yield Hunk(path, new, old)
+
+
+def _without(title: str, home: Path) -> Path:
+    """Copy the package without what the diff under this heading adds, and return where it is."""
+    shutil.copytree(TOP / "bridge", home / "bridge", ignore=shutil.ignore_patterns("__pycache__"))
+    (diff,) = blocks(section("docs/contributing.md", title), "diff")
+    for hunk in _hunks(diff.text):
+        path = home / hunk.path
+        text = path.read_text("utf-8")
+        assert text.count(f"\n{hunk.new}") == 1, f"{hunk.path} does not have\n{hunk.new}"
+        path.write_text(text.replace(f"\n{hunk.new}", f"\n{hunk.old}"), "utf-8")
+    return home
+
+
+def _run(home: Path, *command: str, said: str = "", **environ: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-m", "bridge", *command],
+        input=said,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(home), **environ},
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def _request(method: str) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}) + "\n"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What a diff adds: a sign of it in what a command prints."""
+
+    sign: str
+    command: tuple[str, ...]
+    said: str = ""
+
+
+FEATURES = {
+    "### A setting": Feature("BRIDGE_HISTORY", ("--help",)),
+    "### An event kind": Feature('"config"', (), _request("tools/list")),
+    "### A tool": Feature('"Echo"', (), _request("tools/list")),
+}
+
+
+@pytest.mark.parametrize("title", FEATURES)
+def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None:
+    feature = FEATURES[title]
+    assert feature.sign in _run(TOP, *feature.command, said=feature.said, HOME=str(tmp_path))
+    home = _without(title, tmp_path)
+    assert feature.sign not in _run(home, *feature.command, said=feature.said)
+    # All else works: the room is joined, and its events are kept and read.
+    (said, looked) = _run(
+        home, "client", "--sandbox", "--json", said='send hello\n/call xmppHistory {"limit": 500}\n'
+    ).splitlines()
+    assert json.loads(said)["structuredContent"]["sent"] is True
+    kinds = {one["kind"] for one in json.loads(looked)["structuredContent"]["entries"]}
+    assert {"message", "join", "subject", "connection"} <= kinds
+
+
+def test_the_top_level_page_leads_here() -> None:
+    assert "(docs/contributing.md)" in PAGES["CONTRIBUTING.md"]

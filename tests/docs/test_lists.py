@@ -1,0 +1,319 @@
+"""The documents leave nothing out: their lists are those of the code, and their links lead on."""
+
+import argparse
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bridge import cli
+from bridge.mcp import revisions
+from bridge.mcp.toolset import Toolset
+from bridge.registration.clients import KEYS
+from bridge.service import MODULES
+from bridge.settings.load import load
+from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
+from bridge.tools import entries, paging
+from bridge.wire import scram
+from bridge.xmpp import backoff, faults, stream, traffic
+from bridge.xmpp.events import Phase
+from bridge.xmpp.faults import Fault, Place, Retry
+from bridge.xmpp.report import expected_phases
+from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
+from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
+
+MAX_README = 16_000
+"""Characters: as much as somebody reads who wants to know what it is."""
+
+
+# --- Commands, tools, settings --------------------------------------------------------------------
+
+
+def test_resources_and_prompts_are_all_named() -> None:
+    tools = Toolset.of_modules("bridge", *MODULES)
+    told = set(quoted(section("docs/tools.md", "## Resources and prompts")))
+    assert {one.name for one in tools.prompts} <= told
+    assert {one for one in told if "://" in one} == {one.uri for one in tools.resources}
+
+
+def test_the_revisions_are_those_that_are_spoken() -> None:
+    dates = sorted(one.date for one in revisions.ALL)
+    assert f"from {dates[0]} to {dates[-1]} is spoken" in " ".join(README.split())
+
+
+def _options() -> dict[str, set[str]]:
+    """The options of each command, as the parser has them; under `` those of none."""
+    parser = cli.parser()
+    (commands,) = (
+        action
+        for action in parser._actions  # noqa: SLF001 - no public way to them
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - no public name
+    )
+    found = {}
+    for name, one in {"": parser, **commands.choices}.items():
+        actions = one._actions  # noqa: SLF001 - as above
+        found[name] = {word for action in actions for word in action.option_strings} - {"-h"}
+    return found
+
+
+OPTIONS = _options()
+SPOKEN = [
+    spoken
+    for page, text in PAGES.items()
+    if page != "CHANGELOG.md"  # which also names what there was
+    for spoken in (
+        *quoted(prose(text)),
+        *(line for one in blocks(text, "sh", "console") for line in one.lines),
+    )
+]
+"""Where the documents speak of commands."""
+
+
+def test_every_command_line_in_it_is_one_that_the_parser_knows() -> None:
+    seen = set()
+    for line in SPOKEN:
+        for call in re.findall(r"(?:^|[ /])xmpp-bridge((?: [^|;&]+)?)", line):
+            words = call.partition(" -- ")[0].split()
+            command = words.pop(0) if words and not words[0].startswith("-") else ""
+            assert command in OPTIONS, line
+            used = {word for word in words if word.startswith("--")}
+            assert used <= OPTIONS[command] | (OPTIONS["serve"] if not command else set()), line
+            seen.add(command)
+    assert seen == set(OPTIONS)
+
+
+def test_every_option_in_it_is_one_that_the_parser_knows() -> None:
+    known = set().union(*OPTIONS.values())
+    # `uvx --from`, `code --add-mcp`, `ruff format --check` and the options of pytest are others'.
+    foreign = {"--from", "--add-mcp", "--check", "--update-transcripts", "--update-screens"}
+    used = {word for line in SPOKEN for word in re.findall(r"(?<!\S)--[a-z][a-z-]*", line)}
+    assert used - foreign <= known
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {""}))
+def test_every_option_of_the_parser_is_in_it(command: str) -> None:
+    text = PAGES["docs/commands.md"].partition("\n## ")[0]
+    rows = [" ".join(row) for row in tables(text)["command"] if f"xmpp-bridge {command}`" in row[0]]
+    assert len(rows) == 1
+    rest = re.search(r"^(.+) go with (.+?);", " ".join(prose(text).split("|")[-1].split()))
+    assert rest is not None
+    told = set(re.findall(r"--[a-z-]+", rows[0]))
+    if f"`{command}`" in rest[2]:
+        told |= set(re.findall(r"--[a-z-]+", rest[1]))
+    assert told == OPTIONS[command] - {"--help"}
+
+
+def test_every_agent_that_can_be_registered_with_is_in_it() -> None:
+    rows = tables(section("README.md", "## Your agent"))["agent"]
+    assert [quoted(row[1])[0] for row in rows] == list(KEYS)
+
+
+NEEDED = {
+    "XMPP_USERNAME": "bot@example.org",
+    "XMPP_PASSWORD": "secret",
+    "MUC_ROOM": "room@conference.example.org",
+}
+ROWS = tables(PAGES["docs/settings.md"])["variable"]
+SETTINGS = {quoted(row[0])[0]: row[1:] for row in ROWS}
+SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE"}
+"""Whose defaults are found out, as the table says in words."""
+
+
+def _load(environ: dict[str, str], folder: Path) -> Configuration:
+    return load(environ, cwd=folder, package_root=folder)
+
+
+def test_the_table_of_settings_has_every_variable() -> None:
+    assert len(SETTINGS) == len(ROWS)
+    assert set(SETTINGS) == set(VARIABLES)
+
+
+def test_the_defaults_in_the_table_are_those_of_the_bridge(tmp_path: Path) -> None:
+    plain = _load(NEEDED, tmp_path)
+    assert plain.problems == ()
+    example = (TOP / ".env.example").read_text("utf-8")
+    for name, (_, default) in SETTINGS.items():
+        if default == "required":
+            without = {other: value for other, value in NEEDED.items() if other != name}
+            assert name in {problem.variable for problem in _load(without, tmp_path).problems}
+            assert f"\n{name}=\n" in example
+        elif default == "none":
+            assert plain.loaded[name] in (None, ())
+        elif name not in SOUGHT:
+            (value,) = quoted(default)
+            said = _load({**NEEDED, name: value}, tmp_path)
+            assert replace(said, in_effect=plain.in_effect) == plain
+            assert f"\n#{name}={value}\n" in example
+
+
+def test_the_ranges_in_the_table_are_those_of_the_bridge() -> None:
+    for name, numbers in (("BRIDGE_SEND_RATE", SEND_RATES), ("BRIDGE_HISTORY", HISTORIES)):
+        assert f"{numbers[0]:,} to {numbers[-1]:,}" in SETTINGS[name][0]
+
+
+def test_four_lines_are_a_whole_file(tmp_path: Path) -> None:
+    (block,) = blocks(section("README.md", "## Your own server"), "ini")
+    (tmp_path / ".env").write_text(block.text)
+    read = _load({}, tmp_path)
+    assert (read.problems, read.env_file) == ((), str(tmp_path / ".env"))
+
+
+# --- Faults ---------------------------------------------------------------------------------------
+
+FAULTS = {
+    title: tables(section("docs/faults.md", f"## {title}"))["condition"]
+    for title in re.findall(r"^## (.+)$", PAGES["docs/faults.md"], re.MULTILINE)
+    if "condition" in tables(section("docs/faults.md", f"## {title}"))
+}
+"""The rows of each table of conditions, under its heading."""
+
+PLACE = Place(
+    service="xmpp://xmpp.example.org",
+    domain="example.org",
+    account="bot@example.org",
+    room="lab@conference.example.org",
+    nickname="McpDebug",
+)
+
+
+def _variables(text: str) -> set[str]:
+    return {one for one in re.findall(r"[A-Z_]{6,}", text) if one in VARIABLES}
+
+
+def test_every_phase_is_explained() -> None:
+    rows = tables(section("docs/faults.md", "## Phases"))["phase"]
+    assert [quoted(row[0]) for row in rows] == [[phase.value] for phase in Phase]
+    phases = {one for rows in FAULTS.values() for row in rows for one in quoted(row[1])}
+    assert {"waiting", "failed"} <= phases
+
+
+def test_every_condition_in_the_tables_of_faults_is_one_that_a_test_has_seen() -> None:
+    tested = "".join(
+        path.read_text("utf-8")
+        for folder in ("faults", "e2e", "xmpp", "mcp", "tools")
+        for path in (TOP / "tests" / folder).glob("*.py")
+    )
+    rows = [row for rows in FAULTS.values() for row in rows]
+    conditions = {one for row in rows for one in quoted(row[0])}
+    assert len(conditions) > 30
+    assert [one for one in sorted(conditions) if f'"{one}"' not in tested] == []
+    named = {one for row in rows for one in quoted(row[-1]) if re.fullmatch("[A-Z_]{6,}", one)}
+    assert named <= set(VARIABLES)
+
+
+def test_every_condition_of_the_code_is_in_the_tables_of_faults() -> None:
+    code = Path(faults.__file__).read_text("utf-8")
+    known = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|conflict|forbidden|gone)"', code))
+    assert len(known) > 30
+    assert known <= set(quoted(PAGES["docs/faults.md"]))
+
+
+ANSWERS: dict[str, Callable[[str], Fault]] = {
+    "Logging in": lambda condition: faults.of_sasl(condition, None, PLACE),
+    "Entering the room": lambda condition: faults.of_join_error(condition, None, PLACE, None),
+    "The connection": lambda condition: faults.of_stream_error(condition, None, PLACE),
+}
+"""How the bridge classifies what a server or a room answers."""
+
+
+@pytest.mark.parametrize("title", ANSWERS)
+def test_what_is_said_of_a_refusal_is_what_the_bridge_does(title: str) -> None:
+    known = {*STANZA_CONDITIONS, *SASL_CONDITIONS, *STREAM_CONDITIONS}
+    compared = 0
+    for row in FAULTS[title]:
+        for condition in known.intersection(quoted(row[0])):
+            if title == "Logging in" and condition not in SASL_CONDITIONS:
+                continue
+            fault = ANSWERS[title](condition)
+            hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
+            assert quoted(row[1]) == ["failed" if hopeless else "waiting"], condition
+            assert ("for good" in row[1]) is (fault.retry is Retry.NEVER), condition
+            assert _variables(row[-1]) <= _variables(fault.hint), condition
+            compared += 1
+    assert compared > 3
+
+
+# --- Limits ---------------------------------------------------------------------------------------
+
+
+def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
+    for page, sentences in {
+        "docs/security.md": (
+            f"A stanza has {stream.MAX_STANZA_BYTES >> 20} MiB at most",
+            f"a result {entries.RESULT_BYTES:,} bytes of JSON, where",
+            f"more up to {paging.MAX_BYTES:,}, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
+            f"fewer than {scram.LEAST_UNTRUSTED_ITERATIONS:,} iterations",
+            f"none for more than {scram.MAX_ITERATIONS:,}",
+        ),
+        "docs/faults.md": (
+            f"from {backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",
+            f"looks again every {backoff.LATER_SECONDS / 60:g} minutes",
+        ),
+        "docs/settings.md": (f"At {traffic.MAX_BYTES >> 20} MiB it becomes",),
+        "docs/tools.md": (f"at most `maxBytes` of JSON ({entries.RESULT_BYTES:,})",),
+    }.items():
+        told = " ".join(prose(PAGES[page]).split())
+        for sentence in sentences:
+            assert sentence in told
+
+
+def test_the_stages_of_the_check_are_all_explained() -> None:
+    rows = tables(section("docs/commands.md", "## check"))["stage"]
+    stages = ["settings", *(name for name, _ in expected_phases([PLACE.room], send=True))]
+    assert [quoted(row[0]) for row in rows] == [[name] for name in dict.fromkeys(stages)]
+
+
+# --- The pages hold together ----------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README) <= MAX_README
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", prose(page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", prose(PAGES[page])):
+        if not link.startswith("https://"):
+            path, _, anchor = link.partition("#")
+            target = (TOP / page).parent / path if path else TOP / page
+            assert target.exists(), link
+            assert not anchor or anchor in _anchors(target), link
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    links = set(re.findall(r"\]\(([^)]+)\)", section("README.md", "## Where to go on")))
+    assert {one for one in PAGES if one.startswith("docs/")} <= links
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    named = [
+        one for one in quoted(prose(PAGES[page])) if re.match(r"(tests|bridge|docs|\.ci)/", one)
+    ]
+    assert [one for one in named if not (TOP / one).exists()] == []
+
+
+def test_what_contributors_are_told_to_run_is_what_ci_runs() -> None:
+    ci = (TOP / ".ci" / "run").read_text("utf-8")
+    (test,) = (one for one in blocks(README, "sh") if one.mark == "test")
+    told = [
+        line.partition("  #")[0]
+        for one in blocks(PAGES["docs/contributing.md"], "sh")
+        for line in one.lines
+    ]
+    assert told
+    for line in told:
+        known = line in ci or line in test.text or line.split()[-1] == ".ci/run"
+        assert known or line.startswith(".venv/bin/python -m pytest "), line
+        for word in line.split():
+            if word.startswith("tests/"):
+                assert (TOP / word).exists()
+    assert os.access(TOP / ".ci" / "run", os.X_OK)

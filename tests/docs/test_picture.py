@@ -1,0 +1,38 @@
+"""The picture in the README shows what the commands print today."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bridge.console.check import BLOCKS
+from docs.terminal import PICTURE, record, svg
+from tests.docs.pages import README, TOP, alike
+
+TEXT = "{http://www.w3.org/2000/svg}text"
+
+
+def _lines(picture: str) -> "Counter[str]":
+    """Return the lines of a picture, without what differs from run to run."""
+    tree = ElementTree.fromstring(picture)  # noqa: S314 - it is our own
+    return _alike("".join(one.itertext()) for one in tree.iter(TEXT))
+
+
+def _alike(lines: Iterable[str]) -> "Counter[str]":
+    return Counter(alike(re.sub(f"[{BLOCKS}]", "", line)) for line in lines)
+
+
+def test_the_picture_is_what_the_commands_print(tmp_path: Path) -> None:
+    rows = record(tmp_path)
+    real = _alike("".join(text for text, _ in row) for row in rows if row)
+    # What the room says comes when it comes: the order is left out.
+    assert _lines(PICTURE.read_text("utf-8")) == real, "run python -m docs.terminal"
+    assert _lines(svg(rows)) == real
+
+
+def test_the_readme_shows_the_picture_and_says_what_is_on_it() -> None:
+    ((alternative, path),) = re.findall(r"!\[([^]]+)\]\(([^)]+)\)", README)
+    assert TOP / path == PICTURE
+    for words in ("xmpp-bridge check", "xmpp-bridge client", "Everything works", "sent: true"):
+        assert words in " ".join(alternative.split())
