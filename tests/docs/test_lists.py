@@ -1,11 +1,13 @@
 """The documents leave nothing out: their lists are those of the code, and their links lead on."""
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
@@ -37,6 +39,29 @@ def test_resources_and_prompts_are_all_named() -> None:
     told = set(quoted(section("docs/tools.md", "## Resources and prompts")))
     assert {one.name for one in tools.prompts} <= told
     assert {one for one in told if "://" in one} == {one.uri for one in tools.resources}
+
+
+def test_the_arguments_of_every_tool_are_all_named() -> None:
+    tools = {one.name: one for one in Toolset.of_modules("bridge", *MODULES).tools}
+    found = tables(section("docs/tools.md", "## Arguments"))
+    assert {quoted(row[0])[0] for row in found["tool"]} == tools.keys()
+    listed: set[str] = set()
+    for tool, arguments in found["tool"]:
+        schema: dict[str, Any] = {**tools[quoted(tool)[0]].signature.input_schema()}
+        properties = schema.get("properties", {})
+        assert quoted(arguments) == list(properties)
+        defaults = dict(re.findall(r"`(\w+)` \((\w+)\)", arguments))
+        real = {name: one["default"] for name, one in properties.items() if "default" in one}
+        assert defaults == {name: json.dumps(value) for name, value in real.items()}
+        listed |= properties.keys()
+        required = {quoted(row[0])[0] for row in found["argument"] if "; required" in row[1]}
+        assert required & properties.keys() == set(schema.get("required", ()))
+    assert {one for row in found["argument"] for one in quoted(row[0])} == listed
+
+
+def test_the_kinds_of_events_are_all_named() -> None:
+    rows = tables(section("docs/tools.md", "## Kinds of events"))["kind"]
+    assert [quoted(row[0])[0] for row in rows] == list(get_args(entries.Kind))
 
 
 def test_the_revisions_are_those_that_are_spoken() -> None:
