@@ -239,8 +239,8 @@ class Configuration:
     log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",
         meaning="level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`")
     traffic_log = Variable[Path | None]("BRIDGE_TRAFFIC_LOG", values.path, who="ignored",
-        meaning="file for a durable log of the room, JSONL, see [The room on "
-        "disk](#the-room-on-disk)", example="~/xmpp-room.jsonl")
+        meaning="file for a durable [log of the rooms](#the-room-on-disk), JSONL",
+        example="~/xmpp-room.jsonl")
 
     env_path = Variable[str | None]("TIA_ENV_PATH", str, who="environment only",
         meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
