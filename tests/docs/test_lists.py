@@ -264,7 +264,7 @@ def test_what_is_said_of_a_refusal_is_what_the_bridge_does(title: str) -> None:
             fault = classify(condition)
             hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
             assert quoted(row[1]) == ["failed" if hopeless else "waiting"], condition
-            assert ("for good" in row[1]) is (fault.retry is Retry.NEVER), condition
+            assert ("no retry" in row[1]) is (fault.retry is Retry.NEVER), condition
             assert _variables(row[-1]) <= _variables(fault.hint), condition
             compared += 1
     assert compared >= 3
@@ -277,14 +277,15 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
     for page, sentences in {
         "docs/security.md": (
             f"A stanza has {stream.MAX_STANZA_BYTES >> 20} MiB at most",
-            f"a result {entries.RESULT_BYTES:,} bytes of JSON, where",
-            f"more up to {paging.MAX_BYTES:,}, a body in it {entries.MAX_BODY_BYTES >> 10} kB",
+            f"A result has {entries.RESULT_BYTES:,} bytes of JSON",
+            f"up to {paging.MAX_BYTES:,} with `maxBytes`",
+            f"a body is cut to fit, and to {entries.MAX_BODY_BYTES >> 10} kB at most",
             f"fewer than {scram.LEAST_UNTRUSTED_ITERATIONS:,} iterations",
             f"none for more than {scram.MAX_ITERATIONS:,}",
         ),
         "docs/faults.md": (
             f"from {backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",
-            f"looks again every {backoff.LATER_SECONDS / 60:g} minutes",
+            f"tries again every {backoff.LATER_SECONDS / 60:g} minutes",
         ),
         "docs/settings.md": (f"At {traffic.MAX_BYTES >> 20} MiB it becomes",),
         "docs/tools.md": (f"at most `maxBytes` of JSON ({entries.RESULT_BYTES:,})",),
