@@ -92,7 +92,7 @@ def test_the_rules_of_import_are_those_that_are_held() -> None:
         "knows neither": ("test_registration_is_for_the_command_line_alone_and_knows_neither_wing"),
         "`console/terminal.py` and": "test_only_the_terminal_imports_what_edits_lines",
         "some modules of `xmpp/` only": "test_slixmpp_is_imported_in_one_corner_only",
-        "nobody while loading": "test_nothing_imports_that_corner_when_it_is_loaded",
+        "while it is loaded": "test_nothing_imports_that_corner_when_it_is_loaded",
         "calls itself pure": "test_a_pure_module_touches_nothing_outside",
         "standard library alone": (
             "test_what_stands_on_the_standard_library_stands_on_nothing_else"
