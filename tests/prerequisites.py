@@ -1,9 +1,15 @@
 """What a machine must have for some of the tests."""
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
+
+CLIENTS = "AGENT_CLIENTS"
+"""The variable that names a folder with `codex` and `claude`, where they are not in the PATH."""
+PACKAGES = {"codex": "@openai/codex@0.169.0", "claude": "@anthropic-ai/claude-code@2.1.330"}
+"""The agents, and the package of npm that has each."""
 
 
 def do_without(reason: str) -> NoReturn:
@@ -11,3 +17,16 @@ def do_without(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def agent(name: str) -> dict[str, str]:
+    """The variables with which the real `codex` or `claude` is found, and calls nobody unasked."""
+    paths = [os.environ.get(CLIENTS, ""), os.environ["PATH"]]
+    path = os.pathsep.join(one for one in paths if one)
+    if shutil.which(name, path=path) is None:
+        package = PACKAGES[name]
+        do_without(
+            f"{name} is not installed: npm install {package} (and name its folder in {CLIENTS})"
+        )
+    quiet = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    return {"PATH": path, **(quiet if name == "claude" else {})}

@@ -1,6 +1,4 @@
 import json
-import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -9,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.prerequisites import agent
 from tests.servers.server import XmppServer
 
 COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
 SECONDS = 60.0
 """Limit for one run: a client's command, the bridge itself, and the bridge's leaving the room."""
-CLIENTS = "AGENT_CLIENTS"
-"""The variable that names a folder with `codex` and `claude`, where they are not in the PATH."""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -52,12 +49,12 @@ def run(home: Path, tmp_path: Path) -> Run:
     (tmp_path / "project").mkdir()
 
     def run(
-        *arguments: str, program: str = COMMAND, path: str = "/nowhere", **extra: str
+        *arguments: str, program: str = COMMAND, **environ: str
     ) -> "subprocess.CompletedProcess[str]":
         ran = subprocess.run(
             [program, *arguments],
             cwd=tmp_path / "project",
-            env={"HOME": str(home), "PATH": path, **extra},
+            env={"HOME": str(home), "PATH": "/nowhere", **environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -71,30 +68,16 @@ def run(home: Path, tmp_path: Path) -> Run:
     return run
 
 
-def _real(name: str, package: str) -> str:
-    """The PATH with which the real client is found, and what it needs itself."""
-    paths = [os.environ.get(CLIENTS, ""), os.environ["PATH"]]
-    path = os.pathsep.join(one for one in paths if one)
-    if shutil.which(name, path=path) is None:
-        pytest.skip(
-            f"{name} is not installed: npm install -g {package} (or name its folder in {CLIENTS})"
-        )
-    return path
+@pytest.fixture
+def codex() -> dict[str, str]:
+    """The variables with which the real `codex` runs."""
+    return agent("codex")
 
 
 @pytest.fixture
-def codex() -> str:
-    """The PATH with the real `codex`."""
-    return _real("codex", "@openai/codex")
-
-
-@pytest.fixture
-def claude() -> str:
-    """The PATH with the real `claude`."""
-    return _real("claude", "@anthropic-ai/claude-code")
-
-
-QUIET = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+def claude() -> dict[str, str]:
+    """The variables with which the real `claude` runs."""
+    return agent("claude")
 
 
 @pytest.mark.parametrize("client", FILES)
@@ -257,12 +240,12 @@ def test_with_a_real_server_the_tools_are_listed_and_the_room_is_left(
 
 
 def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
-    run: Run, home: Path, codex: str
+    run: Run, home: Path, codex: dict[str, str]
 ) -> None:
     file = home / FILES["codex"]
     file.parent.mkdir()
     file.write_text(OTHERS)
-    ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", path=codex)
+    ran = run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", **codex)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(f"Ran: codex mcp add xmpp -- {COMMAND} --env-file ")
     assert "without asking you first" in ran.stdout
@@ -273,38 +256,39 @@ def test_the_real_codex_adds_the_entry_and_others_keep_their_comments(
         "args": ["--env-file", str(home / "s.env")],
         "tools": {"xmppSend": {"approval_mode": "approve"}},
     }
-    shown = json.loads(run("mcp", "get", "xmpp", "--json", program="codex", path=codex).stdout)
+    shown = json.loads(run("mcp", "get", "xmpp", "--json", program="codex", **codex).stdout)
     assert (shown["enabled"], shown["transport"]["command"]) == (True, COMMAND)
-    again = run("register", "codex", "--env-file", str(home / "s.env"), path=codex)
+    again = run("register", "codex", "--env-file", str(home / "s.env"), **codex)
     assert "nothing was changed" in again.stdout
-    assert run("unregister", "codex", path=codex).stdout.startswith("Ran: codex mcp remove xmpp")
+    assert run("unregister", "codex", **codex).stdout.startswith("Ran: codex mcp remove xmpp")
     assert file.read_text() == OTHERS
 
 
 def test_the_real_codex_begins_no_session_without_a_required_server(
-    run: Run, home: Path, codex: str
+    run: Run, home: Path, codex: dict[str, str]
 ) -> None:
     file = home / FILES["codex"]
     file.parent.mkdir()
     file.write_text(
-        'model = "m"\nmodel_provider = "nobody"\n[model_providers.nobody]\nname = "nobody"\n'
+        'model = "m"\nmodel_provider = "nobody"\nfeatures.plugins = false\n'
+        '[model_providers.nobody]\nname = "nobody"\n'
         'base_url = "http://127.0.0.1:9/v1"\n'
     )
-    run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", path=codex)
+    run("register", "codex", "--env-file", str(home / "s.env"), "--approve-send", **codex)
     file.write_text(file.read_text().replace(f'"{COMMAND}"', '"/nowhere/xmpp-bridge"'))
     # Strict: an unknown key among those that we wrote would be another error.
-    ran = run(
-        "--strict-config", "exec", "--skip-git-repo-check", "hello", program="codex", path=codex
-    )
+    ran = run("--strict-config", "exec", "--skip-git-repo-check", "hello", program="codex", **codex)
     assert ran.returncode == 1
     assert "required MCP servers failed to initialize: xmpp" in ran.stderr
 
 
-def test_the_real_claude_adds_and_removes_the_entry(run: Run, home: Path, claude: str) -> None:
+def test_the_real_claude_adds_and_removes_the_entry(
+    run: Run, home: Path, claude: dict[str, str]
+) -> None:
     file = home / FILES["claude"]
     file.write_text('{"numStartups": 3, "mcpServers": {"o": {"command": "foo"}}}')
     named = ("--env-file", str(home / "s.env"))
-    ran = run("register", "claude", *named, "--approve-send", path=claude, **QUIET)
+    ran = run("register", "claude", *named, "--approve-send", **claude)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(f"Ran: claude mcp add --scope user xmpp -- {COMMAND} --env-file ")
     servers = json.loads(file.read_text())["mcpServers"]
@@ -319,30 +303,30 @@ def test_the_real_claude_adds_and_removes_the_entry(run: Run, home: Path, claude
     }
     allowed = json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"]
     assert allowed == ["mcp__xmpp__xmppSend"]
-    again = run("register", "claude", *named, path=claude, **QUIET)
+    again = run("register", "claude", *named, **claude)
     assert "nothing was changed" in again.stdout
-    gone = run("unregister", "claude", path=claude, **QUIET)
+    gone = run("unregister", "claude", **claude)
     assert gone.stdout.startswith("Ran: claude mcp remove --scope user xmpp")
     assert json.loads(file.read_text())["mcpServers"] == {"o": {"command": "foo"}}
     assert json.loads((home / ".claude/settings.json").read_text())["permissions"]["allow"] == []
 
 
 def test_the_real_claude_is_not_let_near_a_broken_file_which_it_would_begin_anew(
-    run: Run, home: Path, claude: str
+    run: Run, home: Path, claude: dict[str, str]
 ) -> None:
     file = home / FILES["claude"]
     file.write_text('{"numStartups": 3,')
-    ran = run("register", "claude", "--env-file", str(home / "s.env"), path=claude, **QUIET)
+    ran = run("register", "claude", "--env-file", str(home / "s.env"), **claude)
     assert ran.returncode == 1
     assert file.read_text() == '{"numStartups": 3,'
     assert not (home / ".claude").exists()
 
 
 def test_the_real_claude_finds_its_files_where_they_were_moved(
-    run: Run, home: Path, claude: str
+    run: Run, home: Path, claude: dict[str, str]
 ) -> None:
-    moved = {"CLAUDE_CONFIG_DIR": str(home / "moved"), **QUIET}
-    ran = run("register", "claude", "--env-file", str(home / "s.env"), path=claude, **moved)
+    moved = {"CLAUDE_CONFIG_DIR": str(home / "moved"), **claude}
+    ran = run("register", "claude", "--env-file", str(home / "s.env"), **moved)
     assert ran.returncode == 0, ran.stderr
     assert len(ran.stdout.splitlines()) == 4  # it was its command, and no edit after it
     assert "xmpp" in json.loads((home / "moved/.claude.json").read_text())["mcpServers"]
