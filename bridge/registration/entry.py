@@ -33,13 +33,10 @@ class EntryLocation:
         return f"mcp__{self.name}__{SEND_TOOL}"
 
     def snippet(self, entry: Entry) -> str:
-        """Return the entry as text to paste."""
+        """Return the entry as text to paste; raises `EditError`."""
         if self.client.format == "toml":
             return tomlfile.snippet(self.path, entry)
-        try:
-            return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
-        except EditError as error:
-            raise RegistrationError(f"{self.client.file}: the entry: {error}.") from error
+        return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
 
     def load(self, text: str) -> dict[str, Any]:
         """Return everything in the client's file; raises `RegistrationError`."""
@@ -58,27 +55,20 @@ class EntryLocation:
 
     def read(self, text: str | None) -> Entry | None:
         """Return the entry in the file's `text`; raises `RegistrationError`."""
-        servers = self.load(text or "").get(self.client.servers, {})
-        if not isinstance(servers, dict):
-            raise RegistrationError(
-                f"{self.client.file} is broken, so it was left alone: {self.client.servers} is "
-                "no table of servers."
-            )
-        entry = servers.get(self.name)
+        servers = self.load(text or "").get(self.client.servers)
+        entry = servers.get(self.name) if isinstance(servers, dict) else servers
         if entry is None or isinstance(entry, dict):
             return entry
         raise RegistrationError(
-            f"{self.client.file}: {self.client.servers}.{self.name} is no entry of a server, so it "
-            "was left alone."
+            f"{self.client.file} is broken, so it was left alone: {self.client.servers} is no "
+            f"table of servers, or {self.name} in it is none."
         )
 
     def edit(self, text: str | None, entry: Entry | None) -> str:
         """Return the file's `text` with this entry, or without it; raises `RegistrationError`."""
-        toml = self.client.format == "toml"
+        edit = tomlfile.edit if self.client.format == "toml" else jsonfile.edit
         try:
-            if entry is None:
-                return (tomlfile.drop if toml else jsonfile.drop)(text or "", self.path)
-            return (tomlfile.put if toml else jsonfile.put)(text or "", self.path, entry)
+            return edit(text or "", self.path, entry)
         except EditError as error:
             verb = "unregister" if entry is None else "register"
             raise RegistrationError(

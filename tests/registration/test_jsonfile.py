@@ -37,14 +37,14 @@ COMMENTED = """\
 
 
 def test_a_new_member_stands_behind_the_others_in_their_own_indentation() -> None:
-    assert jsonfile.put(PLAIN, OURS, {"command": "x"}) == PLAIN.replace(
+    assert jsonfile.edit(PLAIN, OURS, {"command": "x"}) == PLAIN.replace(
         '["\\u00e9"]}\n',
         '["\\u00e9"]},\n        "xmpp": {\n            "command": "x"\n        }\n',
     )
 
 
 def test_comments_and_trailing_commas_stay() -> None:
-    after = jsonfile.put(COMMENTED, OURS, ENTRY)
+    after = jsonfile.edit(COMMENTED, OURS, ENTRY)
     assert jsonfile.load(after)["mcpServers"]["xmpp"] == ENTRY
     assert [line for line in after.splitlines() if line in COMMENTED.splitlines()] == (
         COMMENTED.splitlines()
@@ -54,12 +54,12 @@ def test_comments_and_trailing_commas_stay() -> None:
 
 @pytest.mark.parametrize("text", [PLAIN, COMMENTED])
 def test_what_was_put_in_can_be_taken_out_to_the_letter(text: str) -> None:
-    assert jsonfile.drop(jsonfile.put(text, OURS, ENTRY), OURS) == text
+    assert jsonfile.edit(jsonfile.edit(text, OURS, ENTRY), OURS, None) == text
 
 
 def test_an_entry_is_exchanged_where_it_stands() -> None:
     text = '{"mcpServers": {"xmpp": 1, "other": 2}}'
-    assert jsonfile.put(text, OURS, True) == '{"mcpServers": {"xmpp": true, "other": 2}}'
+    assert jsonfile.edit(text, OURS, True) == '{"mcpServers": {"xmpp": true, "other": 2}}'
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_entry_is_exchanged_where_it_stands() -> None:
     ],
 )
 def test_a_member_goes_with_its_comma_and_its_lines(text: str, after: str) -> None:
-    assert jsonfile.drop(text, OURS) == after
+    assert jsonfile.edit(text, OURS, None) == after
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_member_goes_with_its_comma_and_its_lines(text: str, after: str) -> No
     ["", "  \n", "\ufeff", "{}", "{ }\n", "{\n}\n", "{ // c\n}", "\ufeff{}", '{"mcpServers":{}}'],
 )
 def test_an_empty_file_gets_what_is_needed(text: str) -> None:
-    after = jsonfile.put(text, OURS, ENTRY)
+    after = jsonfile.edit(text, OURS, ENTRY)
     assert jsonfile.load(after) == {"mcpServers": {"xmpp": ENTRY}}
     assert after.startswith("\ufeff") == text.startswith("\ufeff")
     assert len(re.findall("// c", after)) == text.count("// c")
@@ -91,9 +91,9 @@ def test_an_empty_file_gets_what_is_needed(text: str) -> None:
 
 def test_windows_line_ends_stay() -> None:
     text = PLAIN.replace("\n", "\r\n")
-    after = jsonfile.put(text, OURS, ENTRY)
+    after = jsonfile.edit(text, OURS, ENTRY)
     assert "\n" not in after.replace("\r\n", "")
-    assert jsonfile.drop(after, OURS) == text
+    assert jsonfile.edit(after, OURS, None) == text
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,38 @@ def test_windows_line_ends_stay() -> None:
 )
 def test_what_is_broken_or_no_object_is_refused(text: str) -> None:
     with pytest.raises(EditError):
-        jsonfile.put(text, OURS, ENTRY)
+        jsonfile.edit(text, OURS, ENTRY)
 
 
 def test_what_stands_there_twice_is_refused() -> None:
     with pytest.raises(EditError, match="mcpServers stands there twice"):
-        jsonfile.put('{"mcpServers": {}, "mcpServers": {"a": 1}}', OURS, ENTRY)
+        jsonfile.edit('{"mcpServers": {}, "mcpServers": {"a": 1}}', OURS, ENTRY)
     with pytest.raises(EditError, match="safely"):
-        jsonfile.put('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS, ENTRY)
+        jsonfile.edit('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS, ENTRY)
     with pytest.raises(EditError, match="safely"):
-        jsonfile.drop('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS)
+        jsonfile.edit('{"mcpServers": {"xmpp": 1, "xmpp": 2}}', OURS, None)
+
+
+def test_a_member_that_is_null_is_a_member() -> None:
+    text = '{"mcpServers": {"xmpp": {"a": null, "b": 1}}}'
+    assert jsonfile.edit(text, OURS, {"a": None}) == '{"mcpServers": {"xmpp": {"a": null}}}'
+    assert jsonfile.edit(text, OURS, {"b": 1}) == '{"mcpServers": {"xmpp": {"b": 1}}}'
+    assert jsonfile.edit('{"mcpServers": {"xmpp": null}}', OURS, None) == '{"mcpServers": {}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{"mcpServers": {\n "xmpp": 1, // c\n "b": 2\n}}', '{"mcpServers": {\n // c\n "b": 2\n}}'),
+        ('{"mcpServers": {\n "a": 1, // c\n "xmpp": 2}}', '{"mcpServers": {\n "a": 1 // c\n}}'),
+        (
+            '{"mcpServers": {\n "a": 1,\n "xmpp": 2, // c\n}}',
+            '{"mcpServers": {\n "a": 1,\n // c\n}}',
+        ),
+    ],
+)
+def test_a_comment_beside_what_is_taken_out_stays_a_comment(text: str, after: str) -> None:
+    assert jsonfile.edit(text, OURS, None) == after
 
 
 def test_comments_are_damage_where_a_client_does_not_know_them() -> None:
@@ -157,19 +179,25 @@ def test_a_word_is_added_to_a_list_once_and_taken_away_alone() -> None:
 
 
 _LEAF = st.one_of(
-    st.none(),
     st.booleans(),
     st.integers(),
     st.floats(allow_nan=False, allow_infinity=False),  # JSON has neither
     st.text(max_size=8),
 )
-_VALUE = st.recursive(
-    _LEAF,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
+
+
+def _values(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+
+
+_OUR_VALUE = _values(_LEAF)
+_VALUE = _values(st.one_of(st.none(), _LEAF))
 _SERVERS = st.dictionaries(st.sampled_from(["xmpp", "a", "//", "/*", '"}']), _VALUE, max_size=4)
 
 
@@ -194,23 +222,23 @@ def _others(text: str) -> Any:
     return document
 
 
-@given(_files(), _VALUE, _VALUE)
+@given(_files(), _OUR_VALUE, _OUR_VALUE)
 def test_whatever_stands_there_only_ours_changes(text: str, first: Any, second: Any) -> None:
-    once = jsonfile.put(text, OURS, first)
-    twice = jsonfile.put(once, OURS, second)
+    once = jsonfile.edit(text, OURS, first)
+    twice = jsonfile.edit(once, OURS, second)
     for after, value in ((once, first), (twice, second)):
         assert jsonfile.load(after)["mcpServers"]["xmpp"] == value
         assert _others(after) == _others(text)
         # What stands within our own entry goes with what it was about.
-        rest = jsonfile.drop(after, OURS)
-        assert rest.count("// ") == jsonfile.drop(once, OURS).count("// ")
-    restored = jsonfile.drop(twice, OURS)
+        rest = jsonfile.edit(after, OURS, None)
+        assert rest.count("// ") == jsonfile.edit(once, OURS, None).count("// ")
+    restored = jsonfile.edit(twice, OURS, None)
     assert _others(restored) == _others(text)
-    assert jsonfile.drop(restored, OURS) == restored
+    assert jsonfile.edit(restored, OURS, None) == restored
 
 
 @given(_files(), st.text(max_size=300))
 def test_no_text_makes_the_reader_fail_in_another_way(text: str, rubbish: str) -> None:
     for one in (rubbish, text[: len(text) // 2] + rubbish):
         with suppress(EditError):
-            jsonfile.put(one, OURS, ENTRY)
+            jsonfile.edit(one, OURS, ENTRY)

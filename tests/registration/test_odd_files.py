@@ -151,7 +151,7 @@ def test_codex_gets_the_same_plain_refusal(text: str, home: Path) -> None:
         "-inf",
         "1e999",
         "1979-05-27T07:32:00Z",
-        "[" * MAX_DEPTH + "]" * MAX_DEPTH,
+        "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1),
     ],
 )
 def test_codex_keeps_odd_values_to_the_letter(value: str, home: Path) -> None:
