@@ -113,18 +113,12 @@ def read(path: Path, *, trusted: bool, wanted: Collection[str]) -> Source:
 
     Raises `UnusableError`.
     """
-    limit = MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES
-    content = _read_regular(path, limit + 1)
-    if len(content) > limit:
-        whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
-        raise UnusableError(f"more than {limit:,} bytes{whose}")
+    whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
+    text = read_text(path, MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES, whose)
     # UTF-16 of plain letters is valid UTF-8, with a NUL after each.
-    if b"\0" in content:
+    if "\0" in text:
         raise UnusableError("NUL bytes in it")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnusableError(f"byte {error.start + 1} is not UTF-8") from error
+    text = text.removeprefix("\ufeff")
     file = Source(repr(str(path)), path.parent, trusted, {})
     # Importing the parser costs more than everything else here, and most projects' own `.env`
     # files name nothing of ours.
@@ -169,6 +163,20 @@ def _same_file(one: Path, other: Path) -> bool:
         return one == other or one.samefile(other)
     except (OSError, ValueError):
         return False
+
+
+def read_text(path: Path, limit: int, whose: str = "") -> str:
+    """Return the text of a regular file of at most `limit` bytes; raises `UnusableError`.
+
+    `whose` is added to the error about a larger one.
+    """
+    content = _read_regular(path, limit + 1)
+    if len(content) > limit:
+        raise UnusableError(f"more than {limit:,} bytes{whose}")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnusableError(f"byte {error.start + 1} is not UTF-8") from error
 
 
 def check_readable(path: Path) -> None:

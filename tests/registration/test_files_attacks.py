@@ -51,7 +51,9 @@ def test_what_is_swapped_in_ahead_of_the_reading_is_an_error_that_comes_at_once(
     file = ConfigFile(path)
     with (
         at_the_moment("open", path, swap),
-        pytest.raises(RegistrationError, match=r"regular file|directory|larger than 64 MiB"),
+        pytest.raises(
+            RegistrationError, match=r"regular file|directory|more than 67,108,864 bytes"
+        ),
     ):
         file.read()
 
