@@ -9,9 +9,6 @@ from typing import Literal, NamedTuple
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
 
-ASKS = "it asks at the first use, and there you can allow the tool for good"
-"""Where a tool is approved in a client that keeps no approvals in a file."""
-
 KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
 """What the user calls the clients on our command line."""
 
@@ -33,28 +30,21 @@ class Client(NamedTuple):
     servers: str
     """The key under which the servers stand in the file."""
 
+    own_command: tuple[str, ...] = ()
+    """The client's own command for the servers of all projects, `{}` for `add` and `remove`."""
+
     approvals: Path | None = None
     """Another file of the client, which lists the tools that need no asking."""
 
-    no_approval: str | None = None
-    """Why `xmppSend` cannot be approved in advance; None where it can."""
-
-    required: bool = False
-    """Whether an entry can say that no session starts without its server (Codex: `required`)."""
-
-    typed: bool = False
-    """Whether an entry says `type: stdio`."""
-
-    own_command: tuple[str, ...] = ()
-    """The client's own command for its servers, which knows `add` and `remove`."""
-
-    scope: tuple[str, ...] = ()
-    """The options of that command that make an entry one for all projects."""
+    @property
+    def takes_approval(self) -> bool:
+        """Whether one of its files can say that `xmppSend` is approved in advance."""
+        return self.key in ("codex", "claude")
 
     def add_command(self, name: str, command: tuple[str, ...]) -> list[str]:
         """Return the arguments that make the client add the server; empty if it has none."""
         if self.own_command:
-            return [*self.own_command, "add", *self.scope, name, "--", *command]
+            return [*(word.format("add") for word in self.own_command), name, "--", *command]
         if self.key == "vscode":
             entry = {"name": name, "command": command[0], "args": [*command[1:]]}
             return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
@@ -62,7 +52,8 @@ class Client(NamedTuple):
 
     def remove_command(self, name: str) -> list[str]:
         """Return the arguments that make the client remove the server; empty if it has none."""
-        return [*self.own_command, "remove", *self.scope, name] if self.own_command else []
+        words = [word.format("remove") for word in self.own_command]
+        return [*words, name] if words else []
 
 
 def client(
@@ -70,46 +61,31 @@ def client(
 ) -> Client:
     """Return the client called `key`, with its files where it looks for them.
 
-    `home` is the user's folder; the variables that move a client's files are obeyed. Raises
-    `ValueError` for a key that is not in `KEYS`.
+    `home` is the user's folder; the variables that move a client's files are obeyed.
     """
     programs = _programs(environ, home, platform)
-    match key:
-        case "codex":
-            file = (_folder(environ, "CODEX_HOME") or home / ".codex") / "config.toml"
-            own = ("codex", "mcp")
-            return Client(key, "Codex", file, "toml", "mcp_servers", required=True, own_command=own)
-        case "claude":
-            moved = _folder(environ, "CLAUDE_CONFIG_DIR")
-            return Client(
-                key,
-                "Claude Code",
-                (moved or home) / ".claude.json",
-                "json",
-                "mcpServers",
-                approvals=(moved or home / ".claude") / "settings.json",
-                typed=True,
-                own_command=("claude", "mcp"),
-                scope=("--scope", "user"),
-            )
-        case "claude-desktop":
-            file = programs / "Claude" / "claude_desktop_config.json"
-            why = f"it keeps no approvals in a file; {ASKS}"
-            return Client(key, "Claude Desktop", file, "json", "mcpServers", no_approval=why)
-        case "vscode":
-            file = programs / "Code" / "User" / "mcp.json"
-            why = f"mcp.json has no such setting; {ASKS}"
-            return Client(key, "VS Code", file, "jsonc", "servers", no_approval=why, typed=True)
-        case "cursor":
-            file = home / ".cursor" / "mcp.json"
-            # Its permissions.json takes the place of every approval given in the program.
-            why = (
-                "a file of approvals would take the place of those given in its settings; allow "
-                "the tool there"
-            )
-            return Client(key, "Cursor", file, "jsonc", "mcpServers", no_approval=why)
-        case _:
-            raise ValueError(f"{key} is not a client that can be registered with")
+    codex = _folder(environ, "CODEX_HOME") or home / ".codex"
+    moved = _folder(environ, "CLAUDE_CONFIG_DIR")
+    desktop = programs / "Claude" / "claude_desktop_config.json"
+    known = (
+        Client(
+            "codex", "Codex", codex / "config.toml", "toml", "mcp_servers", ("codex", "mcp", "{}")
+        ),
+        Client(
+            "claude",
+            "Claude Code",
+            (moved or home) / ".claude.json",
+            "json",
+            "mcpServers",
+            ("claude", "mcp", "{}", "--scope", "user"),
+            approvals=(moved or home / ".claude") / "settings.json",
+        ),
+        Client("claude-desktop", "Claude Desktop", desktop, "json", "mcpServers"),
+        Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "jsonc", "servers"),
+        # Its permissions.json would take the place of every approval given in the program.
+        Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "jsonc", "mcpServers"),
+    )
+    return next(one for one in known if one.key == key)
 
 
 def _folder(environ: Mapping[str, str], name: str) -> Path | None:

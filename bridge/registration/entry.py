@@ -90,7 +90,7 @@ def is_ours(entry: object) -> bool:
 
 def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
     """Return the entry that runs `command`; what the user added to the `old` one stays in it."""
-    entry: Entry = {"type": "stdio"} if client.typed else {}
+    entry: Entry = {"type": "stdio"} if client.key in ("claude", "vscode") else {}
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]
@@ -98,8 +98,8 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
     env.pop(FORMER_VARIABLE, None)
     if env or client.key == "claude":  # whose own command writes it even if it is empty
         entry["env"] = env
-    if client.required:
-        entry["required"] = True
+    if client.key == "codex":
+        entry["required"] = True  # no session starts without the server
         if approve_send:
             tools = _table(old.get("tools"))
             tool = _table(tools.get(SEND_TOOL)) | {"approval_mode": "approve"}

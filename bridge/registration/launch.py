@@ -3,12 +3,11 @@
 import os
 import shlex
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from bridge.registration.errors import LaunchError
 from bridge.settings.load import load
-from bridge.settings.table import SECRETS
 
 SCRIPT = "xmpp-bridge"
 """The installed command, without the suffix that Windows gives it."""
@@ -98,8 +97,3 @@ def flaws(env_file: Path, package_root: Path) -> list[str]:
             f"chmod 600 {env_file}"
         )
     return found
-
-
-def secrets_in(env: Mapping[str, str]) -> Sequence[str]:
-    """Return the names of the secret settings in the environment of a client's entry."""
-    return [name for name in SECRETS if name in env]

@@ -26,7 +26,8 @@ from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.launch import find_env_file, flaws, launch_command, own_command, secrets_in
+from bridge.registration.launch import find_env_file, flaws, launch_command, own_command
+from bridge.settings.table import SECRETS
 from bridge.text import one_line
 
 COMMAND_SECONDS = 60.0
@@ -88,35 +89,34 @@ def register(
 ) -> None:
     """Register this bridge, start it once, and print what was done; raises `RegistrationError`."""
     there = location.client
-    if approve_send and there.no_approval is not None:
+    if approve_send and not there.takes_approval:
         raise LaunchError(
-            f"{there.title} cannot be told in advance to approve {SEND_TOOL}: "
-            f"{there.no_approval}.\nRegister without --approve-send."
+            f"{there.title} cannot be told in advance to approve {SEND_TOOL}: its file holds no "
+            "approvals; you can allow the tool for good in the program itself.\n"
+            "Register without --approve-send."
         )
     found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
     for flaw in flaws(found, package_root):
         complain(f"WARNING: {one_line(flaw)}")
     launch = launch_command(own_command(sys.argv[0], sys.executable), found)
-    steps = plan_register(location, launch, approve_send=approve_send)
+    steps = plan(location, launch, approve_send=approve_send)
+    unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
+    _take(location, steps, only_shown=only_shown, otherwise=unchanged)
     if only_shown:
-        _print_plan(location, steps)
         return
-    for line in carry_out(location, steps):
-        _print(line)
-    if not steps:
-        _print(f"{there.title} has it already, as {location.name}; nothing was changed.")
     if approve_send:
         _print(
             f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
     command, env = registered_command(location)
-    for name in secrets_in(env):
-        complain(
-            f"WARNING: {name} stands in {there.file}; it belongs into the settings file "
-            "and nowhere else"
-        )
-    tools = list_tools(command, env)
+    for name in SECRETS:
+        if name in env:
+            complain(
+                f"WARNING: {name} stands in {there.file}; it belongs into the settings file "
+                "and nowhere else"
+            )
+    tools = asyncio.run(list_tools(command, env))
     _print(f"Started it once, with the settings in {one_line(str(found))}.")
     _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     _print(f"Restart {there.title} to have them there.")
@@ -124,53 +124,57 @@ def register(
 
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
     """Undo `register` and print what was done; raises `RegistrationError`."""
-    steps = plan_unregister(location)
-    if only_shown:
-        _print_plan(location, steps)
-        return
-    for line in carry_out(location, steps):
-        _print(line)
+    unchanged = f"{location.client.title} has no {location.name}; nothing was changed."
+    _take(location, plan(location, None), only_shown=only_shown, otherwise=unchanged)
+
+
+def _take(
+    location: EntryLocation, steps: Sequence[Step], *, only_shown: bool, otherwise: str
+) -> None:
+    """Take the steps, or show them only, and print a line on each; `otherwise` if there is none."""
+    shown = (describe(location, step) for step in steps)
+    for line in shown if only_shown else carry_out(location, steps):
+        if line:
+            _print(line)
     if not steps:
-        _print(f"{location.client.title} has no {location.name}; nothing was changed.")
+        _print(otherwise)
 
 
-def plan_register(
-    location: EntryLocation, launch: tuple[str, ...], *, approve_send: bool = False
+def plan(
+    location: EntryLocation, launch: tuple[str, ...] | None, *, approve_send: bool = False
 ) -> list[Step]:
-    """Return the steps that are left until the bridge is registered; nothing is done yet.
+    """Return the steps that are left until the entry runs `launch`, or, if None, is gone.
 
-    Raises `RegistrationError`.
+    Nothing is done yet. Raises `RegistrationError`.
     """
     there = location.client
     file = ConfigFile(there.file)
-    present = _our_entry(location, file)
-    wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+    present = location.read(file.read())
+    if present is not None and not is_ours(present):
+        raise RegistrationError(
+            f"{there.title} has a server called {location.name} that is not this bridge; it was "
+            "left alone.\nTake another name with --name."
+        )
+    wanted, command = None, there.remove_command(location.name)
+    if launch is not None:
+        wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+        command = [] if present else there.add_command(location.name, launch)
     steps: list[Step] = []
-    if present is None:
-        command = _installed(there.add_command(location.name, launch))
-        # No command has an option that makes the entry a required one.
-        steps = [*command, WriteEntry(wanted, bool(command) and not there.required)]
-    elif present != wanted:
-        steps = [WriteEntry(wanted)]
-    if approve_send:
-        steps += _approval(location, allowed=True)
-    if steps:
+    if present != wanted:
+        if command and shutil.which(command[0]):
+            steps.append(RunCommand(tuple(command)))
+        # Codex's command has no option that makes the entry a required one.
+        done_before = bool(steps) and wanted is not None and there.key != "codex"
+        steps.append(WriteEntry(wanted, done_before))
         file.check_writable()
+    if there.approvals is not None and (approve_send or launch is None):
+        step = WriteApproval(there.approvals, location.approval, allowed=launch is not None)
+        approvals = ConfigFile(step.file)
+        before = approvals.read()
+        if _with_approval(before, step) != (before or ""):
+            steps.append(step)
+            approvals.check_writable()
     return steps
-
-
-def plan_unregister(location: EntryLocation) -> list[Step]:
-    """Return the steps that are left until no entry starts this bridge; nothing is done yet.
-
-    Raises `RegistrationError`.
-    """
-    file = ConfigFile(location.client.file)
-    steps: list[Step] = []
-    if _our_entry(location, file) is not None:
-        command = _installed(location.client.remove_command(location.name))
-        steps = [*command, WriteEntry(None)]
-        file.check_writable()
-    return steps + _approval(location, allowed=False)
 
 
 def describe(location: EntryLocation, step: Step) -> str:
@@ -228,16 +232,12 @@ def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, st
     return words, {str(key): str(value) for key, value in (entry.get("env") or {}).items()}
 
 
-def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """Start `command` with the environment of its entry, and return the names of its tools.
 
     It runs in an empty folder, since a client starts it in whatever project it works on. Raises
     `RegistrationError`.
     """
-    return asyncio.run(_list_tools(command, env))
-
-
-async def _list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         try:
@@ -252,13 +252,7 @@ async def _list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[st
             finally:
                 await server.stop()
         except (ServerError, RequestError, TimeoutError) as error:
-            match error:
-                case TimeoutError():
-                    cause = f"no list of tools within {LIST_SECONDS:g} s"
-                case RequestError():
-                    cause = f"it lists no tools: {error}"
-                case _:
-                    cause = str(error)
+            cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
             log.seek(0)
             said = log.read().decode("utf-8", "replace").strip().splitlines()
             last = f"\nIts last words: {one_line(said[-1], 300)}" if said else ""
@@ -271,33 +265,6 @@ async def _list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[st
 
 def _kept(backup: Path | None) -> str:
     return "" if backup is None else f" (the file as it was: {backup})"
-
-
-def _our_entry(location: EntryLocation, file: ConfigFile) -> Entry | None:
-    present = location.read(file.read())
-    if present is not None and not is_ours(present):
-        raise RegistrationError(
-            f"{location.client.title} has a server called {location.name} that is not this bridge; "
-            "it was left alone.\nTake another name with --name."
-        )
-    return present
-
-
-def _installed(command: list[str]) -> list[RunCommand]:
-    return [RunCommand(tuple(command))] if command and shutil.which(command[0]) else []
-
-
-def _approval(location: EntryLocation, *, allowed: bool) -> list[Step]:
-    path = location.client.approvals
-    if path is None:
-        return []
-    file = ConfigFile(path)
-    before = file.read()
-    step = WriteApproval(path, location.approval, allowed)
-    if _with_approval(before, step) == (before or ""):
-        return []
-    file.check_writable()
-    return [step]
 
 
 def _with_approval(text: str | None, step: WriteApproval) -> str:
@@ -354,17 +321,9 @@ def _finish(arguments: tuple[str, ...]) -> None:
         )
 
 
-def _print_plan(location: EntryLocation, steps: Sequence[Step]) -> None:
-    shown = [text for step in steps if (text := describe(location, step))]
-    _print("\n".join(shown) or "There is nothing to do.")
-
-
 def _print(text: str) -> None:
-    if sys.stdout is None:
-        return
     try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
+        print(text, flush=True)  # noqa: T201 - does nothing where there is no stdout
     except BrokenPipeError:
         # Nobody reads on; what is begun is finished all the same, and nothing complains at the end.
         sys.stdout = None

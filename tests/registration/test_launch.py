@@ -10,7 +10,6 @@ from bridge.registration.launch import (
     flaws,
     launch_command,
     own_command,
-    secrets_in,
 )
 
 GOOD = "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=secret-pw\nMUC_ROOM=room@conference.localhost\n"
@@ -143,10 +142,6 @@ def test_what_the_file_lacks_and_who_may_read_it_is_said_without_the_password(
     assert missing.startswith("MUC_ROOM is not set")
     assert f"chmod 600 {path}" in readable
     assert "secret-pw" not in missing + readable
-
-
-def test_a_password_in_an_entry_is_named() -> None:
-    assert secrets_in({"XMPP_PASSWORD": "x", "A": "b"}) == ["XMPP_PASSWORD"]
 
 
 def test_this_interpreter_has_the_script_beside_it() -> None:

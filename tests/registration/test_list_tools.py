@@ -1,3 +1,4 @@
+import asyncio
 import sys
 from pathlib import Path
 
@@ -10,15 +11,15 @@ from tests.servers.server import XmppServer
 BRIDGE = str(Path(sys.executable).parent / "xmpp-bridge")
 
 
-def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
+async def test_the_tools_of_the_bridge_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "empty.env"
     path.touch()
     assert {"echo", "xmppStatus", "xmppSend"} <= set(
-        list_tools([BRIDGE, "--env-file", str(path)], {})
+        await list_tools([BRIDGE, "--env-file", str(path)], {})
     )
 
 
-def test_the_environment_of_the_entry_is_all_that_counts(
+async def test_the_environment_of_the_entry_is_all_that_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, xmpp_server: XmppServer
 ) -> None:
     # This shell would withhold the sending tool; the registered file does not.
@@ -26,32 +27,32 @@ def test_the_environment_of_the_entry_is_all_that_counts(
     path = tmp_path / "room.env"
     settings = xmpp_server.environment()
     path.write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
-    assert "xmppSend" in list_tools([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" in await list_tools([BRIDGE, "--env-file", str(path)], {})
     path.write_text(f"{path.read_text()}BRIDGE_READ_ONLY=1\n")
-    assert "xmppSend" not in list_tools([BRIDGE, "--env-file", str(path)], {})
+    assert "xmppSend" not in await list_tools([BRIDGE, "--env-file", str(path)], {})
 
 
 def test_the_folder_it_runs_in_is_empty_and_goes_afterwards(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     program = f"import os; open({str(seen)!r}, 'w').write(f'{{os.getcwd()}}\\n{{os.listdir()}}')"
     with pytest.raises(RegistrationError):
-        list_tools([sys.executable, "-c", program], {})
+        asyncio.run(list_tools([sys.executable, "-c", program], {}))
     folder, content = seen.read_text().split("\n")
     assert content == "[]"
     assert not Path(folder).exists()
 
 
-def test_a_command_that_is_not_there_is_named() -> None:
+async def test_a_command_that_is_not_there_is_named() -> None:
     with pytest.raises(
         RegistrationError, match="/nowhere/xmpp-bridge does not start: No such file"
     ):
-        list_tools(["/nowhere/xmpp-bridge"], {})
+        await list_tools(["/nowhere/xmpp-bridge"], {})
 
 
-def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -> None:
+async def test_a_command_that_dies_is_quoted_with_its_last_words_on_one_line() -> None:
     program = "import sys; sys.exit('first\\nlast \\x1b[31m words')"
     with pytest.raises(RegistrationError) as caught:
-        list_tools([sys.executable, "-c", program], {})
+        await list_tools([sys.executable, "-c", program], {})
     assert str(caught.value) == (
         "it is registered, but the registered command does not answer: "
         "the server ended without an answer\nIts last words: last \\u{1B}[31m words"

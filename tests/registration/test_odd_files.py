@@ -14,8 +14,7 @@ from bridge.registration.jsonfile import MAX_DEPTH
 from bridge.registration.launch import launch_command
 from bridge.registration.register import (
     carry_out,
-    plan_register,
-    plan_unregister,
+    plan,
     register,
     unregister,
 )
@@ -58,11 +57,11 @@ def _location(home: Path, key: str) -> EntryLocation:
 
 
 def _register(location: EntryLocation) -> None:
-    list(carry_out(location, plan_register(location, LAUNCH)))
+    list(carry_out(location, plan(location, LAUNCH)))
 
 
 def _unregister(location: EntryLocation) -> None:
-    list(carry_out(location, plan_unregister(location)))
+    list(carry_out(location, plan(location, None)))
 
 
 def _left(location: EntryLocation) -> dict[str, bytes]:
@@ -100,7 +99,7 @@ def test_odd_values_in_our_own_entry_stay_to_the_letter(key: str, value: str, ho
     after = location.client.file.read_text()
     assert f'"timeout":{value}, "env": {{"K": {value}}}' in after
     assert '"/opt/xmpp-bridge"' in after
-    assert plan_register(location, LAUNCH) == []
+    assert plan(location, LAUNCH) == []
 
 
 @pytest.mark.parametrize("value", REFUSED)

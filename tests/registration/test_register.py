@@ -15,8 +15,7 @@ from bridge.registration.register import (
     RunCommand,
     carry_out,
     describe,
-    plan_register,
-    plan_unregister,
+    plan,
     registered_command,
 )
 
@@ -53,15 +52,15 @@ def _write(location: EntryLocation, text: str) -> None:
 def _register(
     location: EntryLocation, launch: tuple[str, ...] = LAUNCH, *, approve_send: bool = False
 ) -> list[str]:
-    return list(carry_out(location, plan_register(location, launch, approve_send=approve_send)))
+    return list(carry_out(location, plan(location, launch, approve_send=approve_send)))
 
 
 def _plans(location: EntryLocation) -> list[Callable[[], object]]:
-    return [lambda: plan_register(location, LAUNCH), lambda: plan_unregister(location)]
+    return [lambda: plan(location, LAUNCH), lambda: plan(location, None)]
 
 
 def _unregister(location: EntryLocation) -> list[str]:
-    return list(carry_out(location, plan_unregister(location)))
+    return list(carry_out(location, plan(location, None)))
 
 
 def _install(programs: Path, name: str, script: str) -> None:
@@ -108,7 +107,7 @@ def test_a_second_run_changes_nothing_and_keeps_no_copy(key: str, full: bool, ho
         _write(location, _full(location))
     assert _register(location)
     before = _files(home)
-    assert plan_register(location, LAUNCH) == []
+    assert plan(location, LAUNCH) == []
     assert _register(location) == []
     assert _files(home) == before
     _unregister(location)
@@ -120,7 +119,7 @@ def test_a_second_run_changes_nothing_and_keeps_no_copy(key: str, full: bool, ho
 @pytest.mark.parametrize("key", KEYS)
 def test_planning_and_showing_touch_nothing(key: str, home: Path) -> None:
     location = _location(home, key)
-    shown = "\n".join(describe(location, step) for step in plan_register(location, LAUNCH))
+    shown = "\n".join(describe(location, step) for step in plan(location, LAUNCH))
     assert all(word in shown for word in LAUNCH)
     assert str(location.client.file) in shown
     assert _files(home) == {}
@@ -131,9 +130,9 @@ def test_planning_and_showing_touch_nothing(key: str, home: Path) -> None:
 def test_a_broken_file_is_left_alone_and_named(key: str, broken: str, home: Path) -> None:
     location = _location(home, key)
     _write(location, broken)
-    for plan in _plans(location):
+    for planned in _plans(location):
         with pytest.raises(RegistrationError, match="is broken") as caught:
-            plan()
+            planned()
         assert str(location.client.file) in str(caught.value)
         assert len(str(caught.value).splitlines()) <= 2
     assert location.client.file.read_text() == broken
@@ -144,7 +143,7 @@ def test_comments_are_damage_to_a_client_that_does_not_know_them(key: str, home:
     location = _location(home, key)
     _write(location, '{"mcpServers": {}} // mine')
     with pytest.raises(RegistrationError, match="is broken"):
-        plan_register(location, LAUNCH)
+        plan(location, LAUNCH)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -157,7 +156,7 @@ def test_a_read_only_file_is_left_alone_before_anything_is_run(
     _write(location, _full(location))
     location.client.file.chmod(0o444)
     with pytest.raises(RegistrationError, match="read-only"):
-        plan_register(location, LAUNCH)
+        plan(location, LAUNCH)
     assert set(_files(home)) == {str(location.client.file)}
 
 
@@ -165,8 +164,8 @@ def test_a_read_only_file_is_left_alone_before_anything_is_run(
 def test_a_directory_in_the_place_of_the_file_is_an_error(key: str, home: Path) -> None:
     location = _location(home, key)
     location.client.file.mkdir(parents=True)
-    with pytest.raises(RegistrationError, match="is a directory"):
-        plan_register(location, LAUNCH)
+    with pytest.raises(RegistrationError, match="a directory"):
+        plan(location, LAUNCH)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -178,9 +177,9 @@ def test_somebody_elses_server_of_that_name_is_left_alone(key: str, home: Path) 
         else json.dumps({location.client.servers: {"xmpp": {"command": "uvx"}}})
     )
     _write(location, text)
-    for plan in _plans(location):
+    for planned in _plans(location):
         with pytest.raises(RegistrationError, match="--name"):
-            plan()
+            planned()
     _register(_location(home, key, "xmpp-2"))
     assert location.read(location.client.file.read_text()) == {"command": "uvx"}
 
@@ -192,7 +191,7 @@ def test_servers_that_are_none_are_left_alone(servers: str, home: Path) -> None:
         form = "mcp_servers = {}\n" if key == "codex" else '{{"mcpServers": {}}}'
         _write(location, form.format(servers))
         with pytest.raises(RegistrationError, match="no table"):
-            plan_register(location, LAUNCH)
+            plan(location, LAUNCH)
 
 
 def test_what_the_user_added_to_our_entry_stays_when_the_bridge_moved(home: Path) -> None:
@@ -264,8 +263,8 @@ def test_codex_is_told_to_approve_sending_and_nothing_else(home: Path) -> None:
     _register(location, approve_send=True)
     entry = tomllib.loads(location.client.file.read_text())["mcp_servers"]["xmpp"]
     assert entry["tools"] == {"xmppSend": {"approval_mode": "approve"}}
-    assert plan_register(location, LAUNCH, approve_send=True) == []
-    assert plan_register(location, LAUNCH) == []  # asked for once, it stays
+    assert plan(location, LAUNCH, approve_send=True) == []
+    assert plan(location, LAUNCH) == []  # asked for once, it stays
     _unregister(location)
     assert tomllib.loads(location.client.file.read_text()) == {}
 
@@ -282,7 +281,7 @@ def test_claude_code_is_told_in_its_settings_to_approve_sending_and_nothing_else
     assert json.loads(settings.read_text()) == {
         "permissions": {"allow": ["Bash(ls:*)", APPROVAL], "deny": []}
     }
-    assert plan_register(location, LAUNCH, approve_send=True) == []
+    assert plan(location, LAUNCH, approve_send=True) == []
     _unregister(location)
     assert settings.read_text() == text
 
@@ -293,7 +292,7 @@ def test_broken_settings_of_claude_code_stop_it_before_anything_is_done(home: Pa
     settings.parent.mkdir()
     settings.write_text("{")
     with pytest.raises(RegistrationError, match=r"settings\.json is broken"):
-        plan_register(location, LAUNCH, approve_send=True)
+        plan(location, LAUNCH, approve_send=True)
     assert not location.client.file.exists()
 
 
@@ -373,7 +372,7 @@ def test_an_entry_that_is_there_is_not_given_to_a_command_that_would_refuse_or_f
         location = _location(home, key)
         old: dict[str, Any] = {"command": "/old/xmpp-bridge"}
         _write(location, location.edit(None, old))
-        steps = plan_register(location, LAUNCH)
+        steps = plan(location, LAUNCH)
         assert not [step for step in steps if isinstance(step, RunCommand)]
         _register(location)
         assert registered_command(location)[0] == [*LAUNCH]
