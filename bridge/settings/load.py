@@ -16,8 +16,13 @@ from typing import Any
 
 from bridge.settings import sources, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
-from bridge.settings.table import TABLE, Configuration, Rows, Setting, Settings, Variable
+from bridge.settings.table import SECRETS, TABLE, Configuration, Setting, Settings, Variable
 from bridge.text import one_line
+
+DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
+"""The variables of which one at least is set in a file that is used without being named."""
+
+RESTRICTIONS = [row.name for row in TABLE if row.who == "restriction"]
 
 MAX_SHOWN = 80
 """Characters of a value that is shown; enough to recognise it by."""
@@ -39,7 +44,6 @@ def load(
     env_file: Path | None = None,
     searching: bool = True,
     at_start: Configuration | None = None,
-    table: Rows = TABLE,
 ) -> Configuration:
     """Read and check all settings.
 
@@ -49,23 +53,24 @@ def load(
     now, since a `git pull` may have brought it.
     """
     environment = Source("the environment", cwd, True, sources.set_in(environ))
-    loading = _Loading(environment, table, outright=env_file is not None)
+    loading = _Loading(environment, outright=env_file is not None)
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
     else:
         places = sources.places(environment.values, cwd, package_root) if searching else {}
     strangers = at_start is None or not at_start.trusted
+    candidates = []
     for path, trusted in places.items():
         reason = loading.look_at(path, trusted=trusted, usable=trusted or strangers)
-        loading.candidates.append(Candidate(str(path), reason))
+        candidates.append(Candidate(str(path), reason))
     loading.read_table()
     return Configuration(
         settings=loading.settings(),
         problems=tuple(loading.problems),
         warnings=tuple(loading.warnings),
-        env_file=loading.env_file,
+        env_file=next((one.path for one in candidates if one.reason == "used"), None),
         trusted=loading.used is None or loading.used.trusted,
-        candidates=tuple(loading.candidates),
+        candidates=tuple(candidates),
         loaded=loading.loaded,
         in_effect=loading.in_effect,
     )
@@ -74,18 +79,14 @@ def load(
 class _Loading:
     """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(self, environment: Source, table: Rows, *, outright: bool) -> None:
-        self._environment, self._table, self._outright = environment, table, outright
-        self._secret = [row.name for row in table if row.secret]
+    def __init__(self, environment: Source, *, outright: bool) -> None:
+        self._environment, self._outright = environment, outright
         self._files: list[Source] = []
         self.used: Source | None = None
-        self.env_file: str | None = None
-        self.candidates: list[Candidate] = []
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.loaded: dict[str, Any] = {}
         self.in_effect: dict[str, Setting] = {}
-        self._written: set[str] = set()
         self._secrets: list[str] = []
 
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
@@ -93,12 +94,9 @@ class _Loading:
 
         A file is used if it sets a variable that `decides`, or if it is named outright.
         """
-        deciding = {row.name for row in self._table if row.participant == "decides"}
-        restricting = [row.name for row in self._table if row.who == "restriction"]
         used, reason = self.used, "not needed, an earlier one was used"
         try:
-            wanted = () if self._outright else (*deciding, *restricting)
-            file = sources.read(path, trusted=trusted, wanted=wanted)
+            file = sources.read(path, trusted=trusted)
         except UnusableError as error:
             if self._outright:
                 self._reject_file("--env-file", path, error, "UTF-8")
@@ -113,25 +111,25 @@ class _Loading:
                     f"{file.name} is not, although it names an account; to use that one wherever "
                     "the bridge is started, name it with --env-file"
                 )
-        elif not self._outright and deciding.isdisjoint(file.values):
+        elif not self._outright and DECIDING.isdisjoint(file.values):
             reason = "sets none of our variables"
         elif not usable:
             reason = "appeared since the start: restart the bridge to use it"
         else:
-            self.used, self.env_file, reason = file, str(path), "used"
+            self.used, reason = file, "used"
         # Another project's file that is passed over is not ours to criticise.
         if file.unparsed and (trusted or file is self.used):
             self.warnings.append(file.unparsed)
-        restricted = " and ".join(name for name in restricting if name in file.values)
+        restricted = " and ".join(name for name in RESTRICTIONS if name in file.values)
         return f"{reason}, except for {restricted}" if restricted and reason != "used" else reason
 
     def read_table(self) -> None:
         """Find the value of each variable, once all files have been looked at."""
         places = (self._environment, *self._files)
-        secrets = {place.values.get(name, "").strip() for place in places for name in self._secret}
+        secrets = {place.values.get(name, "").strip() for place in places for name in SECRETS}
         # The longest first, lest a part of it be masked and the rest stay.
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
-        for row in self._table:
+        for row in TABLE:
             self.loaded[row.name] = self._value(row)
 
     def _value(self, row: Variable[Any]) -> Any:
@@ -145,9 +143,8 @@ class _Loading:
         default = None if row.default is None else row.parse(row.default)
         if row.who == "restriction":
             return self._strictest(row, said, default)
-        if not said or (row.name == "BOT_NICKNAME" and "MCP_BOT_NICKNAME" in self._written):
+        if not said or (row.name == "BOT_NICKNAME" and self._is_set("MCP_BOT_NICKNAME")):
             return default
-        self._written.add(row.name)
         text, place = said[0]
         value = self._parsed(row, text, place)
         if value is None:
@@ -161,7 +158,7 @@ class _Loading:
         if not text or place.trusted or row.who in {"anybody", "restriction"}:
             return text
         if row.who == "refused":
-            endangered = " and ".join(n for n in self._secret if n in self._environment.values)
+            endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
             if not endangered or row.name in self._environment.values:
                 return text
             shown = self._quoted(text, row.credential)
@@ -238,7 +235,15 @@ class _Loading:
                 "XMPP_USERNAME holds a resource, the part from '/' on; it is ignored, since the "
                 "server gives each connection its own"
             )
-        domain = self._domain(of_account)
+        named, service = loaded["XMPP_DOMAIN"], loaded["XMPP_SERVICE"]
+        if of_account and named and named != of_account:
+            self._reject(
+                "XMPP_DOMAIN",
+                f"holds {self._quoted(named)}, but XMPP_USERNAME is a JID of "
+                f"{self._quoted(of_account)}; the same domain in both, or a domain in one of them "
+                "only, would be right",
+            )
+        domain = of_account or named or (service.domain if service else "")
         if (anchors := loaded["XMPP_TLS_CA_FILE"]) is not None:
             try:
                 sources.check_readable(anchors)
@@ -249,44 +254,21 @@ class _Loading:
                 "NODE_TLS_REJECT_UNAUTHORIZED is 0: the server's certificate is not checked, so "
                 "that anybody on the way can pose as the server; unset it once it is not needed"
             )
-        required = {row.name: row.required for row in self._table if row.required}
+        required = {row.name: row.required for row in TABLE if row.required}
         if not domain and not self._rejected("XMPP_SERVICE", "XMPP_USERNAME"):
             required["XMPP_DOMAIN"] = (
                 "the account's domain (example.org), here or in XMPP_USERNAME as a full JID,"
             )
         for name, right in required.items():
-            # What a wrong value or an unusable --env-file meant to say is not known to be missing.
-            if name not in self._written and not self._rejected(name, "--env-file"):
+            # What an unusable --env-file meant to say is not known to be missing.
+            if not self._is_set(name) and not self._rejected("--env-file"):
                 self._reject(name, f"is not set; {right} would be right")
-        if self._rejected("--env-file", *(row.name for row in self._table if row.participant)):
+        if self._rejected("--env-file", *(row.name for row in TABLE if row.participant)):
             return None
-        preferred = "MCP_BOT_NICKNAME" in self._written
-        nickname = loaded["MCP_BOT_NICKNAME" if preferred else "BOT_NICKNAME"]
+        if not self._is_set("MCP_BOT_NICKNAME"):
+            loaded["MCP_BOT_NICKNAME"] = loaded["BOT_NICKNAME"]
         given = {one.name: loaded[vars(Configuration)[one.name].name] for one in fields(Settings)}
-        return Settings(**given | {"username": username, "domain": domain, "nickname": nickname})
-
-    def _domain(self, of_account: str | None) -> str:
-        """Return the domain of the account, else `XMPP_DOMAIN`, else the host of the service.
-
-        It is empty if there is none.
-        """
-        named: str | None = self.loaded["XMPP_DOMAIN"]
-        service: values.Service | None = self.loaded["XMPP_SERVICE"]
-        if of_account and named and named != of_account:
-            self._reject(
-                "XMPP_DOMAIN",
-                f"holds {self._quoted(named)}, but XMPP_USERNAME is a JID of "
-                f"{self._quoted(of_account)}; the same domain in both, or a domain in one of them "
-                "only, would be right",
-            )
-        if of_account or named or service is None:
-            return of_account or named or ""
-        if values.is_ip(service.host):
-            self.warnings.append(
-                "XMPP_DOMAIN is not set and XMPP_SERVICE has only an IP address to put in its "
-                "place, to which most servers do not answer; set XMPP_DOMAIN"
-            )
-        return service.domain
+        return Settings(**given | {"username": username, "domain": domain})
 
     def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:
         self._reject(
@@ -294,6 +276,10 @@ class _Loading:
             f"names {str(path)!r}, which cannot be used ({error}); the path of a readable {kind} "
             "file would be right",
         )
+
+    def _is_set(self, name: str) -> bool:
+        """Whether a variable that was looked for is set, if to a wrong value."""
+        return name in self.in_effect or self._rejected(name)
 
     def _rejected(self, *names: str) -> bool:
         return any(problem.variable in names for problem in self.problems)

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,29 +108,18 @@ def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
     return base / path
 
 
-def read(path: Path, *, trusted: bool, wanted: Collection[str]) -> Source:
-    """Read a `.env` file; it says nothing if it holds no name of `wanted`, unless that is empty.
-
-    Raises `UnusableError`.
-    """
+def read(path: Path, *, trusted: bool) -> Source:
+    """Read a `.env` file; raises `UnusableError`."""
     whose = "" if trusted else f" in a file that only lies there; {TO_TRUST_IT}"
     text = read_text(path, MAX_FILE_BYTES if trusted else MAX_STRANGERS_BYTES, whose)
     # UTF-16 of plain letters is valid UTF-8, with a NUL after each.
     if "\0" in text:
         raise UnusableError("NUL bytes in it")
     text = text.removeprefix("\ufeff")
-    file = Source(repr(str(path)), path.parent, trusted, {})
-    # Importing the parser costs more than everything else here, and most projects' own `.env`
-    # files name nothing of ours.
-    if wanted and not any(name in text for name in wanted):
-        return file
     if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    return _parse(text, file)
-
-
-def _parse(text: str, file: Source) -> Source:
-    # Not `dotenv_values`: it logs the lines it cannot read instead of returning them.
+    # Importing the parser costs more than everything else here. Not `dotenv_values`: it logs the
+    # lines it cannot read instead of returning them.
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}
@@ -142,20 +131,18 @@ def _parse(text: str, file: Source) -> Source:
             lines.append(binding.original.line + len(re.findall(r"\r\n|\n|\r", leading)))
         elif binding.key is not None:
             values[binding.key] = binding.value or ""
-    named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
-    if (further := len(lines) - MAX_LINES_NAMED) > 0:
-        named += f" and {further:,} more lines"
-    warning = f"{file.name}: ignored, not of the form NAME=value: line {named}" if lines else ""
-    return file._replace(values=set_in(values), unparsed=warning)
+    name, warning = repr(str(path)), ""
+    if lines:
+        named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
+        if (further := len(lines) - MAX_LINES_NAMED) > 0:
+            named += f" and {further:,} more lines"
+        warning = f"{name}: ignored, not of the form NAME=value: line {named}"
+    return Source(name, path.parent, trusted, set_in(values), warning)
 
 
 def set_in(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that hold more than blanks, the list of rooms more than commas too."""
-    return {
-        name: value
-        for name, value in values.items()
-        if (value.replace(",", "") if name == "MUC_ROOM" else value).strip()
-    }
+    """Return the variables that hold more than blanks."""
+    return {name: value for name, value in values.items() if value.strip()}
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -248,9 +248,9 @@ class Configuration:
     # fmt: on
 
 
-Rows: TypeAlias = Sequence[Variable[Any]]
-
-TABLE: Rows = tuple(row for row in vars(Configuration).values() if isinstance(row, Variable))
+TABLE: Sequence[Variable[Any]] = tuple(
+    row for row in vars(Configuration).values() if isinstance(row, Variable)
+)
 """The rows, in the order of the documents."""
 
 VARIABLES = tuple(row.name for row in TABLE)

@@ -6,6 +6,7 @@ and returns the value or raises `FlawError`.
 
 import re
 import socket
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -115,28 +116,11 @@ def service(value: str) -> Service:
         port = int(match[3] or _PORTS[scheme])
         if 1 <= port <= 65535:
             return Service(scheme, domain(match[2]).strip("[]"), port)
-    if "://" not in value:
-        likely = f"{'xmpps' if value.endswith(':5223') else 'xmpp'}://{value}"
-        try:
-            service(likely)
-        except FlawError:
-            pass
-        else:
-            raise FlawError(f"which has no scheme; {likely}")
     raise FlawError(
         "which is not the address of an XMPP server (neither BOSH nor WebSocket is spoken here); "
         "xmpp://host[:port] (STARTTLS) or xmpps://host[:port] (direct TLS), with an IPv6 address "
         "in brackets, a port of 1 to 65535, and the account in XMPP_USERNAME,"
     )
-
-
-def is_ip(host: str) -> bool:
-    """Whether `host` is an IP address rather than a name."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with suppress(OSError, ValueError):
-            socket.inet_pton(family, host)
-            return True
-    return False
 
 
 def account(value: str) -> tuple[str, str | None, str | None]:
@@ -167,44 +151,39 @@ def room(value: str) -> str:
 def rooms(value: str) -> tuple[str, ...]:
     """Parse the bare JIDs of rooms between commas, each room once; blank items are left out."""
     items = [item for one in value.split(",") if (item := one.strip())]
-    if len(items) == 1:
-        return (room(items[0]),)
-    too_many = f"which names {len(items):,} rooms; at most {MAX_ROOMS} of them"
+    if len(items) < 2:
+        return (room("".join(items)),)
     flaws: list[tuple[int, str, str]] = []
     numbers: dict[str, int] = {}
     jids: list[str] = []
     for number, item in enumerate(items[:MAX_ROOMS], 1):
         try:
             jids.append(room(item))
+            first = numbers.setdefault(_prepared(jids[-1]), number)
+            _expect(first == number, f"which is room {first} again; each room once")
         except FlawError as flaw:
             flaws.append((number, item, str(flaw)))
-            continue
-        first = numbers.setdefault(_prepared(jids[-1]), number)
-        if first != number:
-            flaws.append((number, item, f"which is room {first} again; each room once"))
-    if flaws or len(items) > MAX_ROOMS:
-        raise FlawError(too_many if len(items) > MAX_ROOMS else "", flaws)
+    too_many = len(items) > MAX_ROOMS
+    if flaws or too_many:
+        text = f"which names {len(items):,} rooms; at most {MAX_ROOMS} of them"
+        raise FlawError(text if too_many else "", flaws)
     return tuple(jids)
 
 
 def _prepared(jid: str) -> str:
-    """Return `jid` as comparison has it: Nodeprep and Nameprep (RFC 6122), an ASCII domain."""
-    # Imported here because only who names several rooms needs the tables of stringprep.
-    from encodings.idna import nameprep
-
+    """Return `jid` for comparison: about as Nodeprep and Nameprep (RFC 6122) have it."""
     local, _, host = jid.partition("@")
-    # Nodeprep maps as Nameprep does; what it forbids beyond that is for the server to refuse.
-    with suppress(UnicodeError):
-        local = nameprep(local)
     with suppress(UnicodeError):
         host = host.encode("idna").decode()
-    return f"{local}@{host}".lower()
+    return unicodedata.normalize("NFKC", f"{local}@{host}").casefold()
 
 
 def domain(value: str) -> str:
     """Parse an XMPP domain, into lower case; an IPv6 address keeps its brackets."""
-    if value.startswith("[") and value.endswith("]") and ":" in value and is_ip(value[1:-1]):
-        return value.lower()
+    if value.startswith("[") and value.endswith("]"):
+        with suppress(OSError, ValueError):
+            socket.inet_pton(socket.AF_INET6, value[1:-1])
+            return value.lower()
     domain = value.removesuffix(".").lower()
     _expect(
         not _NOT_IN_DOMAINS.search(domain),

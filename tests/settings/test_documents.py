@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge.settings import values
-from bridge.settings.load import load
-from bridge.settings.table import TABLE, Configuration, Setting, Variable
+from bridge.settings.table import TABLE, Setting, Variable
 from tests.settings.documents import DOCUMENTS
 from tests.settings.folders import ACCOUNT, Folders, write
 
@@ -28,11 +27,11 @@ def test_a_row_that_is_added_is_in_every_document(document: Path) -> None:
     assert "limit, 1 to 9" in text
 
 
-def test_a_row_that_is_added_is_loaded_checked_and_listed(folders: Folders) -> None:
-    def loaded(environ: dict[str, str]) -> Configuration:
-        table = (*TABLE, ADDED)
-        return load(environ, cwd=folders.here, package_root=folders.package, table=table)
-
+def test_a_row_that_is_added_is_loaded_checked_and_listed(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.settings.load.TABLE", (*TABLE, ADDED))
+    loaded = folders.load
     assert loaded(ACCOUNT).loaded[ADDED.name] == 5
     configuration = loaded(ACCOUNT | {ADDED.name: "7"})
     assert configuration.loaded[ADDED.name] == 7

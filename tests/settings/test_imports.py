@@ -3,10 +3,7 @@
 import subprocess
 import sys
 
-import pytest
-
 from tests.docs.pages import TOP
-from tests.settings.folders import Folders, write
 
 
 def child(code: str, *arguments: str) -> str:
@@ -32,20 +29,3 @@ print(*sorted(set(sys.modules) - before))
         "bridge.settings.values",
         "bridge.text",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "imported"), [("DATABASE_URL=x\n", "False"), ("MUC_ROOM=x\n", "True")]
-)
-def test_dotenv_is_imported_only_for_a_file_that_may_be_ours(
-    folders: Folders, text: str, imported: str
-) -> None:
-    write(folders.here, text)
-    code = """
-import pathlib, sys
-from bridge.settings.load import load
-here = pathlib.Path(sys.argv[1])
-load({}, cwd=here, package_root=here / "nowhere")
-print("dotenv" in sys.modules)
-"""
-    assert child(code, str(folders.here)) == imported

@@ -8,7 +8,7 @@ from slixmpp.jid import JID, InvalidJID
 from bridge.settings.load import MAX_SHOWN
 from bridge.settings.table import HISTORIES
 from bridge.settings.values import MAX_ROOMS, FlawError, room, rooms
-from tests.settings.folders import ACCOUNT, PASSWORD, Folders, settled, write
+from tests.settings.folders import ACCOUNT, PASSWORD, Folders, settled
 
 A, B, C = "a@muc.example", "b@muc.example", "c@other.example"
 MANY = [f"room{number}@muc.example" for number in range(MAX_ROOMS)]
@@ -101,15 +101,9 @@ def test_what_is_wrong_among_too_many_rooms_is_named_too_but_not_without_end(
 
 
 @pytest.mark.parametrize("blank", [",", " , ,\t,", ",,,"])
-def test_commas_alone_set_no_room(folders: Folders, blank: str) -> None:
-    configuration = folders.load({**ACCOUNT, "MUC_ROOM": blank})
-    (problem,) = configuration.problems
-    assert str(problem).startswith("MUC_ROOM is not set; ")
-    write(folders.package, {"MUC_ROOM": A})
-    assert settled(folders.load({**ACCOUNT, "MUC_ROOM": blank})).rooms == (A,)
-    # A file that names nothing but commas names nothing that decides.
-    write(folders.here, {"MUC_ROOM": blank})
-    assert folders.reasons(ACCOUNT)[0] == "sets none of our variables"
+def test_commas_alone_name_no_room(folders: Folders, blank: str) -> None:
+    (problem,) = problems(folders, blank)
+    assert "which names no room at a service; room@conference.example.org" in problem
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import re
 
 WRONG = [
-    ("XMPP_SERVICE", "chat.example.org", "no scheme; xmpp://chat.example.org would be right"),
-    ("XMPP_SERVICE", "localhost:5222", "no scheme; xmpp://localhost:5222 would be right"),
-    ("XMPP_SERVICE", "localhost:5223", "no scheme; xmpps://localhost:5223 would be right"),
+    ("XMPP_SERVICE", "chat.example.org", "xmpp://host[:port]"),
+    ("XMPP_SERVICE", "localhost:5222", "xmpp://host[:port]"),
+    ("XMPP_SERVICE", "localhost:5223", "xmpps://host[:port]"),
     ("XMPP_SERVICE", "xmpp:host", "xmpp://host[:port]"),
     ("XMPP_SERVICE", "https://example.org/http-bind", "neither BOSH nor WebSocket"),
     ("XMPP_SERVICE", "wss://example.org", "xmpps://host[:port]"),
