@@ -43,18 +43,12 @@ ALLOWED = ("permissions", "allow")
 """The keys of the list of tools that need no asking, in Claude Code's settings."""
 
 
-class RunCommand(NamedTuple):
-    """The step that runs the client's own command."""
-
-    arguments: tuple[str, ...]
-
-
 class WriteEntry(NamedTuple):
     """The step after which the client's file holds this entry, or none."""
 
     entry: Entry | None
-    done_before: bool = False
-    """Whether the command before should have done all of it."""
+    command: list[str]
+    """The client's own command, which is run before; empty if there is none."""
 
 
 class WriteApproval(NamedTuple):
@@ -66,7 +60,7 @@ class WriteApproval(NamedTuple):
     """False if the tool is to be removed from the list."""
 
 
-Step = RunCommand | WriteEntry | WriteApproval
+Step = WriteEntry | WriteApproval
 
 
 def location_of(key: str, name: str) -> EntryLocation:
@@ -134,8 +128,7 @@ def _take(
     """Take the steps, or show them only, and print a line on each; `otherwise` if there is none."""
     shown = (describe(location, step) for step in steps)
     for line in shown if only_shown else carry_out(location, steps):
-        if line:
-            _print(line)
+        _print(line)
     if not steps:
         _print(otherwise)
 
@@ -161,11 +154,8 @@ def plan(
         command = [] if present else there.add_command(location.name, launch)
     steps: list[Step] = []
     if present != wanted:
-        if command and shutil.which(command[0]):
-            steps.append(RunCommand(tuple(command)))
-        # Codex's command has no option that makes the entry a required one.
-        done_before = bool(steps) and wanted is not None and there.key != "codex"
-        steps.append(WriteEntry(wanted, done_before))
+        installed = command and shutil.which(command[0])
+        steps.append(WriteEntry(wanted, command if installed else []))
         file.check_writable()
     if there.approvals is not None and (approve_send or launch is None):
         step = WriteApproval(there.approvals, location.approval, allowed=launch is not None)
@@ -178,15 +168,17 @@ def plan(
 
 
 def describe(location: EntryLocation, step: Step) -> str:
-    """Return the step as a person would do it; empty if a step before does it."""
+    """Return the step as a person would do it."""
     match step:
-        case RunCommand(arguments):
-            return shlex.join(arguments)
-        case WriteEntry(entry, done_before):
+        case WriteEntry(entry, command):
             head = f"In {location.client.file}:"
+            shown = [shlex.join(command)] if command else []
             if entry is None:
-                return f"{head} without {'.'.join(location.path)}"
-            return "" if done_before else f"{head}\n{location.snippet(entry)}"
+                shown.append(f"{head} without {'.'.join(location.path)}")
+            # Codex's command has no option that makes the entry a required one.
+            elif not command or location.client.key == "codex":
+                shown.append(f"{head}\n{location.snippet(entry)}")
+            return "\n".join(shown)
         case WriteApproval(file, tool, allowed):
             verb = "with" if allowed else "without"
             return f"In {file}: {verb} {json.dumps(tool)} under {'.'.join(ALLOWED)}"
@@ -194,19 +186,18 @@ def describe(location: EntryLocation, step: Step) -> str:
 
 def carry_out(location: EntryLocation, steps: Sequence[Step]) -> Iterator[str]:
     """Do each step, and yield a line on every change; raises `RegistrationError`."""
-    file = ConfigFile(location.client.file)
-    backed_up = False
     for step in steps:
         match step:
-            case RunCommand(arguments):
-                backup = _run(location, file, arguments)
-                backed_up = backup is not None
-                yield f"Ran: {shlex.join(arguments)}{_kept(backup)}"
-            case WriteEntry(entry):
+            case WriteEntry(entry, command):
+                file = ConfigFile(location.client.file)
+                former = None
+                if command:
+                    former = _run(location, file, command)
+                    yield f"Ran: {shlex.join(command)}{_kept(former)}"
                 before = file.read()
                 if location.read(before) != entry:
                     after = location.edit(before, entry)
-                    backup = file.replace(before, after, keep=not backed_up)
+                    backup = file.replace(before, after, keep=former is None)
                     verb, into = ("Took", "out of") if entry is None else ("Wrote", "into")
                     yield f"{verb} {'.'.join(location.path)} {into} {file.path}{_kept(backup)}"
             case WriteApproval(path, tool, allowed):
@@ -277,7 +268,7 @@ def _with_approval(text: str | None, step: WriteApproval) -> str:
         ) from error
 
 
-def _run(location: EntryLocation, file: ConfigFile, arguments: tuple[str, ...]) -> Path | None:
+def _run(location: EntryLocation, file: ConfigFile, arguments: list[str]) -> Path | None:
     """Run the client's command, and undo what it did to the text of other entries."""
     before = file.read()
     backup = file.back_up()
@@ -299,7 +290,7 @@ def _run(location: EntryLocation, file: ConfigFile, arguments: tuple[str, ...]) 
     return backup
 
 
-def _finish(arguments: tuple[str, ...]) -> None:
+def _finish(arguments: list[str]) -> None:
     shown = shlex.join(arguments[:3])
     try:
         ran = subprocess.run(  # noqa: S603 - the client's own command, looked up in the PATH

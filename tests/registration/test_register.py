@@ -12,7 +12,7 @@ from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.launch import launch_command
 from bridge.registration.register import (
-    RunCommand,
+    WriteEntry,
     carry_out,
     describe,
     plan,
@@ -372,8 +372,9 @@ def test_an_entry_that_is_there_is_not_given_to_a_command_that_would_refuse_or_f
         location = _location(home, key)
         old: dict[str, Any] = {"command": "/old/xmpp-bridge"}
         _write(location, location.edit(None, old))
-        steps = plan(location, LAUNCH)
-        assert not [step for step in steps if isinstance(step, RunCommand)]
+        (step,) = plan(location, LAUNCH)
+        assert isinstance(step, WriteEntry)
+        assert step.command == []
         _register(location)
         assert registered_command(location)[0] == [*LAUNCH]
 
