@@ -51,19 +51,16 @@ class SandboxAddress:
 class Sandbox:
     """The server, which runs as long as the block `async with Sandbox() as address:`."""
 
-    def __init__(
-        self, *, port: int = 0, accounts: Mapping[str, str] | None = None, resident: bool = True
-    ) -> None:
-        self._port = port
+    def __init__(self, accounts: Mapping[str, str] | None = None) -> None:
         self._accounts = {ACCOUNT: secrets.token_urlsafe(18), **(accounts or {})}
-        self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo" if resident else "", NOTICE)}
+        self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
         self._closed = False
         self._sessions: dict[str, Stream] = {}
         self._connections: dict[Stream, asyncio.Future[None]] = {}
 
     async def __aenter__(self) -> SandboxAddress:
-        """Listen; port 0 means any that is free."""
-        self._server = await asyncio.start_server(self._serve, HOST, self._port)
+        """Listen on a port that is free."""
+        self._server = await asyncio.start_server(self._serve, HOST, 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return SandboxAddress(HOST, port, DOMAIN, ACCOUNT, self._accounts[ACCOUNT], LOBBY)
 

@@ -117,13 +117,6 @@ async def test_history_is_not_answered_again(debug: Seat, witness: Seat) -> None
     assert answer["body"] == "You said: two"
 
 
-async def test_without_a_resident_the_standing_room_is_empty() -> None:
-    async with Sandbox(resident=False) as address, seated(address) as seat:
-        presence, _, occupants, _ = await seat.join(LOBBY, "debug")
-        assert [p["from"].resource for p in occupants] == ["debug"]
-        assert 201 not in presence["muc"]["status_codes"]
-
-
 async def test_a_new_room_is_ones_own_to_kick_others_from(debug: Seat, witness: Seat) -> None:
     presence, *_ = await debug.join(ROOM, "debug")
     assert presence["muc"]["status_codes"] == {100, 110, 201}

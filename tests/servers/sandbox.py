@@ -36,7 +36,7 @@ async def _serve(listening: Future[_Listening]) -> None:
 
     ended = asyncio.Event()
     accounts = {account.username: account.password for account in (BOT, WITNESS)}
-    async with Sandbox(port=0, accounts=accounts, resident=True) as address:
+    async with Sandbox(accounts) as address:
         server = XmppServer(
             name="sandbox",
             domain=address.domain,
