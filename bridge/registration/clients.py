@@ -97,6 +97,4 @@ def _programs(environ: Mapping[str, str], home: Path, platform: str) -> Path:
     """Return the folder in which programs keep their settings."""
     if platform == "darwin":
         return home / "Library" / "Application Support"
-    if platform == "win32":
-        return _folder(environ, "APPDATA") or home / "AppData" / "Roaming"
     return _folder(environ, "XDG_CONFIG_HOME") or home / ".config"

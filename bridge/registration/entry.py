@@ -38,24 +38,21 @@ class EntryLocation:
             return tomlfile.snippet(self.path, entry)
         return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
 
-    def load(self, text: str) -> dict[str, Any]:
+    def load(self, text: str) -> Any:
         """Return everything in the client's file; raises `RegistrationError`."""
         try:
             if self.client.format == "toml":
                 return tomlfile.load(text)
-            loaded = jsonfile.load(text, comments=self.client.format == "jsonc")
+            return jsonfile.load(text, comments=self.client.format == "jsonc")
         except EditError as error:
             raise RegistrationError(
                 f"{self.client.file} is broken, so it was left alone: {one_line(str(error))}.\n"
                 f"Mend it first; {self.client.title} cannot read it either."
             ) from error
-        if not isinstance(loaded, dict):
-            raise RegistrationError(f"{self.client.file} holds no object, so it was left alone.")
-        return loaded
 
     def read(self, text: str | None) -> Entry | None:
         """Return the entry in the file's `text`; raises `RegistrationError`."""
-        servers = self.load(text or "").get(self.client.servers)
+        servers = jsonfile.find(self.load(text or ""), [self.client.servers])
         entry = servers.get(self.name) if isinstance(servers, dict) else servers
         if entry is None or isinstance(entry, dict):
             return entry
@@ -82,7 +79,7 @@ def is_ours(entry: object) -> bool:
     if not isinstance(entry, dict):
         return False
     command, args = entry.get("command"), entry.get("args")
-    if isinstance(command, str) and PurePosixPath(command.replace("\\", "/")).stem == SCRIPT:
+    if isinstance(command, str) and PurePosixPath(command).name == SCRIPT:
         return True
     words = [command, *args] if isinstance(args, list) else []
     return ("-m", "bridge") in pairwise(words)

@@ -10,7 +10,7 @@ from bridge.registration.errors import LaunchError
 from bridge.settings.load import load
 
 SCRIPT = "xmpp-bridge"
-"""The installed command, without the suffix that Windows gives it."""
+"""The installed command."""
 
 ENV_FILE_OPTION = "--env-file"
 FORMER_VARIABLE = "TIA_ENV_PATH"
@@ -24,8 +24,8 @@ def own_command(called: str, executable: str) -> tuple[str, ...]:
     in the PATH outlives the folder that an upgrade replaces.
     """
     beside = Path(executable).parent
-    for script in (Path(called), beside / SCRIPT, beside / f"{SCRIPT}.exe"):
-        if script.stem == SCRIPT and script.is_file() and os.access(script, os.X_OK):
+    for script in (Path(called), beside / SCRIPT):
+        if script.name == SCRIPT and script.is_file() and os.access(script, os.X_OK):
             return (os.path.abspath(script),)  # noqa: PTH100 - `resolve` would follow links
     # -P: a folder that happens to be called `bridge` where the client starts it is not ours.
     return (executable, "-P", "-m", "bridge", "serve")
@@ -79,13 +79,14 @@ def find_env_file(
     return path
 
 
-def flaws(env_file: Path, package_root: Path) -> list[str]:
+def flaws(env_file: Path) -> list[str]:
     """Return what is wrong with the settings file when a client starts the bridge with it.
 
     The client's environment has none of our variables, and the project that it works on none of
     our files.
     """
-    seen = load({}, cwd=Path("/"), package_root=package_root, env_file=env_file)
+    nowhere = Path("/")
+    seen = load({}, cwd=nowhere, package_root=nowhere, env_file=env_file)
     found = [str(problem) for problem in seen.problems] + list(seen.warnings)
     try:
         mode = env_file.stat().st_mode

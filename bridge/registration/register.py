@@ -90,7 +90,7 @@ def register(
             "Register without --approve-send."
         )
     found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
-    for flaw in flaws(found, package_root):
+    for flaw in flaws(found):
         complain(f"WARNING: {one_line(flaw)}")
     launch = launch_command(own_command(sys.argv[0], sys.executable), found)
     steps = plan(location, launch, approve_send=approve_send)
@@ -300,10 +300,8 @@ def _finish(arguments: list[str]) -> None:
             timeout=COMMAND_SECONDS,
             check=False,
         )
-    except subprocess.TimeoutExpired as error:
-        raise RegistrationError(f"{shown} did not end within {COMMAND_SECONDS:g} s.") from error
-    except OSError as error:
-        raise RegistrationError(f"{shown} does not start: {error.strerror}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RegistrationError(f"{shown} did not work: {one_line(str(error), 300)}") from error
     if ran.returncode != 0:
         said = (ran.stderr + b"\n" + ran.stdout).decode("utf-8", "replace").strip().splitlines()
         first = next((line for line in said if "error" in line.lower()), said[-1] if said else "")

@@ -102,7 +102,7 @@ def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Pa
 
 def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
     """Expand `~` (not `~name`) by the environment we were given, not the process's own."""
-    home = environ.get("HOME") or environ.get("USERPROFILE")
+    home = environ.get("HOME")
     if home and path.parts[:1] == ("~",):
         return base.joinpath(home, *path.parts[1:])
     return base / path
@@ -189,7 +189,7 @@ def _read_regular(path: Path, limit: int) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _expect_regular(status: os.stat_result) -> None:

@@ -20,10 +20,8 @@ WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
             "darwin",
             "Library/Application Support/Claude/claude_desktop_config.json",
         ),
-        ("claude-desktop", "win32", "AppData/Roaming/Claude/claude_desktop_config.json"),
         ("vscode", "linux", ".config/Code/User/mcp.json"),
         ("vscode", "darwin", "Library/Application Support/Code/User/mcp.json"),
-        ("vscode", "win32", "AppData/Roaming/Code/User/mcp.json"),
         ("cursor", "darwin", ".cursor/mcp.json"),
     ],
 )
