@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -230,10 +231,11 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
     `RegistrationError`.
     """
     kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+    logged = deque[str](maxlen=1)
+    with tempfile.TemporaryDirectory() as folder:
         try:
             server = await ServerProcess.start(
-                command, environment={**kept, **env}, cwd=Path(folder), stderr=log
+                command, logged.append, environment={**kept, **env}, cwd=Path(folder)
             )
             try:
                 mcp = McpClient(server)
@@ -244,9 +246,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
                 await server.stop()
         except (ServerError, RequestError, TimeoutError) as error:
             cause = str(error) or f"no list of tools within {LIST_SECONDS:g} s"
-            log.seek(0)
-            said = log.read().decode("utf-8", "replace").strip().splitlines()
-            last = f"\nIts last words: {one_line(said[-1], 300)}" if said else ""
+            last = "".join(f"\nIts last words: {one_line(line, 300)}" for line in logged)
             raise RegistrationError(
                 "it is registered, but the registered command does not answer: "
                 f"{one_line(cause, 300)}{last}"
