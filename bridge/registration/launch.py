@@ -56,7 +56,7 @@ def find_env_file(
     """
     found = load(environ, cwd=cwd, package_root=package_root, env_file=named)
     if found.env_file is None and named is not None:
-        reason = found.candidates[0].reason if found.candidates else "it cannot be used"
+        reason = found.candidates[0].reason
         raise LaunchError(
             f"--env-file {named}: {reason}.\nIt must set XMPP_USERNAME, XMPP_PASSWORD and MUC_ROOM."
         )

@@ -161,10 +161,10 @@ class _Loading:
             endangered = " and ".join(n for n in SECRETS if n in self._environment.values)
             if not endangered or row.name in self._environment.values:
                 return text
-            shown = self._quoted(text, row.credential)
+            shown = self._shown(text, row.credential)
             self._reject(
                 row.name,
-                f"holds {shown} in {place.name}, which was found only by lying in the current "
+                f"holds {shown!r} in {place.name}, which was found only by lying in the current "
                 f"directory and so has no say in where {endangered} of the environment is sent; "
                 f"{TO_TRUST_IT}",
             )
@@ -173,7 +173,7 @@ class _Loading:
         names = values.names(text)
         kept = ",".join(name for name in names if row.who == "installed" and ":" not in name)
         if kept != ",".join(names):
-            self._ignore(row, place.name, f", but for {self._quoted(kept)}" if kept else "")
+            self._ignore(row, place.name, f", but for {self._shown(kept)!r}" if kept else "")
         return kept
 
     def _ignore(self, row: Variable[Any], places: str, exception: str = "") -> None:
@@ -190,14 +190,15 @@ class _Loading:
             text = text.strip()
         try:
             value = row.parse(text)
-        except values.FlawError as flaw:
-            for number, item, why in flaw.items:
-                shown = self._quoted(text, row.credential, item)
-                self._reject(row.name, f"holds {shown} (room {number}), {why} would be right")
-            if str(flaw):
-                where = f" in {place.name}" if row.who == "restriction" else ""
-                shown = "" if row.secret else f"{self._quoted(text, row.credential)}{where}, "
-                self._reject(row.name, f"holds {shown}{flaw} would be right")
+        except values.FlawError as error:
+            for number, item, flaw in error.flaws:
+                shown = repr(self._shown(text, row.credential, item))
+                if number:
+                    shown += f" (room {number})"
+                elif row.who == "restriction":
+                    shown += f" in {place.name}"
+                holds = "holds" if row.secret else f"holds {shown},"
+                self._reject(row.name, f"{holds} {flaw} would be right")
             return None
         if isinstance(value, Path):
             return absolute(value, place.folder, self._environment.values)
@@ -239,8 +240,8 @@ class _Loading:
         if of_account and named and named != of_account:
             self._reject(
                 "XMPP_DOMAIN",
-                f"holds {self._quoted(named)}, but XMPP_USERNAME is a JID of "
-                f"{self._quoted(of_account)}; the same domain in both, or a domain in one of them "
+                f"holds {self._shown(named)!r}, but XMPP_USERNAME is a JID of "
+                f"{self._shown(of_account)!r}; the same domain in both, or a domain in one of them "
                 "only, would be right",
             )
         domain = of_account or named or (service.domain if service else "")
@@ -289,15 +290,14 @@ class _Loading:
         self.in_effect.pop(name, None)
 
     def _note(self, row: Variable[Any], text: str, place: str) -> None:
-        shown = "***" if row.secret else one_line(self._shown(text, USER_INFO))
+        shown = "***" if row.secret else one_line(self._shown(text))
         self.in_effect[row.name] = Setting(row.name, shown, one_line(place))
 
-    def _quoted(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
-        """Return a value, or an item of it, as a problem or a warning may show it."""
-        return repr(self._shown(text, credential, item))
+    def _shown(self, text: str, credential: str = USER_INFO, item: str = "") -> str:
+        """Return a value, or an item of it, as a problem or a warning may show it.
 
-    def _shown(self, text: str, credential: str, item: str = "") -> str:
-        """Return `text`, or an item of it, cut; `***` if it has a secret or `credential` in it."""
+        It is cut; it is `***` if the whole value has a secret or `credential` in it.
+        """
         if self._masked(text) != text or re.search(credential, text, re.DOTALL):
             return "***"
         shown = item or text

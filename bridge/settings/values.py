@@ -23,15 +23,15 @@ still leaves two events to each."""
 class FlawError(Exception):
     """A value is not allowed.
 
-    The text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be
-    right`, and repeats nothing of the value that could be a credential. It is empty if a list is
-    wrong in some of its items only. `items` are these, each with its number from 1, the item, and
-    the text about it.
+    Its text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be
+    right`, and repeats nothing of the value that could be a credential. `flaws` are all that there
+    are: the number of a list's item, from 1, the item, and the text about it; 0 and an empty item
+    for the whole value.
     """
 
-    def __init__(self, text: str, items: Sequence[tuple[int, str, str]] = ()) -> None:
+    def __init__(self, text: str, flaws: Sequence[tuple[int, str, str]] = ()) -> None:
         super().__init__(text)
-        self.items = items
+        self.flaws = flaws or [(0, "", text)]
 
 
 class Secret:
@@ -163,10 +163,10 @@ def rooms(value: str) -> tuple[str, ...]:
             _expect(first == number, f"which is room {first} again; each room once")
         except FlawError as flaw:
             flaws.append((number, item, str(flaw)))
-    too_many = len(items) > MAX_ROOMS
-    if flaws or too_many:
-        text = f"which names {len(items):,} rooms; at most {MAX_ROOMS} of them"
-        raise FlawError(text if too_many else "", flaws)
+    if len(items) > MAX_ROOMS:
+        flaws.append((0, "", f"which names {len(items):,} rooms; at most {MAX_ROOMS} of them"))
+    if flaws:
+        raise FlawError("", flaws)
     return tuple(jids)
 
 

@@ -165,7 +165,7 @@ def test_distinct_rooms_are_read_back_and_the_same_ones_are_told(
         return
     with pytest.raises(FlawError) as raised:
         rooms(value)
-    assert [number for number, _, _ in raised.value.items] == again
+    assert [number for number, _, _ in raised.value.flaws] == again
 
 
 @given(st.text())
