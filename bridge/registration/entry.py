@@ -33,7 +33,7 @@ class EntryLocation:
         return f"mcp__{self.name}__{SEND_TOOL}"
 
     def snippet(self, entry: Entry) -> str:
-        """Return the entry as text to paste; raises `EditError`."""
+        """Return the entry as text to paste."""
         if self.client.format == "toml":
             return tomlfile.snippet(self.path, entry)
         return jsonfile.dumps({self.client.servers: {self.name: entry}}, "  ")
@@ -61,17 +61,10 @@ class EntryLocation:
             f"table of servers, or {self.name} in it is none."
         )
 
-    def edit(self, text: str | None, entry: Entry | None) -> str:
-        """Return the file's `text` with this entry, or without it; raises `RegistrationError`."""
+    def edit(self, text: str, entry: Entry | None) -> str:
+        """Return the file's `text` with this entry, or without it; raises `EditError`."""
         edit = tomlfile.edit if self.client.format == "toml" else jsonfile.edit
-        try:
-            return edit(text or "", self.path, entry)
-        except EditError as error:
-            verb = "unregister" if entry is None else "register"
-            raise RegistrationError(
-                f"{self.client.file}: {one_line(str(error))}; it was left alone.\n"
-                f"To do it by hand: xmpp-bridge {verb} {self.client.key} --print"
-            ) from error
+        return edit(text, self.path, entry)
 
 
 def is_ours(entry: object) -> bool:

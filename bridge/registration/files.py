@@ -21,6 +21,7 @@ class ConfigFile:
         self.path = path
         """As the client names it."""
         self._target = Path(os.path.realpath(path))
+        self._backed_up = False
 
     def read(self) -> str | None:
         """Return its text, line ends as they are; None if there is no file.
@@ -47,6 +48,7 @@ class ConfigFile:
 
     def back_up(self) -> Path | None:
         """Copy it beside itself under a name that is free; None if there is no file."""
+        self._backed_up = True
         text = self.read()
         if text is None:
             return None
@@ -61,22 +63,22 @@ class ConfigFile:
                 return backup
             number += 1
 
-    def replace(self, before: str | None, after: str, *, keep: bool = True) -> Path | None:
+    def replace(self, before: str, after: str) -> Path | None:
         """Replace the text `before` by `after`, at once or not at all; return the backup.
 
-        Without `keep` there is none: an older one has what is worth keeping. Raises
-        `RegistrationError`, also when the file no longer holds `before`.
+        There is none of a file that was backed up before: the older one has what is worth keeping.
+        Raises `RegistrationError`, also when the file no longer holds `before`.
         """
         self.check_writable()
         folder = self._target.parent
         with _naming(folder, "made"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        backup = self.back_up() if keep else None
+        backup = None if self._backed_up else self.back_up()
         with _or_removed(backup), _naming(self.path, "written"):
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".xmpp-bridge-")
             with _or_removed(Path(name)):
                 self._write(descriptor, after)
-                if self.read() != before:  # writing to the disk took a while
+                if (self.read() or "") != before:  # writing to the disk took a while
                     raise RegistrationError(
                         f"{self.path} was changed by another program just now: try again"
                     )

@@ -65,11 +65,8 @@ def load(text: str, *, comments: bool = True) -> Any:
 
 
 def dumps(value: object, indent: str | None = None) -> str:
-    """Return `value` as JSON; raises `EditError` for a number that Python cannot hold."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, indent=indent)
-    except TypeError:
-        raise EditError("a number in the entry is too large to be written again") from None
+    """Return `value` as JSON; a number that Python cannot hold is a string then."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=bytes.decode)
     return text.encode(errors="backslashreplace").decode()  # a lone surrogate is no UTF-8
 
 

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from bridge.console.process import ServerProcess
 from bridge.logs import complain
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
-from bridge.registration.entry import Entry, EntryLocation, is_ours, new_entry
+from bridge.registration.entry import EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.launch import find_env_file, flaws, launch_command, own_command
@@ -44,24 +45,39 @@ ALLOWED = ("permissions", "allow")
 """The keys of the list of tools that need no asking, in Claude Code's settings."""
 
 
-class WriteEntry(NamedTuple):
-    """The step after which the client's file holds this entry, or none."""
+class Edit(NamedTuple):
+    """A change of one of the client's files."""
 
-    entry: Entry | None
+    file: ConfigFile
+    edit: Callable[[str], str]
+    """Returns the text after the change; raises `EditError`."""
+
+    shown: str
+    """What a person would do; empty if the client's own command does it."""
+
+    done: str
+    """What was done, in words in front of the file's path."""
+
+    def texts(self) -> tuple[str, str]:
+        """Return the text of the file, and the one that it is to have."""
+        before = self.file.read() or ""
+        try:
+            return before, self.edit(before)
+        except EditError as error:
+            raise RegistrationError(
+                f"{self.file.path}: {one_line(str(error))}; it was left alone.\n"
+                "Mend it, or see with --print what to write by hand."
+            ) from error
+
+
+class Plan(NamedTuple):
+    """What is left to be done, in this order; nothing if both are empty."""
+
     command: list[str]
-    """The client's own command, which is run before; empty if there is none."""
+    """The client's own command."""
 
-
-class WriteApproval(NamedTuple):
-    """The step after which a tool stands in the client's list of those that need no asking."""
-
-    file: Path
-    tool: str
-    allowed: bool
-    """False if the tool is to be removed from the list."""
-
-
-Step = WriteEntry | WriteApproval
+    edits: list[Edit]
+    """The first is that of the entry, if there is a command."""
 
 
 def location_of(key: str, name: str) -> EntryLocation:
@@ -94,9 +110,9 @@ def register(
     for flaw in flaws(found):
         complain(f"WARNING: {one_line(flaw)}")
     launch = launch_command(own_command(sys.argv[0], sys.executable), found)
-    steps = plan(location, launch, approve_send=approve_send)
+    planned = plan(location, launch, approve_send=approve_send)
     unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
-    _take(location, steps, only_shown=only_shown, otherwise=unchanged)
+    _report(location, planned, only_shown=only_shown, unchanged=unchanged)
     if only_shown:
         return
     if approve_send:
@@ -120,28 +136,25 @@ def register(
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
     """Undo `register` and print what was done; raises `RegistrationError`."""
     unchanged = f"{location.client.title} has no {location.name}; nothing was changed."
-    _take(location, plan(location, None), only_shown=only_shown, otherwise=unchanged)
+    _report(location, plan(location, None), only_shown=only_shown, unchanged=unchanged)
 
 
-def _take(
-    location: EntryLocation, steps: Sequence[Step], *, only_shown: bool, otherwise: str
-) -> None:
-    """Take the steps, or show them only, and print a line on each; `otherwise` if there is none."""
-    shown = (describe(location, step) for step in steps)
-    for line in shown if only_shown else carry_out(location, steps):
+def _report(location: EntryLocation, planned: Plan, *, only_shown: bool, unchanged: str) -> None:
+    """Carry the plan out, or only show it, and print its lines as they come."""
+    for line in describe(planned) if only_shown else carry_out(location, planned):
         _print(line)
-    if not steps:
-        _print(otherwise)
+    if not planned.edits:
+        _print(unchanged)
 
 
 def plan(
     location: EntryLocation, launch: tuple[str, ...] | None, *, approve_send: bool = False
-) -> list[Step]:
-    """Return the steps that are left until the entry runs `launch`, or, if None, is gone.
+) -> Plan:
+    """Return what is left to do until the entry runs `launch`, or, if None, is gone.
 
     Nothing is done yet. Raises `RegistrationError`.
     """
-    there = location.client
+    there, path = location.client, ".".join(location.path)
     file = ConfigFile(there.file)
     present = location.read(file.read())
     if present is not None and not is_ours(present):
@@ -149,64 +162,56 @@ def plan(
             f"{there.title} has a server called {location.name} that is not this bridge; it was "
             "left alone.\nTake another name with --name."
         )
-    wanted, command = None, there.remove_command(location.name)
-    if launch is not None:
+    if launch is None:
+        wanted, command = None, there.remove_command(location.name)
+        shown, done = f"In {file.path}: without {path}", f"Took {path} out of"
+    else:
         wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
         command = [] if present else there.add_command(location.name, launch)
-    steps: list[Step] = []
-    if present != wanted:
-        installed = command and shutil.which(command[0])
-        steps.append(WriteEntry(wanted, command if installed else []))
-        file.check_writable()
+        shown, done = f"In {file.path}:\n{location.snippet(wanted)}", f"Wrote {path} into"
+    if present == wanted or not command or not shutil.which(command[0]):
+        command = []
+    # Codex's command has no option that makes the entry a required one.
+    elif launch is not None and there.key != "codex":
+        shown = ""
+    edits = (
+        [] if present == wanted else [Edit(file, partial(location.edit, entry=wanted), shown, done)]
+    )
     if there.approvals is not None and (approve_send or launch is None):
-        step = WriteApproval(there.approvals, location.approval, allowed=launch is not None)
-        approvals = ConfigFile(step.file)
-        before = approvals.read()
-        if _with_approval(before, step) != (before or ""):
-            steps.append(step)
-            approvals.check_writable()
-    return steps
+        tool, approvals = location.approval, ConfigFile(there.approvals)
+        with_, added, change = "with", "Added", jsonfile.append
+        if launch is None:
+            with_, added, change = "without", "Took away", jsonfile.discard
+        approval = Edit(
+            approvals,
+            partial(change, path=ALLOWED, value=tool),
+            f"In {approvals.path}: {with_} {json.dumps(tool)} under {'.'.join(ALLOWED)}",
+            f"{added} the approval {tool} in",
+        )
+        before, after = approval.texts()
+        edits += [approval] if before != after else []
+    for one in edits:
+        one.file.check_writable()
+    return Plan(command, edits)
 
 
-def describe(location: EntryLocation, step: Step) -> str:
-    """Return the step as a person would do it."""
-    match step:
-        case WriteEntry(entry, command):
-            head = f"In {location.client.file}:"
-            shown = [shlex.join(command)] if command else []
-            if entry is None:
-                shown.append(f"{head} without {'.'.join(location.path)}")
-            # Codex's command has no option that makes the entry a required one.
-            elif not command or location.client.key == "codex":
-                shown.append(f"{head}\n{location.snippet(entry)}")
-            return "\n".join(shown)
-        case WriteApproval(file, tool, allowed):
-            verb = "with" if allowed else "without"
-            return f"In {file}: {verb} {json.dumps(tool)} under {'.'.join(ALLOWED)}"
+def describe(planned: Plan) -> Iterator[str]:
+    """Yield what a person would do."""
+    if planned.command:
+        yield shlex.join(planned.command)
+    yield from (one.shown for one in planned.edits if one.shown)
 
 
-def carry_out(location: EntryLocation, steps: Sequence[Step]) -> Iterator[str]:
-    """Do each step, and yield a line on every change; raises `RegistrationError`."""
-    for step in steps:
-        match step:
-            case WriteEntry(entry, command):
-                file = ConfigFile(location.client.file)
-                former = None
-                if command:
-                    former = _run(location, file, command)
-                    yield f"Ran: {shlex.join(command)}{_kept(former)}"
-                before = file.read()
-                if location.read(before) != entry:
-                    after = location.edit(before, entry)
-                    backup = file.replace(before, after, keep=former is None)
-                    verb, into = ("Took", "out of") if entry is None else ("Wrote", "into")
-                    yield f"{verb} {'.'.join(location.path)} {into} {file.path}{_kept(backup)}"
-            case WriteApproval(path, tool, allowed):
-                approvals = ConfigFile(path)
-                before = approvals.read()
-                backup = approvals.replace(before, _with_approval(before, step))
-                verb = "Added" if allowed else "Took away"
-                yield f"{verb} the approval {tool} in {path}{_kept(backup)}"
+def carry_out(location: EntryLocation, planned: Plan) -> Iterator[str]:
+    """Do what is planned, and yield a line on every change; raises `RegistrationError`."""
+    command, edits = planned
+    if command:
+        backup = _run(location, edits[0].file, command)
+        yield f"Ran: {shlex.join(command)}{_kept(backup)}"
+    for one in edits:
+        before, after = one.texts()
+        if after != before:
+            yield f"{one.done} {one.file.path}{_kept(one.file.replace(before, after))}"
 
 
 def registered_command(location: EntryLocation) -> tuple[list[str], dict[str, str]]:
@@ -258,18 +263,11 @@ def _kept(backup: Path | None) -> str:
     return "" if backup is None else f" (the file as it was: {backup})"
 
 
-def _with_approval(text: str | None, step: WriteApproval) -> str:
-    edit = jsonfile.append if step.allowed else jsonfile.discard
-    try:
-        return edit(text or "", ALLOWED, step.tool)
-    except EditError as error:
-        raise RegistrationError(
-            f"{step.file} is broken, so it was left alone: {one_line(str(error))}."
-        ) from error
-
-
 def _run(location: EntryLocation, file: ConfigFile, arguments: list[str]) -> Path | None:
-    """Run the client's command, and undo what it did to the text of other entries."""
+    """Run the client's command, and undo what it did to the text of other entries.
+
+    Returns the backup of the file; raises `RegistrationError`.
+    """
     before = file.read()
     backup = file.back_up()
     try:
@@ -286,7 +284,7 @@ def _run(location: EntryLocation, file: ConfigFile, arguments: list[str]) -> Pat
         except RegistrationError:
             return backup
         if tomlfile.filled(location.load(gentle)) == tomlfile.filled(location.load(after)):
-            file.replace(after, gentle, keep=False)
+            file.replace(after, gentle)
     return backup
 
 

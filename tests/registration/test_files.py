@@ -30,17 +30,24 @@ def test_what_is_replaced_stays_beside_it_and_the_mode_is_kept(path: Path) -> No
 
 
 def test_an_older_backup_is_never_written_over(path: Path) -> None:
-    file = ConfigFile(path)
-    backups = [file.replace(before, before + "x") for before in ("one\r\n", "one\r\nx")]
+    backups = [ConfigFile(path).replace(text, text + "x") for text in ("one\r\n", "one\r\nx")]
     assert [backup.name for backup in backups if backup] == ["config.bak", "config.bak2"]
     assert path.with_name("config.bak").read_bytes() == b"one\r\n"
+
+
+def test_a_file_that_was_backed_up_is_not_backed_up_again(path: Path) -> None:
+    file = ConfigFile(path)
+    assert file.back_up() == path.with_name("config.bak")
+    assert file.replace("one\r\n", "two") is None
+    assert file.replace("two", "three") is None
+    assert _names(path.parent) == {"config", "config.bak"}
 
 
 def test_a_file_that_is_not_there_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "some" / "where" / "config"
     file = ConfigFile(path)
     assert file.read() is None
-    assert file.replace(None, "new") is None
+    assert file.replace("", "new") is None
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert _names(path.parent) == {"config"}
@@ -60,7 +67,7 @@ def test_a_link_to_nothing_makes_its_target(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("target")
     assert ConfigFile(link).read() is None
-    ConfigFile(link).replace(None, "new")
+    ConfigFile(link).replace("", "new")
     assert (link.is_symlink(), (tmp_path / "target").read_text()) == (True, "new")
 
 
@@ -96,7 +103,7 @@ def test_a_read_only_folder_is_an_error_that_names_it(path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_an_error(path: Path) -> None:
     with pytest.raises(RegistrationError, match="cannot be"):
-        ConfigFile(path / "below" / "config").replace(None, "two")
+        ConfigFile(path / "below" / "config").replace("", "two")
 
 
 def test_what_is_no_readable_text_is_an_error(tmp_path: Path) -> None:

@@ -88,16 +88,15 @@ def test_what_is_swapped_in_ahead_of_the_last_step_is_replaced_and_not_followed(
     monkeypatch.setattr("tempfile._name_sequence", iter(["known"]))
     fresh = path.with_name(".xmpp-bridge-known")
     with at_the_moment("os.rename", fresh, lambda: put(path, kind, victim)):
-        ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+        ConfigFile(path).replace(BEFORE, AFTER)
     assert not path.is_symlink()
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == (AFTER, 0o640)
     assert untouched(victim)
-    assert names(path) == ["config"]
+    assert names(path) == ["config", "config.bak"]
 
 
-@pytest.mark.parametrize("keep", [True, False])
 def test_what_somebody_else_writes_meanwhile_is_not_written_over(
-    keep: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Claude Code writes its file all the time, and ours takes a while to be safe on the disk."""
     monkeypatch.setattr("tempfile._name_sequence", iter(["known"]))
@@ -106,7 +105,7 @@ def test_what_somebody_else_writes_meanwhile_is_not_written_over(
         at_the_moment("open", fresh, lambda: path.write_text("theirs")),
         pytest.raises(RegistrationError, match="changed by another program"),
     ):
-        ConfigFile(path).replace(BEFORE, AFTER, keep=keep)
+        ConfigFile(path).replace(BEFORE, AFTER)
     assert (path.read_text(), names(path)) == ("theirs", ["config"])
 
 
@@ -115,7 +114,7 @@ def test_nothing_that_waits_under_the_name_of_the_new_file_is_written_to(
 ) -> None:
     monkeypatch.setattr("tempfile._name_sequence", iter(["guessed", "second"]))
     path.with_name(".xmpp-bridge-guessed").symlink_to(victim)
-    ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+    ConfigFile(path).replace(BEFORE, AFTER)
     assert path.read_text() == AFTER
     assert untouched(victim)
 
@@ -123,7 +122,7 @@ def test_nothing_that_waits_under_the_name_of_the_new_file_is_written_to(
 def test_another_name_of_the_file_keeps_what_it_held(path: Path) -> None:
     other = path.with_name("other")
     other.hardlink_to(path)
-    ConfigFile(path).replace(BEFORE, AFTER, keep=False)
+    ConfigFile(path).replace(BEFORE, AFTER)
     assert (path.read_text(), other.read_text()) == (AFTER, BEFORE)
 
 
@@ -133,7 +132,7 @@ def test_whatever_the_umask_a_new_file_and_its_folder_are_for_their_owner_alone(
 ) -> None:
     path = tmp_path / "new" / "config"
     with mask(umask):
-        ConfigFile(path).replace(None, AFTER)
+        ConfigFile(path).replace("", AFTER)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
@@ -152,4 +151,4 @@ def test_a_folder_that_is_a_link_is_followed_and_one_that_is_none_is_an_error(
     else:
         folder.write_text("a file")
         with pytest.raises(RegistrationError, match="cannot be"):
-            ConfigFile(folder / "config").replace(None, AFTER)
+            ConfigFile(folder / "config").replace("", AFTER)

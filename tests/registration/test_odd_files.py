@@ -1,7 +1,6 @@
 """Files of others that hold what Python cannot: edited to the letter, or refused and left alone."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -99,7 +98,7 @@ def test_odd_values_in_our_own_entry_stay_to_the_letter(key: str, value: str, ho
     after = location.client.file.read_text()
     assert f'"timeout":{value}, "env": {{"K": {value}}}' in after
     assert '"/opt/xmpp-bridge"' in after
-    assert plan(location, LAUNCH) == []
+    assert plan(location, LAUNCH).edits == []
 
 
 @pytest.mark.parametrize("value", REFUSED)
@@ -163,28 +162,25 @@ def test_codex_keeps_odd_values_to_the_letter(value: str, home: Path) -> None:
     assert location.client.file.read_text() == text
 
 
-def test_an_odd_value_in_our_entry_can_be_shown_or_is_refused_in_a_line(
-    home: Path,
-) -> None:
+@pytest.mark.parametrize("value", EDITED)
+def test_an_odd_value_in_our_entry_can_be_shown(home: Path, value: str) -> None:
     (home / "s.env").write_text(
         "XMPP_USERNAME=bot@localhost\nXMPP_PASSWORD=p\nMUC_ROOM=r@conference.localhost\n"
     )
     location = _location(home, "cursor")
-    for value, refused in ((r'"\ud800"', False), ("1.50e2", False), (LONG, True), ("1e999", True)):
-        entry = f'{{"command": "/xmpp-bridge", "z": {value}}}'
-        location.client.file.write_text(f'{{"mcpServers": {{"xmpp": {entry}}}}}')
-        before = _left(location)
-        with pytest.raises(RegistrationError, match=r"\A.*\Z") if refused else nullcontext():
-            register(
-                location,
-                env_file=home / "s.env",
-                approve_send=False,
-                only_shown=True,
-                cwd=home,
-                package_root=home / "package",
-            )
-        unregister(location, only_shown=True)
-        assert _left(location) == before
+    entry = f'{{"command": "/xmpp-bridge", "z": {value}}}'
+    location.client.file.write_text(f'{{"mcpServers": {{"xmpp": {entry}}}}}')
+    before = _left(location)
+    register(
+        location,
+        env_file=home / "s.env",
+        approve_send=False,
+        only_shown=True,
+        cwd=home,
+        package_root=home / "package",
+    )
+    unregister(location, only_shown=True)
+    assert _left(location) == before
 
 
 def test_a_copy_that_cannot_be_written_is_taken_away_again(
