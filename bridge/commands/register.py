@@ -1,11 +1,13 @@
 """`xmpp-bridge register` and `unregister`: this bridge in a client's configuration."""
 
 import argparse
+import os
 
 from bridge.commands.process import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import PACKAGE_ROOT, current_directory
 from bridge.logs import complain
 from bridge.registration.errors import LaunchError, RegistrationError
+from bridge.registration.launch import find_env_file
 from bridge.registration.register import location_of, register, unregister
 
 
@@ -16,14 +18,13 @@ def run(parsed: argparse.Namespace) -> int:
         if parsed.command == "unregister":
             unregister(location, only_shown=parsed.print)
         else:
-            register(
-                location,
-                env_file=parsed.env_file,
-                approve_send=parsed.approve_send,
-                only_shown=parsed.print,
+            env_file = find_env_file(
+                os.environ,
                 cwd=current_directory(),
                 package_root=PACKAGE_ROOT,
+                named=parsed.env_file,
             )
+            register(location, env_file, approve_send=parsed.approve_send, only_shown=parsed.print)
     except RegistrationError as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE if isinstance(error, LaunchError) else FAILURE

@@ -28,7 +28,7 @@ from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import EntryLocation, is_ours, new_entry
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
-from bridge.registration.launch import find_env_file, flaws, launch_command, own_command
+from bridge.registration.launch import flaws, launch_command, own_command
 from bridge.settings.table import SECRETS
 from bridge.text import one_line
 
@@ -90,15 +90,12 @@ def location_of(key: str, name: str) -> EntryLocation:
 
 
 def register(
-    location: EntryLocation,
-    *,
-    env_file: Path | None,
-    approve_send: bool,
-    only_shown: bool,
-    cwd: Path,
-    package_root: Path,
+    location: EntryLocation, env_file: Path, *, approve_send: bool, only_shown: bool
 ) -> None:
-    """Register this bridge, start it once, and print what was done; raises `RegistrationError`."""
+    """Register this bridge with its settings file, start it once, and print what was done.
+
+    Raises `RegistrationError`.
+    """
     there = location.client
     if approve_send and not there.takes_approval:
         raise LaunchError(
@@ -106,10 +103,9 @@ def register(
             "approvals; you can allow the tool for good in the program itself.\n"
             "Register without --approve-send."
         )
-    found = find_env_file(os.environ, cwd=cwd, package_root=package_root, named=env_file)
-    for flaw in flaws(found):
+    for flaw in flaws(env_file):
         complain(f"WARNING: {one_line(flaw)}")
-    launch = launch_command(own_command(sys.argv[0], sys.executable), found)
+    launch = launch_command(own_command(sys.argv[0], sys.executable), env_file)
     planned = plan(location, launch, approve_send=approve_send)
     unchanged = f"{there.title} has it already, as {location.name}; nothing was changed."
     _report(location, planned, only_shown=only_shown, unchanged=unchanged)
@@ -128,7 +124,7 @@ def register(
                 "and nowhere else"
             )
     tools = asyncio.run(list_tools(command, env))
-    _print(f"Started it once, with the settings in {one_line(str(found))}.")
+    _print(f"Started it once, with the settings in {one_line(str(env_file))}.")
     _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
     _print(f"Restart {there.title} to have them there.")
 
@@ -165,23 +161,21 @@ def plan(
     if launch is None:
         wanted, command = None, there.remove_command(location.name)
         shown, done = f"In {file.path}: without {path}", f"Took {path} out of"
+        with_, added, change = "without", "Took away", jsonfile.discard
     else:
         wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
         command = [] if present else there.add_command(location.name, launch)
         shown, done = f"In {file.path}:\n{location.snippet(wanted)}", f"Wrote {path} into"
+        with_, added, change = "with", "Added", jsonfile.append
     if present == wanted or not command or not shutil.which(command[0]):
         command = []
     # Codex's command has no option that makes the entry a required one.
     elif launch is not None and there.key != "codex":
         shown = ""
-    edits = (
-        [] if present == wanted else [Edit(file, partial(location.edit, entry=wanted), shown, done)]
-    )
+    entry = Edit(file, partial(location.edit, entry=wanted), shown, done)
+    edits = [] if present == wanted else [entry]
     if there.approvals is not None and (approve_send or launch is None):
         tool, approvals = location.approval, ConfigFile(there.approvals)
-        with_, added, change = "with", "Added", jsonfile.append
-        if launch is None:
-            with_, added, change = "without", "Took away", jsonfile.discard
         approval = Edit(
             approvals,
             partial(change, path=ALLOWED, value=tool),

@@ -171,14 +171,7 @@ def test_an_odd_value_in_our_entry_can_be_shown(home: Path, value: str) -> None:
     entry = f'{{"command": "/xmpp-bridge", "z": {value}}}'
     location.client.file.write_text(f'{{"mcpServers": {{"xmpp": {entry}}}}}')
     before = _left(location)
-    register(
-        location,
-        env_file=home / "s.env",
-        approve_send=False,
-        only_shown=True,
-        cwd=home,
-        package_root=home / "package",
-    )
+    register(location, home / "s.env", approve_send=False, only_shown=True)
     unregister(location, only_shown=True)
     assert _left(location) == before
 
