@@ -7,7 +7,7 @@ import sys
 
 from bridge.commands.process import SUCCESS
 from bridge.logs import complain
-from bridge.sandbox.server import Sandbox
+from bridge.sandbox.server import HOST, Sandbox
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -24,7 +24,7 @@ async def _serve() -> int:
         sys.stdout.write("".join(f"{k}={v}\n" for k, v in address.environment().items()))
         sys.stdout.flush()
         complain(
-            f"[Server] A server for trying out listens at {address.host}:{address.port}; the lines "
+            f"[Server] A server for trying out listens at {HOST}:{address.port}; the lines "
             "above are the .env that reaches it. Ctrl-C ends it. For anything else use Prosody or "
             "ejabberd."
         )

@@ -27,23 +27,20 @@ NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejab
 
 @dataclass(frozen=True)
 class SandboxAddress:
-    """The address of a running sandbox, and an account and a room on it."""
+    """What differs from one running sandbox to the next."""
 
-    host: str
     port: int
-    domain: str
-    username: str
     password: str = field(repr=False)
-    room: str
+    """Of the account that always exists."""
 
     def environment(self) -> dict[str, str]:
         """Return the settings with which the bridge joins the room."""
         return {
-            "XMPP_SERVICE": f"xmpp://{self.host}:{self.port}",
-            "XMPP_DOMAIN": self.domain,
-            "XMPP_USERNAME": self.username,
+            "XMPP_SERVICE": f"xmpp://{HOST}:{self.port}",
+            "XMPP_DOMAIN": DOMAIN,
+            "XMPP_USERNAME": ACCOUNT,
             "XMPP_PASSWORD": self.password,
-            "MUC_ROOM": self.room,
+            "MUC_ROOM": LOBBY,
             "XMPP_ALLOW_PLAINTEXT": "1",
         }
 
@@ -62,7 +59,7 @@ class Sandbox:
         """Listen on a port that is free."""
         self._server = await asyncio.start_server(self._serve, HOST, 0)
         port: int = self._server.sockets[0].getsockname()[1]
-        return SandboxAddress(HOST, port, DOMAIN, ACCOUNT, self._accounts[ACCOUNT], LOBBY)
+        return SandboxAddress(port, self._accounts[ACCOUNT])
 
     async def __aexit__(self, *_: object) -> None:
         """Stop listening and end every stream, within a second."""

@@ -10,7 +10,7 @@ import pytest
 from slixmpp import JID, ClientXMPP
 from slixmpp.exceptions import IqError, PresenceError
 
-from bridge.sandbox.server import Sandbox, SandboxAddress
+from bridge.sandbox.server import DOMAIN, HOST, Sandbox, SandboxAddress
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.wire import LIMIT, Wire
 
@@ -52,7 +52,7 @@ class Seat:
 
 
 def client_of(address: SandboxAddress, username: str, password: str) -> ClientXMPP:
-    client = ClientXMPP(f"{username}@{address.domain}", password)
+    client = ClientXMPP(f"{username}@{DOMAIN}", password)
     for plugin in ("xep_0004", "xep_0030", "xep_0045", "xep_0199"):
         client.register_plugin(plugin)
     client.enable_plaintext = True
@@ -66,7 +66,7 @@ async def seated(
     address: SandboxAddress, username: str = "debug", password: str = ""
 ) -> AsyncIterator[Seat]:
     client = client_of(address, username, password or address.password)
-    client.connect(address.host, address.port)
+    client.connect(HOST, address.port)
     await client.wait_until("session_start", LIMIT)
     try:
         yield Seat(client)
@@ -178,7 +178,7 @@ async def test_a_wrong_password_or_account_is_refused(
     client = client_of(address, username, "wrong")
     failed = asyncio.create_task(client.wait_until("failed_auth", LIMIT))
     gone = asyncio.create_task(client.wait_until("disconnected", LIMIT))
-    client.connect(address.host, address.port)
+    client.connect(HOST, address.port)
     assert (await failed)["condition"] == "not-authorized"
     await gone
 
@@ -218,13 +218,13 @@ async def test_closing_tells_every_client_and_takes_less_than_a_second() -> None
             assert "<stream:error><system-shutdown " in last_words
             assert last_words.endswith("</stream:stream>")
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(address.host, address.port)
+            await asyncio.open_connection(HOST, address.port)
 
 
 async def test_nothing_is_left_running_afterwards() -> None:
     before = asyncio.all_tasks()
     async with Sandbox() as address:
-        _, writer = await asyncio.open_connection(address.host, address.port)
+        _, writer = await asyncio.open_connection(HOST, address.port)
     writer.close()
     await writer.wait_closed()
     assert asyncio.all_tasks() == before

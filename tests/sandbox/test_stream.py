@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.sandbox.server import Sandbox
+from bridge.sandbox.server import ACCOUNT, LOBBY, Sandbox
 from bridge.sandbox.stream import DEPTH_LIMIT, STANZA_LIMIT
 from tests.sandbox.wire import HEADER, Wire, element
 
@@ -76,20 +76,20 @@ async def test_a_failed_login_says_why_and_may_be_tried_again(sent: str, conditi
         await wire.open()
         wire.send(sent)
         assert f"<{condition}/>" in await wire.until("</failure>")
-        await wire.authenticate(address.username, address.password)
+        await wire.authenticate(ACCOUNT, address.password)
 
 
 async def test_a_wrong_proof_is_not_authorized() -> None:
     async with Sandbox() as address, Wire.to(address) as wire:
         await wire.open()
-        await wire.prove(address.username, "wrong")
+        await wire.prove(ACCOUNT, "wrong")
         assert "<not-authorized/>" in await wire.until("</failure>")
 
 
 async def test_nothing_is_passed_on_before_a_resource_is_bound() -> None:
     async with Sandbox() as address, Wire.to(address) as wire:
         await wire.open()
-        await wire.authenticate(address.username, address.password)
+        await wire.authenticate(ACCOUNT, address.password)
         await wire.open()
         wire.send("<message to='localhost'/>")
         assert "<not-authorized " in await wire.rest()
@@ -98,10 +98,10 @@ async def test_nothing_is_passed_on_before_a_resource_is_bound() -> None:
 async def test_a_resource_that_is_taken_goes_to_the_newcomer() -> None:
     async with Sandbox() as address, Wire.to(address) as old, Wire.to(address) as new:
         await old.log_in(address, "desk")
-        await old.join(address.room, "old")
+        await old.join(LOBBY, "old")
         await new.log_in(address, "desk")
         assert "<stream:error><conflict " in await old.rest()
-        await new.join(address.room, "old")
+        await new.join(LOBBY, "old")
 
 
 async def test_the_end_of_the_stream_is_answered_with_its_end() -> None:

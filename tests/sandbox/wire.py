@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
-from bridge.sandbox.server import SandboxAddress
+from bridge.sandbox.server import ACCOUNT, HOST, SandboxAddress
 
 LIMIT = 5
 """Seconds after which something that ought to happen counts as not happening."""
@@ -37,7 +37,7 @@ class Wire:
         if receive_buffer:
             plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         plug.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(plug, (address.host, address.port))
+        await asyncio.get_running_loop().sock_connect(plug, (HOST, address.port))
         reader, writer = await asyncio.open_connection(sock=plug)
         try:
             yield cls(reader, writer)
@@ -107,7 +107,7 @@ class Wire:
 
     async def log_in(self, address: SandboxAddress, resource: str = "") -> str:
         await self.open()
-        await self.authenticate(address.username, address.password)
+        await self.authenticate(ACCOUNT, address.password)
         await self.open()
         return await self.bind(resource)
 

@@ -32,20 +32,20 @@ def running_sandbox() -> Iterator[XmppServer]:
 
 async def _serve(listening: Future[_Listening]) -> None:
     # Late, so that tests of the other servers neither wait for it nor break with it.
-    from bridge.sandbox.server import Sandbox
+    from bridge.sandbox.server import DOMAIN, HOST, SERVICE, Sandbox
 
     ended = asyncio.Event()
     accounts = {account.username: account.password for account in (BOT, WITNESS)}
     async with Sandbox(accounts) as address:
         server = XmppServer(
             name="sandbox",
-            domain=address.domain,
-            host=address.host,
+            domain=DOMAIN,
+            host=HOST,
             starttls_port=None,
             direct_tls_port=None,
             plaintext_port=address.port,
             ca_file=None,
-            muc=address.room.partition("@")[2],
+            muc=SERVICE,
             bot=BOT,
             witness=WITNESS,
         )
