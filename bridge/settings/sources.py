@@ -134,8 +134,7 @@ def read(path: Path, *, trusted: bool) -> Source:
     name, warning = repr(str(path)), ""
     if lines:
         named = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
-        if (further := len(lines) - MAX_LINES_NAMED) > 0:
-            named += f" and {further:,} more lines"
+        named += " and more" if len(lines) > MAX_LINES_NAMED else ""
         warning = f"{name}: ignored, not of the form NAME=value: line {named}"
     return Source(name, path.parent, trusted, set_in(values), warning)
 

@@ -127,14 +127,12 @@ def test_lines_that_cannot_be_read_are_named_in_warnings(
 
 
 @pytest.mark.parametrize("rubbish", [MAX_LINES_NAMED, MAX_LINES_NAMED + 1])
-def test_many_unreadable_lines_are_counted_rather_than_named(
-    folders: Folders, rubbish: int
-) -> None:
+def test_many_unreadable_lines_are_not_all_named(folders: Folders, rubbish: int) -> None:
     write(folders.package, written(ACCOUNT) + "=\n" * rubbish)
     (warning,) = folders.load({}).warnings
     numbers = ", ".join(str(4 + number) for number in range(MAX_LINES_NAMED))
     assert f": line {numbers}" in warning
-    assert warning.endswith(" and 1 more lines") == (rubbish > MAX_LINES_NAMED)
+    assert warning.endswith(" and more") == (rubbish > MAX_LINES_NAMED)
 
 
 def test_a_passed_over_file_is_criticised_only_if_it_is_ours(folders: Folders) -> None:
