@@ -16,11 +16,7 @@ CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
 
 
 class AuthenticationError(Exception):
-    """The client failed to log in; `condition` is a SASL failure of RFC 6120 section 6.5."""
-
-    def __init__(self, condition: str) -> None:
-        super().__init__(condition)
-        self.condition = condition
+    """The client failed to log in; the text is a SASL failure of RFC 6120 section 6.5."""
 
 
 class Exchange:

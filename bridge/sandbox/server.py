@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.room import Room
-from bridge.sandbox.stanza import CLIENT, MUC, Delivery, disco, error
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error
 from bridge.sandbox.stream import Stream, StreamEndedError
 
-HOST, DOMAIN, SERVICE, LOBBY = "127.0.0.1", "localhost", "rooms.localhost", "lobby@rooms.localhost"
-"""The only address listened on, as there is no TLS; the domain, its room service and its room."""
+HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
+"""The only address listened on, as there is no TLS; the room service and its room."""
 
 ACCOUNT = "debug"
 """The name of the account that always exists."""
@@ -71,7 +71,7 @@ class Sandbox:
         await asyncio.gather(*self._connections.values())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        stream = Stream(DOMAIN, reader, writer.transport)
+        stream = Stream(reader, writer.transport)
         if self._closed:
             stream.end("system-shutdown")
             return
@@ -84,7 +84,7 @@ class Sandbox:
             while True:
                 self._deliver(self._route(await stream.next(), stream.jid))
         except StreamEndedError as end:
-            stream.end(end.condition)
+            stream.end(str(end))
         except OSError:
             pass  # the connection was lost
         finally:

@@ -2,6 +2,9 @@
 
 from xml.etree.ElementTree import Element
 
+DOMAIN = "localhost"
+"""The only domain of the server."""
+
 CLIENT = "{jabber:client}"
 MUC = "http://jabber.org/protocol/muc"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"

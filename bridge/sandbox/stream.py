@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
-from bridge.sandbox.stanza import CLIENT, escape
+from bridge.sandbox.stanza import CLIENT, DOMAIN, escape
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
 
 STANZA_LIMIT = 262_144
@@ -28,21 +28,14 @@ BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 
 
 class StreamEndedError(Exception):
-    """The stream is over; `condition` is of RFC 6120 section 4.9.3, or empty if all was well."""
-
-    def __init__(self, condition: str = "") -> None:
-        super().__init__(condition)
-        self.condition = condition
+    """The stream is over; the text is a condition of RFC 6120 section 4.9.3, or empty."""
 
 
 class Stream:
     """One connection, from which elements are read one by one; `jid` is empty until it is bound."""
 
-    def __init__(
-        self, domain: str, reader: asyncio.StreamReader, out: asyncio.WriteTransport
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, out: asyncio.WriteTransport) -> None:
         self.jid = ""
-        self._domain = domain
         self._reader = reader
         self._out = out
         self._elements: Iterator[Element] = iter(())
@@ -63,7 +56,7 @@ class Stream:
                 self._send_sasl("success", b64encode(proof).decode())
                 return exchange.username
             except AuthenticationError as refusal:
-                self._send_sasl("failure", f"<{refusal.condition}/>")
+                self._send_sasl("failure", f"<{refusal}/>")
 
     async def bind(self, username: str) -> None:
         """Bind a full JID on a new stream (RFC 6120 sections 6.4.6 and 7)."""
@@ -73,7 +66,7 @@ class Stream:
         if iq.tag != f"{CLIENT}iq" or request is None:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
-        self.jid = f"{username}@{self._domain}/{resource}"
+        self.jid = f"{username}@{DOMAIN}/{resource}"
         bound = f"<bind xmlns='{BIND}'><jid>{escape(self.jid)}</jid></bind>"
         self.send(f"<iq type='result' id='{escape(iq.get('id'))}'>{bound}</iq>")
 
@@ -111,12 +104,12 @@ class Stream:
         try:
             header = await self.next()
         finally:  # a stream error, too, stands inside a stream
-            head = f"from='{self._domain}' id='{secrets.token_hex(8)}' version='1.0'"
+            head = f"from='{DOMAIN}' id='{secrets.token_hex(8)}' version='1.0'"
             head += f" xmlns='jabber:client' xmlns:stream='{STREAMS}'"
             self.send(f"<?xml version='1.0'?><stream:stream {head}>")
         if header.tag != f"{{{STREAMS}}}stream":
             raise StreamEndedError("invalid-namespace")
-        if header.get("to") != self._domain:
+        if header.get("to") != DOMAIN:
             raise StreamEndedError("host-unknown")
         self.send(f"<stream:features>{feature}</stream:features>")
 

@@ -45,7 +45,7 @@ def test_a_client_that_knows_the_password_is_let_in(header: bytes, name: bytes) 
 def test_a_first_message_that_cannot_lead_anywhere_is_refused(first: bytes, condition: str) -> None:
     with pytest.raises(AuthenticationError) as refusal:
         Exchange(first, ACCOUNTS)
-    assert refusal.value.condition == condition
+    assert str(refusal.value) == condition
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_final_message_that_proves_nothing_is_refused(
     exchange = Exchange(b"n,,n=user,r=abc", ACCOUNTS)
     with pytest.raises(AuthenticationError) as refusal:
         exchange.verify(proven(exchange).replace(pattern, replacement))
-    assert refusal.value.condition == condition
+    assert str(refusal.value) == condition
 
 
 def test_a_sound_proof_of_an_earlier_exchange_is_refused() -> None:

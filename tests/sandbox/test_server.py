@@ -10,7 +10,8 @@ import pytest
 from slixmpp import JID, ClientXMPP
 from slixmpp.exceptions import IqError, PresenceError
 
-from bridge.sandbox.server import DOMAIN, HOST, Sandbox, SandboxAddress
+from bridge.sandbox.server import HOST, Sandbox, SandboxAddress
+from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.wire import LIMIT, Wire
 

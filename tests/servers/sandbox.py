@@ -32,7 +32,8 @@ def running_sandbox() -> Iterator[XmppServer]:
 
 async def _serve(listening: Future[_Listening]) -> None:
     # Late, so that tests of the other servers neither wait for it nor break with it.
-    from bridge.sandbox.server import DOMAIN, HOST, SERVICE, Sandbox
+    from bridge.sandbox.server import HOST, SERVICE, Sandbox
+    from bridge.sandbox.stanza import DOMAIN
 
     ended = asyncio.Event()
     accounts = {account.username: account.password for account in (BOT, WITNESS)}
