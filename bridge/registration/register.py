@@ -1,4 +1,4 @@
-"""Registers this bridge with a client and undoes it: plans the steps, then carries them out.
+"""Registers this bridge with a client and undoes it: plans the changes, then carries them out.
 
 A new entry is made by the client's own command where that is installed. One that is there
 already is edited in place, since the commands refuse it (Claude Code) or forget whatever the user

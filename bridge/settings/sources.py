@@ -127,8 +127,8 @@ def read(path: Path, *, trusted: bool) -> Source:
     for binding in parse_stream(io.StringIO(text, newline="")):
         if binding.error:
             statement = binding.original.string
-            leading = statement[: len(statement) - len(statement.lstrip())]
-            lines.append(binding.original.line + len(re.findall(r"\r\n|\n|\r", leading)))
+            blank = len(statement) - len(statement.lstrip())
+            lines.append(binding.original.line + statement.count("\n", 0, blank))
         elif binding.key is not None:
             values[binding.key] = binding.value or ""
     name, warning = repr(str(path)), ""

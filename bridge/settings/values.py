@@ -103,9 +103,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Compiled where it is used: most starts do not need it.
 _BASE_URL = r"(?i:https?)://[^\s/?#@]+(?:/[^\s?#@]*)?"
-_SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
-    ("0", "false", "no", "off"), False
-)
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -226,8 +224,8 @@ def certificate_checks(value: str) -> bool:
 
 def switch(value: str) -> bool:
     """Parse on or off, as people spell it."""
-    _expect(value.lower() in _SWITCHES, "which is neither on nor off; 1 or 0")
-    return _SWITCHES[value.lower()]
+    _expect(value.lower() in (*_ON, *_OFF), "which is neither on nor off; 1 or 0")
+    return value.lower() in _ON
 
 
 def whole_number(bounds: range) -> Callable[[str], int]:
