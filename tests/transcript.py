@@ -33,7 +33,7 @@ from mcp_types.jsonrpc import JSONRPCError
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
-from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
 from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
 from bridge.mcp.server import (
     Action,
@@ -134,12 +134,12 @@ class Replay:
         for start in range(0, len(data), step):
             self._take(self._framer.feed(data[start : start + step]))
 
-    def _take(self, frames: list[Frame | FrameError]) -> None:
+    def _take(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
             match frame:
                 case Frame(body=body):
                     message = jsonrpc.decode(body)
-                case FrameError(reason=reason):
+                case SkippedInput(reason=reason):
                     message = Malformed(RpcError(jsonrpc.PARSE_ERROR, reason))
             if not isinstance(message, list):
                 self._note(message)

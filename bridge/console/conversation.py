@@ -18,7 +18,7 @@ from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import DumbTerminal, Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
 from bridge.logs import complain, open_log
-from bridge.mcp.framing import FrameError
+from bridge.mcp.framing import SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, preview
 from bridge.text import one_line
 
@@ -292,7 +292,7 @@ class _Conversation:
                 log.debug("<- a response that nobody waits for, id %s", preview(id_))
             case Malformed(error=error):
                 tell(f"[Client] on the server's stdout is no message: {error.data}")
-            case FrameError(reason=reason):
+            case SkippedInput(reason=reason):
                 tell(f"[Client] on the server's stdout is no message: {reason}")
             case _:
                 pass

@@ -15,7 +15,7 @@ from typing import IO, Any, TypeAlias
 
 from bridge.console.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
-from bridge.mcp.framing import Frame, FrameError, Framer, Framing
+from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
 from bridge.mcp.jsonrpc import (
     LOGGED_CHARACTERS,
     Id,
@@ -48,7 +48,7 @@ MAX_DEPTH = 100
 MAX_LOG_LINE_BYTES = 16 * 1024
 """Length of a line of the server's stderr; a longer one is handed over in pieces."""
 
-Unsolicited: TypeAlias = Notification | Response | Malformed | FrameError
+Unsolicited: TypeAlias = Notification | Response | Malformed | SkippedInput
 """What the server sent that is no answer to a request of ours."""
 
 log = logging.getLogger(__name__)
@@ -228,8 +228,8 @@ class ServerProcess:
         for frame in framer.end():
             self._take(frame)
 
-    def _take(self, frame: Frame | FrameError) -> None:
-        if isinstance(frame, FrameError):
+    def _take(self, frame: Frame | SkippedInput) -> None:
+        if isinstance(frame, SkippedInput):
             self.on_unsolicited(frame)
             return
         message = jsonrpc.decode(frame.body)

@@ -40,7 +40,7 @@ class Frame(NamedTuple):
     framing: Framing = Framing.LINES
 
 
-class FrameError(NamedTuple):
+class SkippedInput(NamedTuple):
     """Bytes that were skipped, and why; a value, not an exception."""
 
     reason: str
@@ -63,7 +63,7 @@ class Framer:
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
         self._longest_line = limit + 1  # for the CR of a CRLF; `_line` looks at the rest
-        self._found: list[Frame | FrameError] = []
+        self._found: list[Frame | SkippedInput] = []
         self._buffer = bytearray()
         self._searched = 0  # bytes at the start of the buffer that hold no newline
         self._skip = 0  # bytes still to come of a body that was refused
@@ -72,7 +72,7 @@ class Framer:
         self._header_bytes = 0
         self._length: int | None = None  # of the body being read
 
-    def feed(self, data: bytes) -> list[Frame | FrameError]:
+    def feed(self, data: bytes) -> list[Frame | SkippedInput]:
         """Take the next bytes and return what they complete, in order."""
         self._buffer += data
         while self._step():
@@ -80,9 +80,9 @@ class Framer:
         found, self._found = self._found, []
         return found
 
-    def end(self) -> list[Frame | FrameError]:
+    def end(self) -> list[Frame | SkippedInput]:
         """Return what is left at the end of input: a last line, or what was cut short."""
-        found: list[Frame | FrameError] = []
+        found: list[Frame | SkippedInput] = []
         if self._length is None and self._buffer and not self._skip and not self._skip_line:
             found = self.feed(b"\n")
         if self._length is not None:
@@ -169,7 +169,7 @@ class Framer:
 
     def _refuse(self, reason: str, framing: Framing = Framing.HEADERS) -> None:
         self._lengths = None
-        self._found.append(FrameError(reason, framing))
+        self._found.append(SkippedInput(reason, framing))
 
     def _refuse_line(self) -> None:
         self._refuse(f"a line is longer than {self._limit} bytes", Framing.LINES)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.context import Context, NotAnsweredError, result_of
-from bridge.mcp.framing import Frame, FrameError, Framer, Framing, encode
+from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
 from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
 from bridge.mcp.toolset import Tool, ToolError
@@ -133,14 +133,14 @@ class Session:
         if not self._over:
             self._notify(self._server.announce(level, logger, data))
 
-    def _receive(self, frames: list[Frame | FrameError]) -> None:
+    def _receive(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
             started = self._clock()
             message: Message | list[Message]
             match frame:
                 case Frame(body=body):
                     message, size = jsonrpc.decode(body), len(body)
-                case FrameError(reason=reason):
+                case SkippedInput(reason=reason):
                     error = jsonrpc.RpcError(jsonrpc.PARSE_ERROR, reason)
                     message, size = jsonrpc.Malformed(error), 0
             received = self._described(message, size, started)

@@ -9,9 +9,9 @@ from bridge.mcp.framing import (
     MAX_HEADER_BYTES,
     MAX_SKIPPED_BYTES,
     Frame,
-    FrameError,
     Framer,
     Framing,
+    SkippedInput,
     encode,
 )
 
@@ -59,7 +59,7 @@ def cut(stream: bytes, places: list[int]) -> Iterator[bytes]:
         yield stream[start:end]
 
 
-def read(*chunks: bytes, limit: int = LIMIT) -> list[Frame | FrameError]:
+def read(*chunks: bytes, limit: int = LIMIT) -> list[Frame | SkippedInput]:
     framer = Framer(limit)
     return [one for chunk in chunks for one in framer.feed(chunk)] + framer.end()
 
@@ -76,7 +76,7 @@ def test_the_same_frames_come_out_however_the_bytes_are_chunked(
 @given(streams)
 def test_no_frame_is_empty_or_over_the_limit(stream: bytes) -> None:
     for frame in read(stream):
-        assert isinstance(frame, FrameError) or 0 < len(frame.body) <= LIMIT
+        assert isinstance(frame, SkippedInput) or 0 < len(frame.body) <= LIMIT
 
 
 @given(st.lists(frames, max_size=8), st.lists(st.integers(0, 1000), max_size=10))
@@ -101,7 +101,7 @@ def test_blank_lines_and_byte_order_marks_are_passed_over() -> None:
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b""])
 def test_a_line_as_long_as_the_limit_is_read_and_one_byte_more_is_not(ending: bytes) -> None:
     at_limit, over = b"x" * LIMIT + ending, b"x" * (LIMIT + 1) + ending
-    too_long = [FrameError("a line is longer than 40 bytes")]
+    too_long = [SkippedInput("a line is longer than 40 bytes")]
     assert read(at_limit) == [Frame(b"x" * LIMIT)]
     assert read(*(bytes([byte]) for byte in at_limit)) == [Frame(b"x" * LIMIT)]
     if ending:
@@ -111,7 +111,7 @@ def test_a_line_as_long_as_the_limit_is_read_and_one_byte_more_is_not(ending: by
 
 def test_a_line_that_is_too_long_is_refused_once_and_the_next_one_is_read() -> None:
     assert read(*[b"x" * 30] * 10, b'y\n{"id":1}\n') == [
-        FrameError("a line is longer than 40 bytes"),
+        SkippedInput("a line is longer than 40 bytes"),
         Frame(b'{"id":1}'),
     ]
 
@@ -128,7 +128,7 @@ def test_a_length_at_the_limit_is_read_and_one_more_is_passed_over_whole() -> No
     over = b"Content-Length: 41\r\n\r\n" + b"x" * 41
     assert read(at_limit + over + b"{}\n") == [
         Frame(b"x" * 40, Framing.HEADERS),
-        FrameError("Content-Length is more than 40 bytes", Framing.HEADERS),
+        SkippedInput("Content-Length is more than 40 bytes", Framing.HEADERS),
         Frame(b"{}"),
     ]
 
@@ -139,14 +139,14 @@ def test_a_huge_length_is_passed_over_as_announced_and_one_byte_more_is_taken_fo
 ) -> None:
     length = MAX_SKIPPED_BYTES + extra
     error, *rest = read(b"Content-Length: %d\r\n\r\n{}\n" % length)
-    assert error == FrameError("Content-Length is more than 40 bytes", Framing.HEADERS)
+    assert error == SkippedInput("Content-Length is more than 40 bytes", Framing.HEADERS)
     assert rest == ([Frame(b"{}")] if extra else [])
 
 
 @pytest.mark.parametrize("length", [b"9" * 18, b"9" * 19, b"9" * 5000])
 def test_a_length_beyond_all_measure_holds_nothing_up(length: bytes) -> None:
     error, frame = read(b"Content-Length: " + length + b"\r\n\r\n{}\n", limit=10**6)
-    assert isinstance(error, FrameError)
+    assert isinstance(error, SkippedInput)
     assert frame == Frame(b"{}")
 
 
@@ -155,7 +155,7 @@ def test_headers_may_fill_their_limit_and_not_a_byte_more() -> None:
     filler = b"X: ".ljust(MAX_HEADER_BYTES - len(length), b"x")
     assert read(length + b"\n" + filler + b"\n\n{}", limit=10**6) == [Frame(b"{}", Framing.HEADERS)]
     (error, *_) = read(length + b"\n" + filler + b"x\n\n{}", limit=10**6)
-    assert error == FrameError("headers are longer than 8192 bytes", Framing.HEADERS)
+    assert error == SkippedInput("headers are longer than 8192 bytes", Framing.HEADERS)
 
 
 def test_the_first_header_alone_may_not_exceed_the_limit_either() -> None:
@@ -163,7 +163,7 @@ def test_the_first_header_alone_may_not_exceed_the_limit_either() -> None:
     assert len(header) == MAX_HEADER_BYTES
     assert read(header + b"\n\n{}", limit=10**6) == [Frame(b"{}", Framing.HEADERS)]
     (error, *_) = read(header + b"2\n\n{}", limit=10**6)
-    assert error == FrameError("headers are longer than 8192 bytes", Framing.HEADERS)
+    assert error == SkippedInput("headers are longer than 8192 bytes", Framing.HEADERS)
 
 
 def test_header_names_and_their_order_do_not_matter_and_lf_alone_will_do() -> None:
@@ -199,7 +199,7 @@ def test_headers_that_say_nothing_are_refused_and_the_next_line_is_read(
     headers: bytes, reason: str
 ) -> None:
     error, frame = read(headers + b"{}\n")
-    assert isinstance(error, FrameError)
+    assert isinstance(error, SkippedInput)
     assert reason in error.reason
     assert error.framing is Framing.HEADERS
     assert frame == Frame(b"{}")
@@ -223,7 +223,7 @@ def test_the_same_length_twice_is_one_length() -> None:
 def test_a_message_that_the_end_of_input_cuts_short_is_told_once(
     stream: bytes, reason: str
 ) -> None:
-    assert [one.reason for one in read(stream) if isinstance(one, FrameError)] == [reason]
+    assert [one.reason for one in read(stream) if isinstance(one, SkippedInput)] == [reason]
 
 
 def test_a_stream_of_many_small_chunks_is_read_in_linear_time() -> None:
