@@ -35,14 +35,7 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
 from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
 from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
-from bridge.mcp.server import (
-    Action,
-    Call,
-    Cancel,
-    SendNotification,
-    SendResponse,
-    Server,
-)
+from bridge.mcp.server import Action, Call, Cancel, Send, Server
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
 from bridge.mcp.toolset import ToolError, Toolset
 from tests.mcp import sample_tools
@@ -114,17 +107,17 @@ class Replay:
             case {"bytes": str(text)}:
                 self._feed(text.encode("latin-1"))
             case {"finish": id_}:
-                self._respond(self._server.complete(self._waiting.pop(id_), Count(1, "word")))
+                self._send(self._server.complete(self._waiting.pop(id_), Count(1, "word")))
             case {"changed": uri}:
                 for update in self._server.subscriptions.updates(uri):
-                    self._notify(SendNotification(*update))
+                    self._send(Send(*update))
             case {"announce": [level, data]}:
                 if announced := self._server.announce(level, "transcript", data):
-                    self._notify(announced)
+                    self._send(announced)
             case {"end": True}:
                 self._take(self._framer.end())
                 for response in self._server.close():
-                    self._respond(response)
+                    self._send(response)
                 assert not self._asked, "some requests have no reply"
             case _:
                 raise AssertionError(f"no transcript has such a line: {line}")
@@ -162,31 +155,27 @@ class Replay:
 
     def _act(self, action: Action) -> None:
         match action:
-            case SendResponse():
-                self._respond(action)
-            case SendNotification():
-                self._notify(action, sample_tools.STATELESS)
-            case Cancel(call=call, response=response):
+            case Send():
+                self._send(action, sample_tools.STATELESS)
+            case Cancel(call=call):
                 del self._waiting[call.id]
-                self._respond(response)
             case Call() if action.tool.waits:
                 self._waiting[action.id] = action
             case Call():
-                self._respond(self._run(action))
+                self._send(self._run(action))
 
-    def _run(self, call: Call) -> SendResponse | None:
+    def _run(self, call: Call) -> Send | None:
         revision = None if call.meta is None else call.meta.revision.date
 
         def send_progress(done: float, total: float | None, message: str | None) -> None:
             if progress := self._server.progress(call, done, total, message):
-                self._notify(progress, revision)
+                self._send(progress, revision)
 
         def send_log(level: str, data: object) -> None:
             if message := self._server.log(call, level, data):
-                self._notify(message, revision)
+                self._send(message, revision)
 
-        capabilities = {} if call.meta is None else call.meta.capabilities
-        context = Context(send_progress, send_log, capabilities)
+        context = Context(send_progress, send_log, *sample_tools.UNASKED)
         given = (context,) if call.tool.wants_context else ()
         try:
             value = call.tool.function(*given, **call.arguments)
@@ -194,22 +183,23 @@ class Replay:
             return self._server.fail(call, error)
         return self._server.complete(call, value)
 
-    def _respond(self, action: SendResponse | None) -> None:
+    def _send(self, action: Send | None, revision: str | None = None) -> None:
         if action is None:
             return
-        response = action.response
-        for one in response if isinstance(response, list) else [response]:
-            self._judge(one)
-        self._hear(jsonrpc.encode(response), action.framing)
-
-    def _notify(self, action: SendNotification, revision: str | None = None) -> None:
-        notification = action.notification
-        params = notification.params
-        assert isinstance(params, dict)
-        tagged = SUBSCRIPTION_ID in params.get("_meta", {})
-        date = sample_tools.STATELESS if tagged else revision or self._server.session.revision.date
-        methods.parse_server_notification(notification.method, date, params)
-        self._hear(jsonrpc.encode(notification), action.framing)
+        message = action.message
+        match message:
+            case Notification(method=method, params=params):
+                assert isinstance(params, dict)
+                tagged = SUBSCRIPTION_ID in params.get("_meta", {})
+                date = revision or self._server.session.revision.date
+                date = sample_tools.STATELESS if tagged else date
+                methods.parse_server_notification(method, date, params)
+            case Response():
+                self._judge(message)
+            case list():
+                for one in message:
+                    self._judge(one)
+        self._hear(jsonrpc.encode(message), action.framing)
 
     def _hear(self, body: bytes, kind: Framing) -> None:
         """Keep what goes out, as a client reads it back from the wire."""

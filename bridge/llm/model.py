@@ -9,11 +9,10 @@ from typing import Protocol
 
 from bridge.llm.endpoint import Endpoint
 from bridge.llm.prompt import Prompt
-from bridge.mcp.context import AskError, Context, NotAnsweredError, RefusedError
+from bridge.mcp.context import Context
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.toolset import ToolError
 from bridge.settings.table import Configuration
-from bridge.text import one_line
 
 METHOD = "sampling/createMessage"
 
@@ -22,9 +21,6 @@ QUESTION_SECONDS = 120.0
 
 MAX_TOKENS = 4_096
 """Of an answer; the request has to name a number."""
-
-SHOWN_CHARACTERS = 200
-"""Of what a client says when it refuses."""
 
 
 class Model(Protocol):
@@ -74,28 +70,7 @@ class Sampling:
             "includeContext": "none",
             "maxTokens": MAX_TOKENS,
         }
-        try:
-            return _text_in(await self.context.ask(METHOD, params, self.timeout_seconds))
-        except AskError as error:
-            raise _failure(error) from error
-
-
-def _failure(error: AskError) -> ToolError:
-    condition = "undefined-condition"
-    text = f"The client's model could not be used: {error}."
-    match error:
-        case RefusedError():
-            condition = "not-allowed"
-            said = one_line(error.message, SHOWN_CHARACTERS) or "without a reason"
-            text = f"The client did not let us use its model: {said} (code {error.code})"
-        case NotAnsweredError():
-            condition = "remote-server-timeout"
-            text = f"The client's model did not answer: {error}."
-    return ToolError(
-        text,
-        condition=condition,
-        hint="Allow it when the client asks, or see in its log what became of its model.",
-    )
+        return _text_in(await self.context.ask(METHOD, params, self.timeout_seconds))
 
 
 def _text_in(result: Mapping[str, Json]) -> str:

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import bare_result, text_block, tool_result
-from bridge.mcp.context import CannotAskError, ClientRequests
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
@@ -40,22 +39,14 @@ class Implementation(NamedTuple):
         return info | {"title": self.title} if revision.titles else info
 
 
-class SendResponse(NamedTuple):
-    """Send a response, or the responses to a batch."""
+class Send(NamedTuple):
+    """Send a message, or the responses to a batch."""
 
-    response: Response | list[Response]
+    message: Request | Notification | Response | list[Response]
     framing: Framing
-    """That of the request."""
+    """That of the message which asked for it."""
     cause: BaseException | None = None
     """What broke on our side, for the log; its text is not for the client."""
-
-
-class SendNotification(NamedTuple):
-    """Send a notification."""
-
-    notification: Notification
-    framing: Framing
-    """That of the message which asked for such notifications."""
 
 
 class Call(NamedTuple):
@@ -78,12 +69,10 @@ class Cancel(NamedTuple):
     """Stop working on this call; it gets no response."""
 
     call: Call
-    response: SendResponse | None = None
-    """To the batch it came in, if that was waiting for nothing else."""
 
 
-Action: TypeAlias = SendResponse | SendNotification | Call | Cancel | Response
-"""What to do next; a `Response` is the client's, to a request of ours (`Server.ask`)."""
+Action: TypeAlias = Send | Call | Cancel | Response
+"""What to do next; a `Response` is the client's, to a request that a call may have sent it."""
 
 
 class Server:
@@ -98,7 +87,6 @@ class Server:
         self._serials = count(1)
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
-        self.client_requests = ClientRequests()
         self.subscriptions = Subscriptions(catalogue.has_resource)
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
@@ -133,7 +121,7 @@ class Server:
             return self._receive_batch(message)
         return self._receive(message)
 
-    def complete(self, call: Call, value: object) -> SendResponse | None:
+    def complete(self, call: Call, value: object) -> Send | None:
         """Return the response with what the tool returned.
 
         None if no response is owed, or if the batch of the call waits for others.
@@ -150,7 +138,7 @@ class Server:
             reason = f"what the tool {call.tool.name} returned is not JSON: {error}"
             return _deliver(call, _crash(call.id, call.meta, reason))
 
-    def fail(self, call: Call, error: BaseException) -> SendResponse | None:
+    def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
         if not self._forget(call) or call.id is None:
             return None
@@ -161,7 +149,7 @@ class Server:
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
-    ) -> SendNotification | None:
+    ) -> Send | None:
         """Return a progress notification; None if none was asked for or `done` did not grow."""
         meta = call.meta
         if meta is None or meta.progress_token is None or call.serial not in self._running:
@@ -174,32 +162,27 @@ class Server:
             params["total"] = total
         if message is not None and meta.revision.progress_message:
             params["message"] = message
-        return SendNotification(Notification("notifications/progress", params), call.framing)
+        return Send(Notification("notifications/progress", params), call.framing)
 
-    def log(self, call: Call, level: str, data: Json) -> SendNotification | None:
+    def log(self, call: Call, level: str, data: Json) -> Send | None:
         """Return a log message that belongs to `call`; None if it does not want those."""
         if call.meta is None or call.serial not in self._running:
             return None
         return _log_message(call.meta.log_level, level, call.tool.name, data, call.framing)
 
-    def announce(self, level: str, logger: str, data: Json) -> SendNotification | None:
+    def announce(self, level: str, logger: str, data: Json) -> Send | None:
         """Return a log message that belongs to no call; None if the client set no such level."""
         return _log_message(self.session.log_level, level, logger, data, self._log_framing)
 
-    def ask(self, call: Call, method: str, params: Object) -> Request:
-        """Return the request to send for `call`; raises `CannotAskError`.
+    def can_ask(self, call: Call, method: str) -> bool:
+        """Whether the client can be sent a request `method` for `call`, which must be running."""
+        running = call.serial in self._running
+        return running and call.meta is not None and call.meta.accepts(method)
 
-        `receive` returns the `Response` to it; without one it has to be cancelled
-        (`ClientRequests.cancel`).
-        """
-        if call.serial not in self._running:
-            raise CannotAskError(f"the call of {call.tool.name} is over")
-        return self.client_requests.open(call.meta, method, params)
-
-    def close(self) -> list[SendResponse]:
+    def close(self) -> list[Send]:
         """Return what is still owed when we end: the response to each listening request."""
         own = {revisions.SERVER_INFO: self._implementation.wire(revisions.V2026_07_28)}
-        return [SendResponse(*one) for one in self.subscriptions.close(own)]
+        return [Send(*one) for one in self.subscriptions.close(own)]
 
     def _receive_batch(self, messages: list[Message]) -> list[Action]:
         problem = None if messages else "a batch holds at least one message"
@@ -212,7 +195,7 @@ class Server:
         for message in messages:
             for action in self._receive_in_batch(message):
                 match action:
-                    case SendResponse(response=Response() as response):
+                    case Send(message=Response() as response):
                         batch.responses.append(response)
                     case Call(id=id_) if id_ is not None:
                         call = action._replace(batch=batch)
@@ -222,7 +205,7 @@ class Server:
                     case _:
                         actions.append(action)
         if responses := batch.settle():
-            actions.append(SendResponse(responses, self._framing))
+            actions.append(Send(responses, self._framing))
         return actions
 
     def _receive_in_batch(self, message: Message) -> list[Action]:
@@ -240,9 +223,8 @@ class Server:
                     return [self._refusal(id_, error)]
             case jsonrpc.Malformed(error=error, id=id_):
                 return [self._refusal(id_, error)]
-            case Response(id=id_):
-                # One that answers no open request is late, or none of ours.
-                return [message] if self.client_requests.close(id_) else []
+            case Response():
+                return [message]
             case Notification(method="notifications/cancelled", params=params):
                 return self._cancel(params)
             case Notification(method=method, params=params):
@@ -269,10 +251,10 @@ class Server:
             return self._call_tool(id_, params, meta)
         if method == "subscriptions/listen":
             acknowledgement = self.subscriptions.listen(id_, params, self._framing)
-            return SendNotification(acknowledgement, self._framing)
+            return Send(acknowledgement, self._framing)
         answer, caching = self._methods[method]
         result = self._result(answer(params, meta.revision), meta.revision, caching)
-        return SendResponse(Response(id_, result), self._framing)
+        return Send(Response(id_, result), self._framing)
 
     def _initialize(self, params: Object, revision: Revision) -> Object:
         requested, capabilities = params.get("protocolVersion"), params.get("capabilities")
@@ -347,13 +329,13 @@ class Server:
 
     def _call(
         self, id_: Id | None, name: str, arguments: Object, meta: RequestMeta | None
-    ) -> Call | SendResponse:
+    ) -> Call | Send:
         tool = self._catalogue.tools[name]
         try:
             bound = tool.signature.bind(arguments)
         except MismatchError as error:
             failure = self._failure(id_, meta, _argument_error(tool, error))
-            return SendResponse(failure, self._framing)
+            return Send(failure, self._framing)
         call = Call(next(self._serials), id_, tool, bound, meta, self._framing)
         self._running[call.serial] = call
         return call
@@ -362,10 +344,13 @@ class Server:
         id_ = jsonrpc.read_id(params.get("requestId")) if isinstance(params, dict) else None
         if id_ is None or self.subscriptions.end(id_):
             return []
-        cancelled = [call for call in self._running.values() if call.id == id_]
-        for call in cancelled:
+        actions: list[Action] = []
+        for call in [one for one in self._running.values() if one.id == id_]:
             self._forget(call)
-        return [Cancel(call, _deliver(call, None)) for call in cancelled]
+            actions.append(Cancel(call))
+            if batch := _deliver(call, None):
+                actions.append(batch)
+        return actions
 
     def _forget(self, call: Call) -> bool:
         self._progress.pop(call.serial, None)
@@ -386,17 +371,17 @@ class Server:
         meta = {revisions.SERVER_INFO: self._implementation.wire(revision)}
         return {"resultType": "complete", **result, "_meta": meta, **(caching or {})}
 
-    def _refusal(self, id_: Id | None, error: RpcError) -> SendResponse:
+    def _refusal(self, id_: Id | None, error: RpcError) -> Send:
         cause = error.__cause__ if error.code == jsonrpc.INTERNAL_ERROR else None
-        return SendResponse(Response(id_, error=error.wire()), self._framing, cause)
+        return Send(Response(id_, error=error.wire()), self._framing, cause)
 
 
-def _deliver(call: Call, response: Response | None) -> SendResponse | None:
+def _deliver(call: Call, response: Response | None) -> Send | None:
     """Return what can be sent now that `call` has its response, or None as it was cancelled."""
     if call.batch is None:
-        return None if response is None else SendResponse(response, call.framing)
+        return None if response is None else Send(response, call.framing)
     responses = call.batch.settle(response)
-    return SendResponse(responses, call.framing) if responses else None
+    return Send(responses, call.framing) if responses else None
 
 
 def _crash(id_: Id | None, meta: RequestMeta | None, reason: str) -> Response:
@@ -414,11 +399,11 @@ def _by_name(params: object) -> Object:
 
 def _log_message(
     wanted: str | None, level: str, logger: str, data: Json, framing: Framing
-) -> SendNotification | None:
+) -> Send | None:
     if wanted is None or LEVELS.index(level) < LEVELS.index(wanted):
         return None
     params = {"level": level, "logger": logger, "data": data}
-    return SendNotification(Notification("notifications/message", params), framing)
+    return Send(Notification("notifications/message", params), framing)
 
 
 def _argument_error(tool: Tool, error: MismatchError) -> ArgumentError:

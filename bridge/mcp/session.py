@@ -10,13 +10,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.context import Context, NotAnsweredError, result_of
-from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput, encode
+from bridge.mcp.context import Context
+from bridge.mcp.framing import Frame, Framer, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
-from bridge.mcp.server import Action, Call, Cancel, SendNotification, SendResponse, Server
+from bridge.mcp.server import Action, Call, Cancel, Send, Server
 from bridge.mcp.toolset import Tool, ToolError
 from bridge.text import one_line
 
@@ -48,8 +49,8 @@ ENDED = ToolError(
 )
 """The failure of calls that are still in flight when the session is closed."""
 
-CLIENT_GONE = "the client has closed its side and answers no more"
-"""Why a request to the client gets no answer."""
+CANCEL_REASON = "The call that asked this has ended."
+"""The reason given in the notification that cancels a request of ours."""
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,14 @@ class Received(NamedTuple):
 
     def __str__(self) -> str:
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
+
+
+class Question(NamedTuple):
+    """A request of ours that the client has not answered yet."""
+
+    method: str
+    answer: asyncio.Future[Response | None]
+    """None when the client has closed its side."""
 
 
 class Session:
@@ -91,7 +100,9 @@ class Session:
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._pending: dict[int, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
-        self._client_answers: dict[jsonrpc.Id, asyncio.Future[Response | None]] = {}
+        self._serials = count(1)
+        self._questions: dict[jsonrpc.Id | None, Question] = {}
+        """By their ids, which are ours, apart from those of the client's own requests."""
         self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
         self._changed: dict[str, None] = {}
@@ -113,8 +124,8 @@ class Session:
                     await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
             self._receive(self._framer.end())
             self._input_ended = True
-            for answer in self._client_answers.values():
-                _settle(answer, None)
+            for question in self._questions.values():
+                _settle(question, None)
             if tasks := self._tasks():
                 await asyncio.wait(tasks, timeout=self._drain_seconds)
         finally:
@@ -131,7 +142,8 @@ class Session:
     def announce(self, level: str, logger: str, data: Json) -> None:
         """Send a log message to a client that set a level for the whole session."""
         if not self._over:
-            self._notify(self._server.announce(level, logger, data))
+            self._send(self._server.announce(level, logger, data))
+            self._flush()
 
     def _receive(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
@@ -152,57 +164,47 @@ class Session:
         """Return what the log says of `message`, and log that it came in."""
         match message:
             case list():
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("<- batch of %d, %d bytes", len(message), size)
+                log.debug("<- batch of %d, %d bytes", len(message), size)
                 received = Received(size // max(1, len(message)), started)
                 for one in message:
                     self._described(one, received.size, started)
-                return received
-            case Request(id=id_, method=method):
+            case Request(id=id_, method=method, params=params):
                 received = Received(size, started, self._server.dialect(message), method, id_)
-            case Notification(method=method):
+                if log.isEnabledFor(logging.DEBUG):
+                    log.debug("<- %s, %d bytes: %s", received, size, preview(params))
+            case Notification(method=method, params=params):
                 received = Received(size, started, self._server.dialect(message), method)
-            case Response(id=id_) | jsonrpc.Malformed(id=id_):
+                if log.isEnabledFor(logging.DEBUG):
+                    shown = preview(params)
+                    log.debug("<- %s, notification, %d bytes: %s", received, size, shown)
+            case jsonrpc.Malformed(error=error, id=id_):
                 received = Received(size, started, id=id_)
-        if log.isEnabledFor(logging.DEBUG):
-            self._log_received(message, received)
-        return received
-
-    def _log_received(self, message: Message, received: Received) -> None:
-        match message:
-            case Request(params=params):
-                log.debug("<- %s, %d bytes: %s", received, received.size, preview(params))
-            case Notification(params=params):
-                log.debug(
-                    "<- %s, notification, %d bytes: %s", received, received.size, preview(params)
-                )
-            case jsonrpc.Malformed(error=error):
                 reason = one_line(str(error), jsonrpc.LOGGED_CHARACTERS)
-                log.debug("<- no message, %d bytes: %s", received.size, reason)
+                log.debug("<- no message, %d bytes: %s", size, reason)
             case Response(id=id_):
-                method = self._server.client_requests.method(message)
-                what = f"the answer to {method}" if method else "a response to nothing we asked"
-                shown = id_ if method else preview(id_)
-                log.debug("<- %s, id %s, %d bytes", what, shown, received.size)
+                received = Received(size, started, id=id_)
+                if question := self._questions.get(id_):
+                    log.debug("<- the answer to %s, id %s, %d bytes", question.method, id_, size)
+                else:
+                    shown = preview(id_)
+                    log.debug("<- a response to nothing we asked, id %s, %d bytes", shown, size)
+        return received
 
     def _act(self, action: Action, received: Received) -> None:
         match action:
             case Call():
                 self._start(action, received)
-            case SendResponse():
-                self._respond(action, received)
-            case SendNotification(notification=notification):
-                self._queue(notification, action.framing)
+            case Send():
+                self._send(action, received)
             case Response(id=id_):
-                if id_ in self._client_answers:
-                    _settle(self._client_answers[id_], action)
-            case Cancel(call=call, response=response):
-                task, started = self._pending.get(call.serial, (None, received))
-                if task is not None:
+                if question := self._questions.pop(id_, None):
+                    _settle(question, action)
+            case Cancel(call=call):
+                if call.serial in self._pending:
+                    task, started = self._pending[call.serial]
                     milliseconds = (self._clock() - started.started) * 1000
                     log.debug("-- %s, cancelled after %.1f ms", started, milliseconds)
                     task.cancel()
-                self._respond(response, started)
 
     def _start(self, call: Call, received: Received) -> None:
         if call.batch is not None:
@@ -219,9 +221,9 @@ class Session:
         try:
             value = self._run(call)
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
-            self._respond(self._fail(call, error), received)
+            self._send(self._fail(call, error), received)
         else:
-            self._respond(self._server.complete(call, value), received)
+            self._send(self._server.complete(call, value), received)
 
     def _run(self, call: Call) -> Any:
         context = (self._context(call),) if call.tool.wants_context else ()
@@ -241,10 +243,10 @@ class Session:
             response = self._fail(call, _too_late(call.tool) if late else error)
         else:
             response = self._server.complete(call, value)
-        self._respond(response, received)
+        self._send(response, received)
         self._flush()
 
-    def _fail(self, call: Call, error: BaseException) -> SendResponse | None:
+    def _fail(self, call: Call, error: BaseException) -> Send | None:
         if not isinstance(error, ToolError):
             log.error(
                 "the tool %s broke: %s",
@@ -259,7 +261,7 @@ class Session:
         self._pending_bytes -= received.size
         if task.cancelled():
             # Either we must go, or its caller gave it up: to the server that one is known.
-            self._respond(self._server.fail(call, ENDED), received)
+            self._send(self._server.fail(call, ENDED), received)
         elif error := task.exception():
             log.error("a reply was lost: %s", type(error).__name__, exc_info=error)
 
@@ -271,62 +273,67 @@ class Session:
 
     def _context(self, call: Call) -> Context:
         def send_progress(done: float, total: float | None, message: str | None) -> None:
-            self._notify(self._server.progress(call, done, total, message))
+            self._send(self._server.progress(call, done, total, message))
+            self._flush()
 
         def send_log(level: str, data: Json) -> None:
-            self._notify(self._server.log(call, level, data))
+            self._send(self._server.log(call, level, data))
+            self._flush()
 
-        if call.meta is None:
-            return Context(send_progress, send_log)
-        meta, ask = call.meta, partial(self._ask, call)
-        return Context(send_progress, send_log, meta.capabilities, meta.accepts, ask)
+        can_ask = partial(self._server.can_ask, call)
+        return Context(send_progress, send_log, can_ask, partial(self._ask, call))
 
     async def _ask(self, call: Call, method: str, params: Object, timeout_seconds: float) -> Object:
-        """Send the client a request for `call`, and return its result; raises `AskError`."""
-        request = self._server.ask(call, method, params)
+        """Send the client a request for `call`, and return its result; raises `ToolError`."""
+        if not self._server.can_ask(call, method):
+            reason = f"The client cannot be asked: it takes no {method} now."
+            raise _unanswered("feature-not-implemented", reason)
+        gone = _unanswered(
+            "remote-server-timeout", f"The client has closed its side and answers no {method}."
+        )
         if self._input_ended:
-            self._server.client_requests.close(request.id)
-            raise NotAnsweredError(CLIENT_GONE)
-        answer = self._client_answers[request.id] = asyncio.get_running_loop().create_future()
+            raise gone
+        request = Request(f"ask-{next(self._serials)}", method, params)
+        question = Question(method, asyncio.get_running_loop().create_future())
+        self._questions[request.id] = question
         try:
-            self._queue(request, call.framing)
+            self._send(Send(request, call.framing))
             self._flush()
             async with asyncio.timeout(timeout_seconds):
-                response = await answer
+                response = await question.answer
         except TimeoutError as error:
-            raise NotAnsweredError(
-                f"the client gave no answer within {timeout_seconds:g} s"
-            ) from error
+            reason = f"The client gave no answer to {method} within {timeout_seconds:g} s."
+            raise _unanswered("remote-server-timeout", reason) from error
         finally:
-            del self._client_answers[request.id]
-            if notification := self._server.client_requests.cancel(request.id):
-                self._notify(SendNotification(notification, call.framing))
+            if self._questions.pop(request.id, None):
+                cancelled = {"requestId": request.id, "reason": CANCEL_REASON}
+                notification = Notification("notifications/cancelled", cancelled)
+                self._send(Send(notification, call.framing))
+                self._flush()
         if response is None:
-            raise NotAnsweredError(CLIENT_GONE)
-        return result_of(response)
+            raise gone
+        return _result_of(response, method)
 
-    def _respond(self, action: SendResponse | None, received: Received) -> None:
+    def _send(self, action: Send | None, received: Received | None = None) -> None:
+        """Add a message to what the next flush sends; `received` is what it answers."""
         if action is None:
             return
         if action.cause is not None:
             log.error("%s: %s", received, _in_words(action.cause))
-        response = action.response
-        if isinstance(response, list):
-            response = [one for one in response if one.id is not None or self._may_send_error()]
-            if not response:
+        message = action.message
+        if isinstance(message, list):
+            message = [one for one in message if one.id is not None or self._may_send_error()]
+            if not message:
                 return
-        elif response.id is None and not self._may_send_error():
+        elif isinstance(message, Response) and message.id is None and not self._may_send_error():
             return
-        size = self._queue(response, action.framing)
+        body = jsonrpc.encode(message)
+        self._outgoing.append(encode(Frame(body, action.framing)))
         if log.isEnabledFor(logging.DEBUG):
-            if isinstance(response, list):
-                what = f"batch of {len(response)}"
-            else:
-                error = response.error
-                what = f"{received}, " + ("result" if error is None else f"error {error['code']}")
-            milliseconds = (self._clock() - received.started) * 1000
-            log.debug("-> %s, %d bytes, %.1f ms", what, size, milliseconds)
-        self._listing = self._listing or received.method == "tools/list"
+            took = f", {(self._clock() - received.started) * 1000:.1f} ms" if received else ""
+            log.debug("-> %s, %d bytes%s", _sent(message, received), len(body), took)
+        if received is not None:
+            self._listing = self._listing or received.method == "tools/list"
 
     def _may_send_error(self) -> bool:
         """Whether an error reply without an id is within `NOISE_REPLIES_PER_SECOND`."""
@@ -334,24 +341,6 @@ class Session:
             self._noise_second, self._noise_replies = second, 0
         self._noise_replies += 1
         return self._noise_replies <= NOISE_REPLIES_PER_SECOND
-
-    def _notify(self, action: SendNotification | None) -> None:
-        if action is not None:
-            self._queue(action.notification, action.framing)
-            self._flush()
-
-    def _queue(
-        self, message: Request | Notification | Response | list[Response], framing: Framing
-    ) -> int:
-        """Add `message` to what the next flush sends, and return its size in bytes."""
-        body = jsonrpc.encode(message)
-        match message:
-            case Request(id=id_, method=method):
-                log.debug("-> %s, our request, id %s, %d bytes", method, id_, len(body))
-            case Notification(method=method):
-                log.debug("-> %s, notification, %d bytes", method, len(body))
-        self._outgoing.append(encode(Frame(body, framing)))
-        return len(body)
 
     async def _send_changes(self) -> None:
         while self._changed:
@@ -364,8 +353,8 @@ class Session:
     def _queue_changes(self) -> None:
         uris, self._changed = self._changed, {}
         for uri in uris:
-            for notification, framing in self._server.subscriptions.updates(uri):
-                self._queue(notification, framing)
+            for update in self._server.subscriptions.updates(uri):
+                self._send(Send(*update))
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -384,14 +373,51 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._queue_changes()
         for response in self._server.close():
-            self._respond(response, Received(0, self._clock(), method="subscriptions/listen"))
+            self._send(response, Received(0, self._clock(), method="subscriptions/listen"))
         self._flush()
 
 
-def _settle(answer: asyncio.Future[Response | None], response: Response | None) -> None:
+def _sent(
+    message: Request | Notification | Response | list[Response], received: Received | None
+) -> str:
+    """Return what the log says of a message that is sent, to answer the one `received`."""
+    match message:
+        case list():
+            return f"batch of {len(message)}"
+        case Request(id=id_, method=method):
+            return f"{method}, our request, id {id_}"
+        case Notification(method=method):
+            return f"{method}, notification"
+        case Response(error=error):
+            return f"{received}, " + ("result" if error is None else f"error {error['code']}")
+
+
+def _settle(question: Question, response: Response | None) -> None:
     # A call that was cancelled in this turn of the loop waits no more.
-    if not answer.done():
-        answer.set_result(response)
+    if not question.answer.done():
+        question.answer.set_result(response)
+
+
+def _result_of(response: Response, method: str) -> Object:
+    """Return the result in the client's response; raises `ToolError` where there is none."""
+    if response.error is not None:
+        code, message = response.error.get("code"), response.error.get("message")
+        code = code if isinstance(code, int) else None
+        said = one_line(message, jsonrpc.LOGGED_CHARACTERS) if isinstance(message, str) else ""
+        reason = f"The client refused {method}: {said or 'without a reason'} (code {code})"
+        raise _unanswered("not-allowed", reason)
+    if not isinstance(response.result, dict):
+        reason = f"The client's answer to {method} has no result that is an object."
+        raise _unanswered("undefined-condition", reason)
+    return response.result
+
+
+def _unanswered(condition: str, message: str) -> ToolError:
+    return ToolError(
+        message,
+        condition=condition,
+        hint="Allow it when the client asks, or see in its log what became of it.",
+    )
 
 
 def _too_late(tool: Tool) -> ToolError:

@@ -53,6 +53,7 @@ from tests.faults.scripted_server import (
     Wire,
     local,
 )
+from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import wire
 from tests.tools.standing import standing
 
@@ -395,7 +396,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
     async with participating(script) as (link, eyes):
         fault, _, _ = await eyes.fault()
         assert fault.quotes
-        context = Context(lambda *told: None, lambda level, data: None)
+        context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
         for error in (
             await refused(xmpp_send(link, Pace(60), message="hello")),
             await refused(xmpp_ping(link, target="room")),
@@ -547,7 +548,7 @@ def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
         async with ScriptedServer(script) as server:
             setup = setup_at(home, **server.environment())
             participant = Participant(None)
-            context = Context(lambda *told: None, lambda level, data: None)
+            context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
             return wire(await xmpp_check(RoomLink(lambda: participant), setup, context))
 
     return check()

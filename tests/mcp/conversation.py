@@ -4,13 +4,8 @@ import json
 from typing import Any
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.server import (
-    Call,
-    Cancel,
-    SendNotification,
-    SendResponse,
-    Server,
-)
+from bridge.mcp.jsonrpc import Notification
+from bridge.mcp.server import Call, Cancel, Send, Server
 from tests.mcp.sample_tools import Count, Workbench, request, serving, stateless
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -51,15 +46,14 @@ class Conversation:
         replies = []
         for action in self.server.receive(jsonrpc.decode(json.dumps(value))):
             match action:
-                case SendResponse():
+                case Send(message=Notification() as notification):
+                    self.told.append(json.loads(jsonrpc.encode(notification)))
+                case Send():
                     replies.append(action)
                 case Call():
                     self.calls.append(action)
-                case Cancel(call=call, response=response):
+                case Cancel(call=call):
                     self.cancelled.append(call)
-                    replies += [response] if response else []
-                case SendNotification(notification=notification):
-                    self.told.append(json.loads(jsonrpc.encode(notification)))
         assert len(replies) <= 1
         return wire(replies[0]) if replies else None
 
@@ -84,12 +78,15 @@ class Conversation:
         return [one.params for one, _ in self.server.subscriptions.updates(uri)]
 
 
-def wire(action: SendResponse) -> Any:
-    return json.loads(jsonrpc.encode(action.response))
+def wire(action: Send) -> Any:
+    return json.loads(jsonrpc.encode(action.message))
 
 
-def told(action: SendNotification | None) -> Any:
-    return None if action is None else action.notification.params
+def told(action: Send | None) -> Any:
+    if action is None:
+        return None
+    assert isinstance(action.message, Notification)
+    return action.message.params
 
 
 def error_code(reply: Any) -> int:

@@ -17,6 +17,18 @@ from bridge.mcp.toolset import ArgumentError, Completes, ToolError, Toolset, pro
 IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")
 
 
+async def _ask(method: str, params: object, timeout_seconds: float) -> Any:
+    raise AssertionError(f"nobody is there to answer {method}")
+
+
+def _can_ask(method: str) -> bool:
+    return False
+
+
+UNASKED = (_can_ask, _ask)
+"""The last two fields of a `Context` whose caller cannot be asked."""
+
+
 class Workbench:
     """What a test and the tools it calls share."""
 
@@ -144,9 +156,9 @@ async def climb_slowly(bench: Workbench, context: Context, /) -> str:
 
 
 @tool(title="Ask back", read_only=True, requires=("elicitation",))
-def ask_back(context: Context, /) -> str:
+def ask_back() -> str:
     """Work with clients that can be asked only."""
-    return ", ".join(context.capabilities)
+    return "elicitation"
 
 
 @resource("sample://words", title="Words so far")

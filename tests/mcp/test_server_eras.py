@@ -5,7 +5,7 @@ from mcp_types import methods
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.server import SendResponse, Server
+from bridge.mcp.server import Send, Server
 from bridge.mcp.toolset import ToolError, Toolset
 from tests.mcp.conversation import (
     HANDSHAKE,
@@ -273,7 +273,7 @@ def test_a_toolset_of_tools_alone_offers_nothing_else() -> None:
     tools_only = Toolset("only", TOOLS.tools)
     server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]))
     (reply,) = server.receive(jsonrpc.decode(json.dumps(stateless(1, "server/discover"))))
-    assert isinstance(reply, SendResponse)
+    assert isinstance(reply, Send)
     assert wire(reply)["result"]["capabilities"] == {"tools": {}, "logging": {}}
 
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.mcp import jsonrpc
-from bridge.mcp.server import Call, Cancel, SendNotification, SendResponse
+from bridge.mcp.jsonrpc import Notification, Response
+from bridge.mcp.server import Call, Cancel, Send
 from tests.mcp.conversation import (
     HANDSHAKE,
     STATELESS_RESULTS,
@@ -103,20 +104,19 @@ class Ledger:
     def __init__(self) -> None:
         self.owed: Counter[tuple[type, object]] = Counter()
 
-    def answered(self, reply: SendResponse | None) -> None:
+    def answered(self, reply: Send | None) -> None:
         if reply is None:
             return
-        responses = reply.response if isinstance(reply.response, list) else [reply.response]
+        responses = reply.message if isinstance(reply.message, list) else [reply.message]
         assert responses
-        jsonrpc.encode(reply.response)
+        jsonrpc.encode(reply.message)
         for one in responses:
-            if one.id is not None:
+            if isinstance(one, Response) and one.id is not None:
                 self.owed[type(one.id), one.id] -= 1
                 assert self.owed[type(one.id), one.id] >= 0
 
     def cancelled(self, cancel: Cancel) -> None:
         self.owed[type(cancel.call.id), cancel.call.id] -= 1
-        self.answered(cancel.response)
 
 
 @given(st.sampled_from([None, "2025-03-26"]), conversations, st.data())
@@ -130,15 +130,15 @@ def test_whatever_comes_in_nothing_raises_and_no_id_gets_more_replies_than_it_as
         ledger.owed += asked(value)
         for action in server.receive(jsonrpc.decode(json.dumps(value))):
             match action:
-                case SendResponse():
+                case Send(message=Notification() as one):
+                    jsonrpc.encode(one)
+                case Send():
                     ledger.answered(action)
                 case Call():
                     running.append(action)
                 case Cancel(call=call):
                     running.remove(call)
                     ledger.cancelled(action)
-                case SendNotification(notification=one):
-                    jsonrpc.encode(one)
         for call in data.draw(st.permutations(running))[:2] if running else ():
             running.remove(call)
             ledger.answered(server.complete(call, "done"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bridge.mcp.context import AskError, CannotAskError, Context, NotAnsweredError, RefusedError
+from bridge.mcp.context import Context
 from bridge.mcp.framing import Framing
-from bridge.mcp.toolset import Toolset, tool
+from bridge.mcp.toolset import ToolError, Toolset, tool
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import TOOLS, Workbench, notification, request, tool_call
 
@@ -20,14 +20,8 @@ async def consult(bench: Workbench, context: Context, /, limit: float = 60.0) ->
     """Ask the caller something, and say what came of it."""
     try:
         result = await context.ask(METHOD, {"about": "everything"}, limit)
-    except RefusedError as error:
-        return f"refused: {error.code} {error.message}"
-    except NotAnsweredError as error:
-        return f"unanswered: {error}"
-    except CannotAskError as error:
-        return f"not askable: {error}, {context.can_ask(METHOD)}"
-    except AskError as error:
-        return f"odd: {error}"
+    except ToolError as error:
+        return f"{error.condition}: {error.message}"
     finally:
         bench.cleaned_up.append("consult")
     return f"heard: {result}"
@@ -45,7 +39,7 @@ async def consult_later(bench: Workbench, context: Context, /) -> str:
     await bench.release.wait()
     try:
         return str(await context.ask(METHOD, {}, 60.0))
-    except NotAnsweredError as error:
+    except ToolError as error:
         return str(error)
 
 
@@ -126,28 +120,69 @@ async def test_an_error_of_the_client_reaches_the_tool() -> None:
     client.send(tool_call(1, "consult"))
     question = await _question(client)
     client.send(_answer(question, error={"code": -1, "message": "User rejected"}))
-    assert _text((await client.end())[1]) == "refused: -1 User rejected"
+    assert _text((await client.end())[1]) == (
+        f"not-allowed: The client refused {METHOD}: User rejected (code -1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ({"code": -1, "message": "User\nrejected"}, "User\\u{A}rejected (code -1)"),
+        ({"code": -1, "message": "x" * 300}, "... (300 characters) (code -1)"),
+        ({"code": "x", "message": ["y"]}, "without a reason (code None)"),
+        ({}, "without a reason (code None)"),
+    ],
+)
+async def test_what_a_client_says_when_it_refuses_is_escaped_and_cut(
+    error: object, said: str
+) -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    client.send(_answer(await _question(client), error=error))
+    assert _text((await client.end())[1]).endswith(said)
+
+
+async def test_what_a_tool_does_not_catch_fails_its_call_in_the_same_words() -> None:
+    client = await _client(able=False)
+    client.send(tool_call(1, "consult_in_a_hurry"))
+    (reply,) = await client.end()
+    assert reply["result"]["isError"] is True
+    assert _text(reply).startswith(f"The client cannot be asked: it takes no {METHOD} now.\n")
+
+
+async def test_a_request_of_the_client_may_have_the_id_of_one_of_ours() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult"))
+    question = await _question(client)
+    client.send(request(question["id"], "ping"))
+    assert (await client.replies(2))[1] == {"jsonrpc": "2.0", "id": question["id"], "result": {}}
+    client.send(_answer({"id": "ask-9"}, result={"n": 9}), _answer({"id": 1}, result={"n": 1}))
+    client.send(_answer(question, result={"n": 0}))
+    assert _text((await client.end())[2]) == "heard: {'n': 0}"
 
 
 async def test_an_answer_without_a_result_is_told_as_such() -> None:
     client = await _client()
     client.send(tool_call(1, "consult"))
     client.send(_answer(await _question(client), result="yes"))
-    assert _text((await client.end())[1]).startswith("odd: the client's answer has no result")
+    text = f"undefined-condition: The client's answer to {METHOD} has no result that is an object."
+    assert _text((await client.end())[1]) == text
 
 
 async def test_a_client_that_cannot_be_asked_is_not() -> None:
     client = await _client(able=False)
     client.send(tool_call(1, "consult"))
     (reply,) = await client.end()
-    assert _text(reply) == "not askable: this client takes no sampling/createMessage, False"
+    text = f"feature-not-implemented: The client cannot be asked: it takes no {METHOD} now."
+    assert _text(reply) == text
 
 
 async def test_nor_is_one_that_calls_by_the_bare_name() -> None:
     client = await _client()
     client.send(request(1, "consult"))
     (reply,) = await client.end()
-    assert "not askable: nobody is there to be asked, False" in str(reply["result"])
+    assert f"it takes no {METHOD} now" in str(reply["result"])
 
 
 async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignored() -> None:
@@ -156,7 +191,8 @@ async def test_no_answer_in_time_withdraws_the_question_and_a_late_one_is_ignore
     question, withdrawn, reply = await client.replies(3)
     assert withdrawn["method"] == "notifications/cancelled"
     assert withdrawn["params"]["requestId"] == question["id"]
-    assert _text(reply) == "unanswered: the client gave no answer within 0.01 s"
+    text = f"remote-server-timeout: The client gave no answer to {METHOD} within 0.01 s."
+    assert _text(reply) == text
     client.send(_answer(question, result={}))
     assert len(await client.settled()) == 3
     await client.end()
@@ -198,7 +234,7 @@ async def test_when_the_client_closes_its_side_nobody_waits_for_its_answer() -> 
     async with asyncio.timeout(5):  # the drain alone would take 10 s
         replies = await client.end()
     assert [one.get("method") for one in replies] == [METHOD, "notifications/cancelled", None]
-    assert _text(replies[2]).startswith("unanswered: the client has closed its side")
+    assert _text(replies[2]).startswith("remote-server-timeout: The client has closed its side")
 
 
 async def test_an_answer_in_its_last_words_still_counts() -> None:
@@ -216,7 +252,7 @@ async def test_after_its_end_the_client_is_not_asked_at_all() -> None:
     await client.idle()
     client.bench.release.set()
     (reply,) = await ending
-    assert "the client has closed its side" in str(reply)
+    assert "The client has closed its side" in str(reply)
 
 
 async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:

@@ -28,6 +28,7 @@ from bridge.mcp.toolset import (
     tool,
 )
 from tests.mcp.shapes import Colour, Line, Point, texts, values
+from tests.mcp.test_context import listening
 
 
 class Room:
@@ -258,10 +259,9 @@ def test_a_context_is_left_to_each_call_and_comes_last() -> None:
 
     assert report.wants_context
     assert not say.wants_context
-    told: list[float] = []
-    context = Context(lambda done, total, message: told.append(done), lambda level, data: None)
+    context, told = listening()
     assert run(report, [Room("a")])(context, words=3) == "a"
-    assert told == [3]
+    assert told == [(3, None, None)]
 
 
 def test_a_context_anywhere_but_last_is_its_authors_error() -> None:

@@ -34,6 +34,7 @@ from bridge.xmpp.report import (
 )
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.trace import Trace
+from tests.mcp.sample_tools import UNASKED
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -92,7 +93,7 @@ class Desk:
         return Setup(read, self.read)
 
     async def check(self, setup: Setup) -> dict[str, Any]:
-        context = Context(lambda *told: self.told.append(told), lambda level, data: None)
+        context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
         result = render(await xmpp_check(RoomLink(lambda: self.standing), setup, context))
         assert isinstance(result, dict)
         assert xmpp_check.output_schema is not None

@@ -41,6 +41,7 @@ from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckPhase
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing
 from tests.xmpp.played_archive import Line, PlayedArchive
@@ -134,7 +135,7 @@ def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Parti
 
 
 def _context() -> Context:
-    return Context(lambda *_: None, lambda *_: None)
+    return Context(lambda *_: None, lambda *_: None, *UNASKED)
 
 
 @ROOMS

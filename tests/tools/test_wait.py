@@ -32,6 +32,7 @@ from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import LastError
+from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -52,7 +53,7 @@ ANSWER_SECONDS = 20.0
 
 
 def _silent() -> Context:
-    return Context(lambda *_: None, lambda *_: None)
+    return Context(lambda *_: None, lambda *_: None, *UNASKED)
 
 
 async def _wait(
@@ -381,7 +382,7 @@ async def test_progress_is_told_while_nothing_comes_and_while_much_does(
         if len(told) in {5, 10}:
             enough.set()
 
-    context = Context(report, lambda *_: None)
+    context = Context(report, lambda *_: None, *UNASKED)
     waiting = asyncio.create_task(_wait(played, context, contains="answer", timeoutSeconds=15))
     await enough.wait()
     enough.clear()
@@ -403,7 +404,7 @@ async def test_progress_is_told_while_it_looks_at_what_lies_behind(
     played = Played()
     played.hear("noise", "noise", "answer")
     told: list[str | None] = []
-    context = Context(lambda _, __, message: told.append(message), lambda *_: None)
+    context = Context(lambda _, __, message: told.append(message), lambda *_: None, *UNASKED)
     assert (await _wait(played, context, since="epoch-0", contains="answer"))["matched"]
     assert told == ["joined; 1 events passed by", "joined; 2 events passed by"]
 
