@@ -1,138 +1,231 @@
-"""Sends one HTTP request by httpx, bounded in time and size; every failure is an `HttpError`.
+"""Asks web services for JSON by httpx, bounded in time and size; all that fails is a `ToolError`.
 
 httpx comes with the extra `[llm]` and is imported with the first request. Proxies and trust anchors
 are taken from the process environment (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`), as curl does:
-nothing could be reached otherwise where a proxy is needed. Redirects are not followed, so that a
-key goes to the address that was named and nowhere else.
+nothing could be reached otherwise where a proxy is needed. A key goes to the address that was named
+and nowhere else: redirects are not followed, a proxy only sees it encrypted, it never goes in clear
+to another machine, and it is removed from what the service says went wrong.
 """
 
 import asyncio
 import importlib
 import ipaddress
+import logging
+import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from bridge.mcp.jsonrpc import Json, compact, parse
+from bridge.mcp.schema import MismatchError
+from bridge.mcp.toolset import ToolError
+from bridge.settings.values import Secret
+from bridge.text import one_line
 
 CONNECT_SECONDS = 10.0
 """How long a connection may take, TLS included."""
 
+FIRST_PAUSE_SECONDS = 1.0
+"""Before the second attempt, unless the service says otherwise; doubled before each further one."""
+
+MAX_PAUSE_SECONDS = 20.0
+"""A service that wants a longer one is not waited for."""
+
+SHOWN_CHARACTERS = 200
+"""Of what a service or the library says went wrong."""
+
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """What OpenSSL calls it in the text of the error."""
 
+CONDITIONS = {
+    401: "not-authorized",
+    402: "forbidden",
+    403: "forbidden",
+    404: "item-not-found",
+    429: "resource-constraint",
+}
+"""The condition for a status (RFC 9110, section 15); of the others the first digit decides."""
 
-class HttpError(Exception):
-    """A request that got no response that can be used."""
+Answer = TypeVar("Answer")
 
-    def __init__(self, condition: str, text: str = "") -> None:
-        super().__init__(condition, text)
-        self.condition = condition
-        """`feature-not-implemented`: httpx is not installed; `not-acceptable`: a proxy variable of
-        the environment is wrong; `jid-malformed`: the address is; `encryption-required`: the key
-        would go to another machine in clear; `connection-timeout`, `certificate-verify-failed`,
-        `connection-refused`: there is no connection; `connection-reset`: it broke, or does not
-        carry HTTP; `policy-violation`: the body is too long; `remote-server-timeout`: the deadline
-        passed."""
-        self.text = text
-        """What the library says of it; part of it may be the server's text."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Response:
-    """The whole response of a server."""
+class WebService:
+    """A web service that answers with JSON."""
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes | None
-    """None if it is compressed, which was not asked for: a few bytes could unpack to any number."""
+    name: str
+    """What an error calls it, at the start of a sentence."""
+    base_url: str
+    settings: str
+    """What an error says is to be checked: the variable that holds `base_url`, and others."""
+    max_bytes: int
+    """Of a reply."""
+    key: Secret | None = None
+    """A bearer token."""
+    attempts: int = 1
+    """How often a service is asked that is busy or broken."""
 
+    async def ask(
+        self,
+        path: str,
+        read: Callable[[Json], Answer],
+        *,
+        seconds: float,
+        query: Mapping[str, str] | None = None,
+        body: Json = None,
+    ) -> Answer:
+        """Return what `read` makes of the reply at `path`, within `seconds`, all attempts included.
 
-async def request(
-    method: str,
-    url: str,
-    *,
-    deadline: float,
-    max_bytes: int,
-    query: Mapping[str, str] | None = None,
-    json: bytes | None = None,
-    key: str = "",
-    proxy_in_clear: bool = False,
-) -> Response:
-    """Return the response; raises `HttpError`. Cancelling closes the connection.
+        Raises `ToolError`, also where `read` raises `MismatchError`. With a `body`, which is sent
+        as JSON, it is a POST, and no proxy is used that would see it in clear. Cancelling closes
+        the connection.
+        """
+        reply = await self._ask(path, seconds, query, body)
+        # Errors are raised here: the frames and the causes below hold the key and the request.
+        if isinstance(reply, ToolError):
+            raise reply
+        try:
+            return read(reply)
+        except MismatchError as mismatch:
+            problem = str(mismatch)
+        raise self._unusable(problem)
 
-    `deadline` is a time of the event loop, `max_bytes` the limit of the response's body, `json` the
-    body of the request, `key` a bearer token. A proxy is used for `http:` addresses, of which it
-    sees everything, with `proxy_in_clear` only.
-    """
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    if json is not None:
-        headers["Content-Type"] = "application/json"
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    try:
-        async with asyncio.timeout_at(deadline):
-            try:
+    async def _ask(
+        self, path: str, seconds: float, query: Mapping[str, str] | None, body: Json
+    ) -> Json | ToolError:
+        try:
+            async with asyncio.timeout(seconds):
                 # Off the loop: it takes a tenth of a second, in which nobody else would be served.
                 library: Any = await asyncio.to_thread(importlib.import_module, "httpx")
-            except ImportError as error:
-                raise HttpError("feature-not-implemented") from error
-            try:
-                address = library.URL(url)
+                address = library.URL(f"{self.base_url.rstrip('/')}/{path}")
                 secured = address.scheme == "https"
-                if key and not secured and not _is_this_machine(address.host):
-                    raise HttpError("encryption-required")
-                client = await asyncio.to_thread(
-                    _client, library, secured=secured, trust_env=secured or proxy_in_clear
-                )
-                async with (
-                    client,
-                    client.stream(
-                        method, address, params=query, content=json, headers=headers
-                    ) as response,
-                ):
-                    return Response(
-                        response.status_code, response.headers, await _body(response, max_bytes)
+                if self.key is not None and not secured and not _is_this_machine(address.host):
+                    what = "is not asked: without https:// the key would go in clear"
+                    return self._failure("encryption-required", what)
+                try:
+                    client = await asyncio.to_thread(
+                        _client, library, trust_env=secured or body is None
                     )
-            except (library.InvalidURL, library.HTTPError, UnicodeError) as error:
-                text = str(error) or type(error).__name__
-                raise HttpError(_condition(library, error), text) from error
-    except TimeoutError as error:
-        raise HttpError("remote-server-timeout") from error
+                except (ImportError, OSError, ValueError) as error:
+                    # Its text may hold the credentials of a proxy.
+                    what = f"cannot be asked through the proxy set here ({type(error).__name__})"
+                    hint = "Check HTTPS_PROXY and ALL_PROXY in the environment of the bridge."
+                    return self._failure("not-acceptable", what, hint=hint)
+                async with client:
+                    return await self._exchange(client, address, query, body)
+        except ImportError:
+            return ToolError(
+                "This needs an HTTP client that is not installed: the extra [llm].",
+                condition="feature-not-implemented",
+                hint="pip install 'xmpp-debug-bridge[llm]'",
+            )
+        except TimeoutError:
+            return self._failure("remote-server-timeout", f"gave no answer within {seconds:g} s")
+        except library.ConnectTimeout:
+            what = f"took no connection within {CONNECT_SECONDS:g} s"
+            return self._failure("connection-timeout", what)
+        except library.ConnectError as error:
+            untrusted = UNTRUSTED in str(error)
+            condition = "certificate-verify-failed" if untrusted else "connection-refused"
+            return self._failure(condition, "cannot be reached", str(error))
+        except library.HTTPError as error:
+            return self._failure("connection-reset", "broke off", str(error))
+        except (library.InvalidURL, UnicodeError) as error:
+            return self._failure("jid-malformed", "has no valid address", str(error))
 
+    async def _exchange(
+        self, client: Any, address: Any, query: Mapping[str, str] | None, body: Json
+    ) -> Json | ToolError:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key.reveal()}"
+        method, content = "GET", None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            # A lone surrogate becomes its JSON escape.
+            method, content = "POST", compact(body).encode("utf-8", "backslashreplace")
+        attempt = 1
+        while True:
+            async with client.stream(
+                method, address, params=query, content=content, headers=headers
+            ) as response:
+                reply = await self._read(response)
+            status = response.status_code
+            log.debug("%s answered %d (attempt %d)", self.name, status, attempt)
+            pause = _retry_after(response)
+            if pause is None:
+                pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
+            final = attempt == self.attempts or not _is_temporary(status)
+            if final or pause > MAX_PAUSE_SECONDS:
+                return reply if 200 <= status < 300 else self._refusal(response, reply)
+            await asyncio.sleep(pause)
+            attempt += 1
 
-def _client(library: Any, *, secured: bool, trust_env: bool) -> Any:
-    try:
-        return library.AsyncClient(
-            # Reading the system's certificates takes time; a context without any trusts nobody.
-            verify=(
-                ssl.create_default_context() if secured else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            ),
-            trust_env=trust_env,
-            follow_redirects=False,
-            timeout=library.Timeout(None, connect=CONNECT_SECONDS),
+    async def _read(self, response: Any) -> Json | ToolError:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            # A few bytes could unpack to any number.
+            return self._unusable("it is compressed, though that was not asked for")
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > self.max_bytes:
+                what = f"answered with more than {self.max_bytes:,} bytes"
+                return self._failure("policy-violation", what)
+        try:
+            return parse(body)
+        except ValueError:
+            return self._unusable("it is not JSON")
+
+    def _refusal(self, response: Any, reply: Json) -> ToolError:
+        status = response.status_code
+        said = hint = ""
+        match reply:
+            case {"error": {"message": str(text)}} | {"error": str(text)} | {"reason": str(text)}:
+                said = text
+        condition = CONDITIONS.get(status, "bad-request")
+        if _is_temporary(status):
+            condition = CONDITIONS.get(status, "service-unavailable")
+            wait = _retry_after(response)
+            hint = "Call it again later." if wait is None else f"It asks to wait {wait} s."
+        elif 300 <= status < 400:
+            condition = "redirect"
+            hint = f"Redirects are not followed. Check {self.settings}."
+        return self._failure(condition, f"answered {status}", said, hint)
+
+    def _unusable(self, why: str) -> ToolError:
+        return self._failure("undefined-condition", "sent a reply that cannot be used", why)
+
+    def _failure(self, condition: str, what: str, said: str = "", hint: str = "") -> ToolError:
+        key = "" if self.key is None else self.key.reveal()
+        shown = one_line(said.replace(key, "***") if key else said, SHOWN_CHARACTERS)
+        return ToolError(
+            f"{self.name} {what}{f': {shown}' if shown else '.'}",
+            condition=condition,
+            hint=hint or f"Check {self.settings}.",
         )
-    except (ImportError, OSError, ValueError) as error:
-        # Its text may hold the credentials of a proxy.
-        raise HttpError("not-acceptable", type(error).__name__) from error
 
 
-async def _body(response: Any, max_bytes: int) -> bytes | None:
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        return None
-    body = bytearray()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > max_bytes:
-            raise HttpError("policy-violation")
-    return bytes(body)
+def _client(library: Any, *, trust_env: bool) -> Any:
+    return library.AsyncClient(
+        verify=ssl.create_default_context(),
+        trust_env=trust_env,
+        follow_redirects=False,
+        timeout=library.Timeout(None, connect=CONNECT_SECONDS),
+    )
 
 
-def _condition(library: Any, error: Exception) -> str:
-    if isinstance(error, library.ConnectTimeout):
-        return "connection-timeout"
-    if isinstance(error, library.ConnectError):
-        return "certificate-verify-failed" if UNTRUSTED in str(error) else "connection-refused"
-    return "connection-reset" if isinstance(error, library.HTTPError) else "jid-malformed"
+def _is_temporary(status: int) -> bool:
+    """Whether the same request may succeed a little later."""
+    return status == 429 or status >= 500
+
+
+def _retry_after(response: Any) -> int | None:
+    """Return the seconds that a service asks to wait (RFC 9110, section 10.2.3), if it says so."""
+    wanted = response.headers.get("retry-after", "").strip()
+    return int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None
 
 
 def _is_this_machine(host: str) -> bool:

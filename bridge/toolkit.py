@@ -12,15 +12,22 @@ room, its journal and its connection), `Configuration` (the settings as they wer
 start), and, last of them, `Context` (this call's way back to its caller: progress, log). A
 cancelled call of an `async def` is an `asyncio.CancelledError` within it. Results that carry what
 strangers wrote pass it through `visible`; `render` and `compact` give the JSON that a result
-becomes, for those that must stay within a size. `request` asks a web service, within a time and a
-size.
+becomes, for those that must stay within a size. A `WebService` is asked for JSON, within a time and
+a size; what reads its reply raises `MismatchError` for one of another form.
 """
 
-from bridge.httpclient import HttpError, Response, request
+from bridge.httpclient import WebService
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.jsonrpc import compact
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords, render, wire_name
+from bridge.mcp.schema import (
+    ABSENT_IF_NONE,
+    Bounds,
+    Keywords,
+    MismatchError,
+    render,
+    wire_name,
+)
 from bridge.mcp.toolset import (
     ArgumentError,
     Completes,
@@ -35,7 +42,7 @@ from bridge.mcp.toolset import (
     tool,
 )
 from bridge.settings.table import Configuration
-from bridge.text import visible
+from bridge.text import iso, visible
 from bridge.tools.link import RoomLink
 
 __all__ = [
@@ -45,21 +52,21 @@ __all__ = [
     "Completes",
     "Configuration",
     "Context",
-    "HttpError",
     "Interpret",
     "Keywords",
+    "MismatchError",
     "Prompt",
     "Resource",
-    "Response",
     "RoomLink",
     "Tool",
     "ToolError",
     "Toolset",
     "ToolsetError",
+    "WebService",
     "compact",
+    "iso",
     "prompt",
     "render",
-    "request",
     "resource",
     "tool",
     "visible",

@@ -61,7 +61,7 @@ PURE = frozenset(
                 "server",
             )
         ),
-        *(f"bridge.llm.{name}" for name in ("chat", "prompt")),
+        "bridge.llm.prompt",
         *(
             f"bridge.xmpp.{name}"
             for name in (

@@ -1,26 +1,41 @@
 """The model that does the work: the client's own where it offers one, else the user's endpoint.
 
-A client's model is asked with `sampling/createMessage` (MCP 2025-11-25, "Sampling").
+A client's model is asked with `sampling/createMessage` (MCP 2025-11-25, "Sampling"), an endpoint
+with chat completions, the HTTP API of OpenAI that many services speak.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.llm.endpoint import Endpoint
+from bridge.httpclient import WebService
 from bridge.llm.prompt import Prompt
 from bridge.mcp.context import Context
 from bridge.mcp.jsonrpc import Json
+from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ToolError
 from bridge.settings.table import Configuration
+from bridge.settings.values import Secret
 
 METHOD = "sampling/createMessage"
 
 QUESTION_SECONDS = 120.0
-"""How long one question to a model may take; a client may show it to a person first."""
+"""How long one question to a client's model may take; the client may show it to a person first."""
 
 MAX_TOKENS = 4_096
 """Of an answer; the request has to name a number."""
+
+ANSWER_SECONDS = 90.0
+"""How long a question to an endpoint may take in all, with its repetitions."""
+
+ATTEMPTS = 3
+"""How often one question is sent to an endpoint that is busy or broken."""
+
+MAX_REPLY_BYTES = 1024 * 1024
+"""Of an endpoint's reply; an answer within its own limit is far shorter."""
+
+SECRET_CHARACTERS = 12
+"""Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
+that ignore it, are words that may well stand there."""
 
 
 class Model(Protocol):
@@ -60,7 +75,6 @@ class Sampling:
     """The model of the client that made the call."""
 
     context: Context
-    timeout_seconds: float = QUESTION_SECONDS
 
     async def complete(self, prompt: Prompt) -> str:
         """Return the model's answer; raises `ToolError`."""
@@ -70,21 +84,61 @@ class Sampling:
             "includeContext": "none",
             "maxTokens": MAX_TOKENS,
         }
-        return _text_in(await self.context.ask(METHOD, params, self.timeout_seconds))
+        result = await self.context.ask(METHOD, params, QUESTION_SECONDS)
+        content = result.get("content")
+        blocks = content if isinstance(content, list) else [content]
+        texts = []
+        for block in blocks:
+            match block:
+                case {"type": "text", "text": str(text)}:
+                    texts.append(text)
+        if not texts:
+            raise ToolError(
+                "The client's model answered with no text.",
+                condition="undefined-condition",
+                hint="Call it again; the client's log may say more.",
+            )
+        return "".join(texts)
 
 
-def _text_in(result: Mapping[str, Json]) -> str:
-    content = result.get("content")
-    blocks = content if isinstance(content, list) else [content]
-    texts = [
-        one["text"]
-        for one in blocks
-        if isinstance(one, dict) and one.get("type") == "text" and isinstance(one.get("text"), str)
-    ]
-    if not texts:
-        raise ToolError(
-            "The client's model answered with no text.",
-            condition="undefined-condition",
-            hint="Call it again; the client's log may say more.",
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind an HTTP address that the user set."""
+
+    base_url: str
+    """As in `LLM_BASE_URL`; `/chat/completions` is appended to it."""
+    model: str
+    key: Secret | None = None
+
+    async def complete(self, prompt: Prompt) -> str:
+        """Return the model's answer; raises `ToolError`. Cancelling closes the connection."""
+        service = WebService(
+            "The model's service",
+            self.base_url,
+            "LLM_BASE_URL (usually it ends in /v1), LLM_API_KEY and LLM_MODEL",
+            MAX_REPLY_BYTES,
+            self.key,
+            ATTEMPTS,
         )
-    return "".join(texts)
+        question = {
+            "model": self.model,
+            "messages": [
+                {"role": "system", "content": prompt.instructions},
+                {"role": "user", "content": prompt.message},
+            ],
+            "stream": False,
+        }
+        answer = await service.ask(
+            "chat/completions", _completion_in, seconds=ANSWER_SECONDS, body=question
+        )
+        key = "" if self.key is None else self.key.reveal()
+        return answer.replace(key, "***") if len(key) >= SECRET_CHARACTERS else answer
+
+
+def _completion_in(reply: Json) -> str:
+    match reply:
+        case {"choices": [{"message": {"content": str(content)}}, *_]}:
+            return content
+        case {"choices": [{"message": {"refusal": str(refusal)}}, *_]}:
+            raise MismatchError(f"the model refused: {refusal}")
+    raise MismatchError("it is no chat completion, which has text in choices[0].message.content")

@@ -127,7 +127,21 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
     Never raises: what cannot be read is `Malformed`.
     """
     try:
-        value = _decoder.decode(body if isinstance(body, str) else body.decode("utf-8"))
+        value = parse(body)
+    except ValueError as error:
+        return Malformed(RpcError(PARSE_ERROR, str(error)))
+    if not isinstance(value, list):
+        return _message(value)
+    if len(value) > MAX_BATCH_MESSAGES:
+        reason = f"a batch holds at most {MAX_BATCH_MESSAGES} messages"
+        return Malformed(RpcError(INVALID_REQUEST, reason))
+    return [_message(item) for item in value]
+
+
+def parse(text: bytes | bytearray | str) -> Json:
+    """Return the JSON value that `text` is; raises `ValueError`, which says what is wrong."""
+    try:
+        return _decoder.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -136,24 +150,14 @@ def decode(body: bytes | bytearray | str) -> Message | list[Message]:
         reason = "nested too deeply"
     except ValueError as error:  # `int` refuses thousands of digits; `_refuse_constant`
         reason = str(error).partition(";")[0]
-    else:
-        if isinstance(value, list):
-            if len(value) > MAX_BATCH_MESSAGES:
-                reason = f"a batch holds at most {MAX_BATCH_MESSAGES} messages"
-                return Malformed(RpcError(INVALID_REQUEST, reason))
-            return [_message(item) for item in value]
-        return _message(value)
-    return Malformed(RpcError(PARSE_ERROR, reason))
+    raise ValueError(reason)
 
 
 def encode(message: Request | Notification | Response | list[Response]) -> bytes:
     """Write one message (or the replies to a batch) as one line of UTF-8, without its newline."""
     value = [_wire(item) for item in message] if isinstance(message, list) else _wire(message)
-    try:
-        return compact(value).encode("utf-8")
-    except UnicodeEncodeError:
-        # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
+    # A lone surrogate came in as `\ud800`; that spelling is the only one it has.
+    return compact(value).encode("utf-8", "backslashreplace")
 
 
 def read_id(value: Json) -> Id | None:

@@ -3,11 +3,11 @@
 import os
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from bridge.toolkit import Interpret, tool
+from bridge.toolkit import Interpret, iso, tool
 
 LOCALTIME = Path("/etc/localtime")
 """A link to the description of the system's time zone (tzset(3))."""
@@ -39,14 +39,13 @@ def current_time() -> Interpret[LocalTime]:
 def local_time(at: float, zone: str | None) -> LocalTime:
     """Return the moment `at`, seconds since the epoch, in the local time of this process."""
     local = datetime.fromtimestamp(at).astimezone()
-    utc = local.astimezone(UTC)
     abbreviation = local.tzname() or ""
     return LocalTime(
         local=local.isoformat(timespec="seconds"),
         zone=zone or abbreviation,
         abbreviation=abbreviation,
         weekday=local.strftime("%A"),
-        utc=f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z",
+        utc=iso(at),
     )
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.llm.endpoint import Endpoint
-from bridge.llm.model import METHOD, QUESTION_SECONDS, Sampling, model_for
+from bridge.llm.model import METHOD, QUESTION_SECONDS, Endpoint, Sampling, model_for
 from bridge.llm.prompt import Prompt
 from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError

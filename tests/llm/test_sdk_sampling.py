@@ -261,7 +261,7 @@ async def test_a_digest_and_a_failure_leave_no_key_in_the_log(
     assert result.is_error
     assert "not with ***" in text_of(result)
     log = _log(tmp_path)
-    assert "the model's service answered 403" in log
+    assert "The model's service answered 403" in log
     for told in (log, text_of(result), text_of(status)):
         assert KEY not in told
 

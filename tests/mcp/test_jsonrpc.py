@@ -209,7 +209,7 @@ def test_a_null_id_is_written_and_an_absent_error_is_not() -> None:
 
 def test_text_is_written_as_utf8_and_a_lone_surrogate_as_its_escape() -> None:
     assert "ü☃".encode() in encode(Response(1, "ü☃"))
-    assert b'"\\ud800\\u00fc"' in encode(Response(1, "\ud800ü"))
+    assert '"\\ud800ü"'.encode() in encode(Response(1, "\ud800ü"))
 
 
 @pytest.mark.parametrize("code", jsonrpc.TITLES)
