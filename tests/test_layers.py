@@ -235,7 +235,7 @@ def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room(
             if not one.of(*below)
             and (one.importer != "bridge.llm.tools" or not one.of("bridge.tools", "bridge.xmpp"))
         ),
-        *(one for one in inside if one.of("bridge.xmpp") and one.on_loading),
+        *(one for one in inside if one.of(*SPEAKS_XMPP)),
     )
 
 

@@ -1,15 +1,14 @@
 """A function that a model computes: typed on both sides, and checked where the answer comes in."""
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from bridge.llm.model import QUESTION_SECONDS, Model
-from bridge.llm.prompt import Material, Misfit, write_prompt
-from bridge.mcp.schema import MismatchError, Reader, Schema, describe
+from bridge.llm.prompt import Material, write_prompt
+from bridge.mcp.jsonrpc import parse
+from bridge.mcp.schema import MismatchError, Reader, describe
 from bridge.mcp.toolset import ToolError
 
 TRIES = 2
@@ -34,11 +33,6 @@ Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 
-def accept(given: Any, answer: Any) -> None:
-    """Take every answer that fits its type."""
-    del given, answer
-
-
 @dataclass(frozen=True, kw_only=True)
 class LlmNode(Generic[Input, Output]):
     """Writes a prompt from an `Input`, and reads an `Output` from what a model answers."""
@@ -49,20 +43,16 @@ class LlmNode(Generic[Input, Output]):
     """A dataclass; its descriptions and `Bounds` are told to the model and checked."""
     write: Callable[[Input], Material]
     """Returns the task and the data of the prompt."""
-    check: Callable[[Input, Output], None] = accept
+    check: Callable[[Input, Output], None] = lambda given, answer: None
     """Raises `MismatchError`, in words for the model, for what a type cannot express."""
 
     def __post_init__(self) -> None:
         # A type that JSON Schema cannot express fails when the node is written.
-        assert self._form
-
-    @cached_property
-    def _form(self) -> tuple[Schema, Reader]:
-        return describe(self.output)
+        describe(self.output)
 
     async def run(self, model: Model, given: Input) -> Output:
         """Return the model's answer; raises `ToolError` when none fits, or the model fails."""
-        schema, read = self._form
+        schema, read = describe(self.output)
         material = self.write(given)
         misfit = None
         for _ in range(TRIES):
@@ -73,7 +63,7 @@ class LlmNode(Generic[Input, Output]):
                 answer = cast("Output", read_answer(text, read))
                 self.check(given, answer)
             except MismatchError as mismatch:
-                misfit = Misfit(text, str(mismatch))
+                misfit = {"answer": text, "problem": str(mismatch)}
             else:
                 return answer
         raise ToolError(
@@ -97,19 +87,15 @@ def read_answer(text: str, read: Reader) -> object:
     begins = text.lstrip().startswith(("{", "```"))
     for candidate in _candidates(text if begins else text.rpartition(_THOUGHT)[2]):
         try:
-            value = json.loads(candidate, parse_constant=_refuse)
-        except json.JSONDecodeError as error:
-            reason = f"{error.msg} at character {error.pos}"
-        except RecursionError:
-            reason = "it is nested too deeply"
-        except ValueError as error:  # `int` refuses thousands of digits; `_refuse`
-            reason = str(error).partition(";")[0]
-        else:
-            if (size := len(candidate.encode("utf-8", "replace"))) > MAX_ANSWER_BYTES:
-                raise MismatchError(
-                    f"the answer has {size:,} bytes of JSON; the most is {MAX_ANSWER_BYTES:,}"
-                )
-            return read(value, "answer")
+            value = parse(candidate)
+        except ValueError as error:
+            reason = str(error)
+            continue
+        if (size := len(candidate.encode("utf-8", "replace"))) > MAX_ANSWER_BYTES:
+            raise MismatchError(
+                f"the answer has {size:,} bytes of JSON; the most is {MAX_ANSWER_BYTES:,}"
+            )
+        return read(value, "answer")
     raise MismatchError(f"the answer is not JSON: {reason}")
 
 
@@ -122,7 +108,3 @@ def _candidates(text: str) -> Iterator[str]:
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
         yield text[start : end + 1]
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

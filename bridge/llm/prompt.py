@@ -55,18 +55,16 @@ class Prompt:
     """The user's message: task, data, form of the answer."""
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """An answer that did not fit, and why."""
-
-    answer: str
-    problem: str
-
-
 def write_prompt(
-    instruction: str, material: Material, schema: Schema, code: str, misfit: Misfit | None = None
+    instruction: str,
+    material: Material,
+    schema: Schema,
+    code: str,
+    misfit: Mapping[str, str] | None = None,
 ) -> Prompt:
-    """Return the request; `code` is random and new, `misfit` the answer to an earlier one.
+    """Return the request; `code` is random and new.
+
+    `misfit` is the `answer` to an earlier request that did not fit, and the `problem` with it.
 
     Raises `ToolError` for more data than `MAX_DATA_BYTES`.
     """
@@ -82,12 +80,7 @@ def write_prompt(
             )
         parts += [DATA_RULE, _between(lines, code)]
     if misfit is not None:
-        line = data_line(
-            {
-                "answer": misfit.answer[:MAX_ECHO_CHARACTERS],
-                "problem": misfit.problem[:MAX_ECHO_CHARACTERS],
-            }
-        )
+        line = data_line({name: text[:MAX_ECHO_CHARACTERS] for name, text in misfit.items()})
         parts += [AGAIN, _between([line], code)]
     parts += [FORM_RULE, compact(schema)]
     return Prompt(f"{instruction}\n\n{DATA_RULE}", "\n\n".join(parts))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from bridge.llm.model import model_for
 from bridge.llm.node import DEADLINE_SECONDS, LlmNode
@@ -15,9 +15,7 @@ from bridge.text import visible
 from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter
-
-if TYPE_CHECKING:
-    from bridge.xmpp.journal import Record
+from bridge.xmpp.journal import Record
 
 MAX_QUESTION_CHARACTERS = 2_000
 """Of a question to the scout: it is one question."""
@@ -34,43 +32,9 @@ WRITTEN_NOTICE = (
 )
 """Stands in every result here."""
 
-SHOWN_FIELDS = (
-    "cursor",
-    "at",
-    "room",
-    "kind",
-    "direction",
-    "sender",
-    "from",
-    "to",
-    "body",
-    "encrypted",
-    "payload",
-    "source",
-    "id",
-    "replaces",
-    "replyTo",
-    "reactsTo",
-    "reactions",
-    "retracts",
-    "role",
-    "affiliation",
-    "show",
-    "status",
-    "newNickname",
-    "subject",
-    "self",
-    "meaning",
-    "reason",
-    "actor",
-    "condition",
-    "text",
-    "phase",
-    "delayedFrom",
-    "type",
-    "truncated",
-)
-"""The fields of an entry that the model is shown, as far as they apply."""
+HIDDEN_FIELDS = frozenset({"jid", "stanzaId", "service", "tls", "sasl"})
+"""The fields of an entry that the model is not shown: real JIDs, ids of the archive, and how the
+bridge is connected."""
 
 _ROOM = (
     "One chat room (XMPP, XEP-0045) is watched by software developers. You read its recent events, "
@@ -154,7 +118,7 @@ class Digest:
 
 def shown_to_model(entry: Entry) -> Entry:
     """Return the fields of an event that a model is shown, with long texts cut."""
-    line = {name: entry[name] for name in SHOWN_FIELDS if name in entry}
+    line = {name: value for name, value in entry.items() if name not in HIDDEN_FIELDS}
     if "sender" in line:
         line.pop("from", None)  # it says the same at length
     for name, value in [*line.items()]:
@@ -234,27 +198,21 @@ async def scout(
     """
     model = model_for(configuration, context)
     entries, page = await _read(link, room, since, limit, None)
+    result = ScoutResult(
+        "There are no such events.", False, [], [], len(entries), page.next, page.gap, page.more
+    )
     if not entries:
-        none = "There are no such events."
-        return ScoutResult(none, False, [], [], 0, page.next, page.gap, page.more)
+        return result
     context.progress(1, 2, f"asked a model about {len(entries)} events")
     finding = await SCOUT.run(model, Excerpt(entries, question))
     cited = [one for one in entries if one["cursor"] in finding.cursors]
-    scouted = ScoutResult(
-        visible(finding.answer),
-        finding.found,
-        [str(one["cursor"]) for one in cited],
-        [],
-        len(entries),
-        page.next,
-        page.gap,
-        page.more,
-    )
-    events: Page[Entry] = Page(room=RESULT_BYTES - json_size(scouted))
+    cursors = [str(one["cursor"]) for one in cited]
+    result = replace(result, answer=visible(finding.answer), found=finding.found, cursors=cursors)
+    events: Page[Entry] = Page(room=RESULT_BYTES - json_size(result))
     most = events.room
     for one in cited:
         events.add(sanitized(one, most))
-    return replace(scouted, events=events.entries)
+    return replace(result, events=events.entries)
 
 
 @tool("xmppDigest", title="Digest of the room", read_only=True, deadline=DEADLINE_SECONDS)
@@ -299,7 +257,7 @@ async def _read(
     wanted = await event_filter(kinds=kinds, sender=None, contains=None, pattern=None)
     shown: dict[str, Entry] = {}
 
-    def show(record: "Record") -> str | None:
+    def show(record: Record) -> str | None:
         if not wanted.matches(record.event):
             return None
         entry = sanitized(journal.encode(record))

@@ -12,7 +12,6 @@ from bridge.llm.prompt import (
     MAX_DATA_BYTES,
     MAX_ECHO_CHARACTERS,
     Material,
-    Misfit,
     Prompt,
     data_line,
     write_prompt,
@@ -49,7 +48,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.sampled_from(
 """Whatever somebody may write, knowing the code or not."""
 
 
-def _written(*data: object, misfit: Misfit | None = None) -> Prompt:
+def _written(*data: object, misfit: dict[str, str] | None = None) -> Prompt:
     return write_prompt(INSTRUCTION, Material("Count.", data), SCHEMA, CODE, misfit)
 
 
@@ -95,10 +94,10 @@ def test_no_text_forges_a_marker_or_gets_out_of_its_line(said: list[Said]) -> No
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_nor_does_an_answer_that_is_shown_once_more(answer: str, problem: str) -> None:
-    prompt = _written(Said("x"), misfit=Misfit(answer, problem))
+    prompt = _written(Said("x"), misfit={"answer": answer, "problem": problem})
     first, second = _between(prompt.message)
     assert len(first) == len(second) == 1
-    other = _written(Said("x"), misfit=Misfit("a", "b"))
+    other = _written(Said("x"), misfit={"answer": "a", "problem": "b"})
     assert _outside(prompt.message) == _outside(other.message)
     assert prompt.instructions == other.instructions
     assert AGAIN in prompt.message
@@ -150,5 +149,5 @@ def test_data_may_be_as_long_as_allowed_and_not_a_byte_more(extra: int) -> None:
 
 def test_an_answer_that_is_shown_once_more_is_cut() -> None:
     long = "x" * (MAX_ECHO_CHARACTERS + 1)
-    ((line,),) = _between(_written(misfit=Misfit(long, long)).message)
+    ((line,),) = _between(_written(misfit={"answer": long, "problem": long}).message)
     assert json.loads(line) == {"answer": long[:-1], "problem": long[:-1]}
