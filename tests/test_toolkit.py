@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge import toolkit, toolsets
+from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
 from tests.docs.pages import PAGES
 from tests.test_layers import IMPORTS
@@ -26,7 +27,7 @@ def test_the_tool_on_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "mirror_of_the_page.py").write_text(example(), "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     (mirror,) = toolsets.load_toolset("mirror_of_the_page:TOOLS").tools
-    assert mirror.signature.input_schema()["properties"] == {
+    assert object_of(mirror.signature.parameters)["properties"] == {
         "text": {"type": "string"},
         "times": {"type": "integer", "default": 1},
     }

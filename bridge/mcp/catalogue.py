@@ -15,7 +15,7 @@ from bridge.mcp.jsonrpc import (
     param,
 )
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.schema import MismatchError, object_of, read_members, render
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
 
 JSON_TYPE = "application/json"
@@ -42,13 +42,12 @@ class Catalogue:
         self._templates = {one.uri: one for one in resources if one.signature.parameters}
         self.prompts = {one.name: _inject(one.name, one, given) for one in toolset.prompts}
         self._completions = {
-            (name, one.wire): Signature.of(values).inject(name, values, given)
+            (name, wire): Signature.of(values).inject(name, values, given)
             for name, signature in (
                 *((one.name, one.signature) for one in toolset.prompts),
                 *((one.uri, one.signature) for one in toolset.resources),
             )
-            for one in signature.parameters
-            if (values := one.completions) is not None
+            for wire, values in signature.completions.items()
         }
 
     def why_missing(self, name: str) -> str:
@@ -82,7 +81,7 @@ class Catalogue:
     def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
         uri = param(params, "uri", str, "the address of a resource")
-        if (found := self._found(uri)) is not None:
+        if found := self.resource_at(uri):
             return found
         raise RpcError(
             revision.unknown_resource,
@@ -90,22 +89,16 @@ class Catalogue:
             "Resource not found",
         )
 
-    def has_resource(self, uri: str) -> bool:
-        """Whether there is a resource under this URI."""
-        return self._found(uri) is not None
-
-    def _found(self, uri: str) -> Resource | None:
+    def resource_at(self, uri: str) -> Resource | None:
         """Return the resource under this URI, which may be one of a template; None without one."""
         if uri in self.resources:
             return self.resources[uri]
         for one in self._templates.values():
             (variable,) = one.signature.parameters
-            value = one.value_in(uri)
-            if value is None or value not in self._values(one.uri, variable.wire):
-                continue
-            if uri in one.expanded(value):
-                read = partial(one.function, **{variable.name: value})
-                return one._replace(uri=uri, function=read)
+            for value in self._values(one.uri, variable.wire):
+                if uri in one.expanded(value):
+                    read = partial(one.function, **{variable.name: value})
+                    return one._replace(uri=uri, function=read)
         return None
 
     def get_prompt(self, params: Object, revision: Revision) -> dict[str, Json]:
@@ -113,7 +106,7 @@ class Catalogue:
         prompt = self._find_prompt(params)
         arguments = param(params, "arguments", dict, "an object", {})
         try:
-            values = prompt.signature.bind(arguments)
+            values = read_members(prompt.signature.parameters, arguments)
         except MismatchError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
         text = str(_guarded(prompt.name, lambda: prompt.function(**values)))
@@ -122,36 +115,26 @@ class Catalogue:
 
     def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `completion/complete` for an argument of a prompt or a template."""
-        reference, argument = params.get("ref"), params.get("argument")
-        if not isinstance(reference, dict) or not isinstance(argument, dict):
-            raise RpcError(INVALID_PARAMS, "ref and argument: an object each is wanted")
-        name, typed = argument.get("name"), argument.get("value")
-        if not isinstance(name, str) or not isinstance(typed, str):
-            raise RpcError(INVALID_PARAMS, "argument: a name and a value are wanted")
-        values: list[str] = []
+        reference = param(params, "ref", dict, "an object")
+        argument = param(params, "argument", dict, "an object")
+        name = param(argument, "name", str, "the name of an argument")
+        typed = param(argument, "value", str, "what was typed").casefold()
         match reference.get("type"):
             case "ref/resource":
-                uri = param(reference, "uri", str, "the address of a resource")
-                if uri not in self._templates:
-                    self.find_resource({"uri": uri}, revision)
-                values = self._begun(uri, name, typed)
+                of = param(reference, "uri", str, "the address of a resource")
+                if of not in self._templates:
+                    self.find_resource(reference, revision)
             case "ref/prompt":
-                values = self._completed(reference, name, typed)
+                prompt = self._find_prompt(reference)
+                of = prompt.name
+                if name not in (one.wire for one in prompt.signature.parameters):
+                    raise RpcError(INVALID_PARAMS, f"{of} has no argument {name[:100]!r}")
             case _:
                 raise RpcError(INVALID_PARAMS, "ref: the type is ref/prompt or ref/resource")
+        values = [one for one in self._values(of, name) if one.casefold().startswith(typed)]
         shown = values[:MAX_COMPLETIONS]
         more = len(values) > len(shown)
         return {"completion": {"values": shown, "total": len(values), "hasMore": more}}
-
-    def _completed(self, reference: Object, name: str, typed: str) -> list[str]:
-        prompt = self._find_prompt(reference)
-        if name not in (one.wire for one in prompt.signature.parameters):
-            raise RpcError(INVALID_PARAMS, f"{prompt.name} has no argument {name[:100]!r}")
-        return self._begun(prompt.name, name, typed)
-
-    def _begun(self, of: str, name: str, typed: str) -> list[str]:
-        begun = typed.casefold()
-        return [one for one in self._values(of, name) if one.casefold().startswith(begun)]
 
     def _values(self, of: str, name: str) -> list[str]:
         """Return the values of an argument of a prompt, or of the variable of a template."""
@@ -189,7 +172,7 @@ def _named(one: Definition, revision: Revision) -> dict[str, Json]:
 
 
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
-    wire = _named(tool, revision) | {"inputSchema": tool.signature.input_schema()}
+    wire = _named(tool, revision) | {"inputSchema": object_of(tool.signature.parameters)}
     if revision.structured and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
     if revision.annotations:

@@ -79,9 +79,6 @@ class Keywords:
     def __init__(self, **keywords: object) -> None:
         self.schema: Schema = keywords
 
-    def __repr__(self) -> str:
-        return f"Keywords({self.schema})"
-
 
 ABSENT_IF_NONE = "absent-if-none"
 """In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
@@ -98,15 +95,6 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
 
     The schema may be part of others, so it must not be changed.
     """
-    try:
-        hash(hint)
-    except TypeError:  # there is a list or the like in an annotation
-        return _described.__wrapped__(hint)
-    return _described(hint)
-
-
-@cache
-def _described(hint: Any) -> tuple[Schema, Reader]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:])
@@ -227,24 +215,23 @@ _SCALARS: dict[Any, tuple[Schema, Reader]] = {
 
 def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
     schema, read = describe(hint)
-    bounds = [note for note in notes if isinstance(note, Bounds)]
     for note in notes:
         if isinstance(note, str) and note != ABSENT_IF_NONE:
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
-            schema = {**schema, **note.schema(_types(schema))}
+            schema, read = {**schema, **note.schema(_types(schema))}, _bounded(read, note)
         elif isinstance(note, Keywords):
             schema = {**schema, **note.schema}
-    if not bounds:
-        return schema, read
+    return schema, read
 
+
+def _bounded(read: Reader, bounds: Bounds) -> Reader:
     def read_bounded(value: object, path: str) -> object:
         inner = read(value, path)
-        for bound in bounds:
-            bound.check(inner, path)
+        bounds.check(inner, path)
         return inner
 
-    return schema, read_bounded
+    return read_bounded
 
 
 def _enumeration(values: list[object]) -> Schema:
@@ -343,45 +330,73 @@ _CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = 
 }
 
 
+@cache
 def _dataclass(cls: type) -> tuple[Schema, Reader]:
     hints = typing.get_type_hints(cls, include_extras=True)
-    properties: dict[str, Schema] = {}
-    required: list[str] = []
-    readers: dict[str, tuple[str, Reader]] = {}
+    members = []
     for one in dataclasses.fields(cls):
-        wire = wire_name(one.name)
-        properties[wire], read = describe(hints[one.name])
-        readers[wire] = (one.name, read)
-        optional = (
-            one.default is not dataclasses.MISSING
-            or one.default_factory is not dataclasses.MISSING
-            or _may_be_absent(hints[one.name])
+        required = (
+            one.default is dataclasses.MISSING
+            and one.default_factory is dataclasses.MISSING
+            and not _may_be_absent(hints[one.name])
         )
-        if not optional:
-            required.append(wire)
+        members.append(Member.of(one.name, hints[one.name], required=required))
 
     def read_object(value: object, path: str) -> object:
         if not isinstance(value, dict):
             raise _mismatch(value, path, "an object")
-        for wire in required:
-            if wire not in value:
-                raise MismatchError(f"{path}.{wire} is missing")
-        for wire in value:
-            if wire not in readers:
-                raise MismatchError(f"{path}.{wire} is not known")
-        return cls(
-            **{
-                readers[wire][0]: readers[wire][1](item, f"{path}.{wire}")
-                for wire, item in value.items()
-            }
-        )
+        return cls(**read_members(members, value, f"{path}."))
 
-    return object_of(properties, required), read_object
+    return object_of(members), read_object
 
 
-def object_of(properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
-    """Return the schema of an object that has these properties, and no others."""
-    schema: Schema = {"type": "object", "properties": dict(properties)}
-    if required:
-        schema["required"] = list(required)
+class Member(NamedTuple):
+    """A field of an object, or an argument of a function."""
+
+    name: str
+    """In Python."""
+    wire: str
+    """In JSON."""
+    schema: Schema
+    read: Reader
+    required: bool
+
+    @classmethod
+    def of(cls, name: str, hint: Any, *, required: bool) -> "Member":
+        """Return the member of this name and type; raises `SchemaError`."""
+        return cls(name, wire_name(name), *describe(hint), required)
+
+
+def object_of(members: Iterable[Member]) -> Schema:
+    """Return the schema of an object that has these members, and no others."""
+    schema: Schema = {"type": "object", "properties": {one.wire: one.schema for one in members}}
+    if required := [one.wire for one in members if one.required]:
+        schema["required"] = required
     return {**schema, "additionalProperties": False}
+
+
+def read_members(
+    members: Iterable[Member], given: Mapping[str, object], path: str = ""
+) -> dict[str, object]:
+    """Return the values of an object by their Python names.
+
+    Raises `MismatchError` with all that is wrong with them; `path` stands before each name.
+    """
+    found: dict[str, object] = {}
+    problems: list[str] = []
+    for one in members:
+        if one.wire in given:
+            try:
+                found[one.name] = one.read(given[one.wire], f"{path}{one.wire}")
+            except MismatchError as mismatch:
+                problems.append(str(mismatch))
+        elif one.required:
+            problems.append(f"{path}{one.wire} is missing")
+    if problems or len(found) < len(given):
+        known = sorted(one.wire for one in members)
+        expected = ", ".join(known) or "none"
+        unknown = [name for name in given if name not in known]
+        problems += [f"{path}{name[:100]!r} is not known ({expected})" for name in unknown[:5]]
+    if problems:
+        raise MismatchError("; ".join(problems))
+    return found

@@ -17,7 +17,7 @@ from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError, SchemaError
+from bridge.mcp.schema import MismatchError, SchemaError, read_members
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
@@ -87,7 +87,7 @@ class Server:
         self._serials = count(1)
         self._running: dict[int, Call] = {}
         self._progress: dict[int, float] = {}
-        self.subscriptions = Subscriptions(catalogue.has_resource)
+        self.subscriptions = Subscriptions(catalogue.resource_at)
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
             "ping": (lambda params, revision: {}, {}),
@@ -332,7 +332,7 @@ class Server:
     ) -> Call | Send:
         tool = self._catalogue.tools[name]
         try:
-            bound = tool.signature.bind(arguments)
+            bound = read_members(tool.signature.parameters, arguments)
         except MismatchError as error:
             failure = self._failure(id_, meta, _argument_error(tool, error))
             return Send(failure, self._framing)

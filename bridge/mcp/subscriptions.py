@@ -18,12 +18,12 @@ MAX_LISTENERS = 64
 
 
 class Subscriptions:
-    """The subscriptions of one client to some of the URIs for which `is_known` returns True.
+    """The subscriptions of one client to some of the URIs that `is_known` knows.
 
     Each comes with the framing of the message that asked for it, which its notifications use.
     """
 
-    def __init__(self, is_known: Callable[[str], bool]) -> None:
+    def __init__(self, is_known: Callable[[str], object]) -> None:
         self._is_known = is_known
         self.session_wide: dict[str, Framing] = {}
         """By URI: what `resources/subscribe` asked for."""

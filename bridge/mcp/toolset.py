@@ -35,22 +35,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_origin
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.errors import McpError
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from bridge.mcp.schema import (
-    MismatchError,
-    Reader,
-    Schema,
-    SchemaError,
-    describe,
-    object_of,
-    render,
-    wire_name,
-)
+from bridge.mcp.schema import Member, Schema, SchemaError, describe, render
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
@@ -98,20 +89,6 @@ class Completes(NamedTuple):
     values: Callable[..., list[str]]
 
 
-class Parameter(NamedTuple):
-    """An argument that a caller may give."""
-
-    name: str
-    """In Python."""
-    wire: str
-    """In JSON."""
-    schema: Schema
-    read: Reader
-    required: bool
-    completions: Callable[..., list[str]] | None
-    """What its values are completed from, in a prompt or a template."""
-
-
 class Signature(NamedTuple):
     """What a function takes: collaborators from this process, arguments from the caller.
 
@@ -120,7 +97,9 @@ class Signature(NamedTuple):
     """
 
     collaborators: tuple[type, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Member, ...]
+    completions: Mapping[str, Callable[..., list[str]]]
+    """By parameter in JSON: what its values are completed from, in a prompt or a template."""
     result: Any
 
     @classmethod
@@ -128,7 +107,8 @@ class Signature(NamedTuple):
         """Read `function`'s signature; raises `SchemaError` for a type without a JSON Schema."""
         hints = typing.get_type_hints(function, include_extras=True)
         collaborators: list[type] = []
-        parameters: list[Parameter] = []
+        parameters: list[Member] = []
+        completions: dict[str, Callable[..., list[str]]] = {}
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name not in hints:
                 raise SchemaError(f"{function.__name__}: {parameter.name} has no type")
@@ -138,45 +118,16 @@ class Signature(NamedTuple):
                 continue
             if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
                 raise SchemaError(f"{function.__name__}: a tool names each of its arguments")
-            schema, read = describe(hint)
             required = parameter.default is parameter.empty
+            member = Member.of(parameter.name, hint, required=required)
             if not required and parameter.default is not None:
-                schema = {**schema, "default": render(parameter.default)}
-            notes = getattr(hint, "__metadata__", ())
-            values = next((one.values for one in notes if isinstance(one, Completes)), None)
-            wire = wire_name(parameter.name)
-            parameters.append(Parameter(parameter.name, wire, schema, read, required, values))
-        return cls(tuple(collaborators), tuple(parameters), hints.get("return"))
-
-    def input_schema(self) -> Schema:
-        """Return the schema of the arguments object; nothing beyond the named ones is allowed."""
-        return object_of(
-            {one.wire: one.schema for one in self.parameters},
-            [one.wire for one in self.parameters if one.required],
-        )
-
-    def bind(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Return keyword arguments; raises `MismatchError` with all that is wrong with them."""
-        bound: dict[str, object] = {}
-        problems: list[str] = []
-        given = 0
-        for one in self.parameters:
-            if one.wire in arguments:
-                given += 1
-                try:
-                    bound[one.name] = one.read(arguments[one.wire], one.wire)
-                except MismatchError as mismatch:
-                    problems.append(str(mismatch))
-            elif one.required:
-                problems.append(f"{one.wire} is missing")
-        if given < len(arguments):
-            known = sorted(one.wire for one in self.parameters)
-            expected = ", ".join(known) or "none"
-            unknown = [name for name in arguments if name not in known]
-            problems += [f"{name[:100]!r} is not an argument ({expected})" for name in unknown[:5]]
-        if problems:
-            raise MismatchError("; ".join(problems))
-        return bound
+                schema = {**member.schema, "default": render(parameter.default)}
+                member = member._replace(schema=schema)
+            parameters.append(member)
+            for note in getattr(hint, "__metadata__", ()):
+                if isinstance(note, Completes):
+                    completions[member.wire] = note.values
+        return cls(tuple(collaborators), tuple(parameters), completions, hints.get("return"))
 
     def inject(
         self, name: str, function: Callable[..., Any], given: Iterable[object]
@@ -309,16 +260,6 @@ class Resource(NamedTuple):
     function: Callable[..., Any]
     signature: Signature
 
-    def value_in(self, uri: str) -> str | None:
-        """Return what stands in `uri` for the variable of this template; None if it is no such URI.
-
-        There need not be a resource for that value.
-        """
-        before, _, after = _VARIABLE.split(self.uri)
-        if not uri.startswith(before) or not uri.endswith(after):
-            return None
-        return unquote(uri[len(before) : len(uri) - len(after)])
-
     def expanded(self, value: str) -> tuple[str, str]:
         """Return the URIs of this template for a value: as RFC 6570 has it, and with `@` as `@`.
 
@@ -344,7 +285,7 @@ def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
         signature = Signature.of(function)
-        variables = [one.wire for one in signature.parameters if one.completions is not None]
+        variables = [*signature.completions]
         if _VARIABLE.findall(uri) != variables[:1] or len(signature.parameters) > 1:
             raise ToolsetError(f"{function.__name__} takes what varies in {uri}, with its values")
         return Resource(uri, name, title, description, function, signature)

@@ -13,6 +13,7 @@ import pytest
 
 from bridge import cli
 from bridge.mcp import revisions
+from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
 from bridge.registration.clients import KEYS
 from bridge.service import MODULES
@@ -47,7 +48,7 @@ def test_the_arguments_of_every_tool_are_all_named() -> None:
     assert {quoted(row[0])[0] for row in found["tool"]} == tools.keys()
     listed: set[str] = set()
     for tool, arguments in found["tool"]:
-        schema: dict[str, Any] = {**tools[quoted(tool)[0]].signature.input_schema()}
+        schema: dict[str, Any] = {**object_of(tools[quoted(tool)[0]].signature.parameters)}
         properties = schema.get("properties", {})
         assert quoted(arguments) == list(properties)
         defaults = dict(re.findall(r"`(\w+)` \((\w+)\)", arguments))

@@ -161,7 +161,7 @@ async def test_arguments_that_do_not_fit_are_a_result_that_says_why(
         refused = await client.call_tool("xmppSend", {"message": 5, "volume": 11})
         assert refused.is_error is True
         assert "message is a number; a string is wanted" in text_of(refused)
-        assert "'volume' is not an argument" in text_of(refused)
+        assert "'volume' is not known" in text_of(refused)
 
 
 async def test_an_unknown_tool_is_an_error_that_names_the_known(mode: str, tmp_path: Path) -> None:

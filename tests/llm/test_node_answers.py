@@ -56,7 +56,7 @@ def test_the_end_of_thoughts_in_a_text_of_the_answer_is_a_part_of_it() -> None:
         ('{"good": "yes", "becauseOf": "x"}', "answer.good is a string; true or false is wanted"),
         ('{"good": true}', "answer.becauseOf is missing"),
         ('{"good": true, "becauseOf": ""}', "the least is 1"),
-        ('{"good": true, "becauseOf": "x", "also": 1}', "answer.also is not known"),
+        ('{"good": true, "becauseOf": "x", "also": 1}', "answer.'also' is not known"),
     ],
 )
 def test_what_does_not_fit_is_told(text: str, problem: str) -> None:

@@ -114,9 +114,11 @@ def test_a_resource_that_is_not_there_is_told_with_those_that_are(
         ("get_prompt", {"name": "greet"}, "name is missing"),
         ("get_prompt", {"name": "greet", "arguments": []}, "an object is wanted"),
         ("get_prompt", {"name": "greet", "arguments": {"name": 1}}, "a string is wanted"),
-        ("get_prompt", {"name": "falter", "arguments": {"x": "y"}}, "'x' is not an argument"),
-        ("complete", {}, "ref and argument"),
-        ("complete", {"ref": {}, "argument": {}}, "a name and a value"),
+        ("get_prompt", {"name": "falter", "arguments": {"x": "y"}}, "'x' is not known"),
+        ("complete", {}, "ref: an object"),
+        ("complete", {"ref": {}}, "argument: an object"),
+        ("complete", {"ref": {}, "argument": {}}, "name: the name of an argument"),
+        ("complete", {"ref": {}, "argument": {"name": "a"}}, "value: what was typed"),
         ("complete", {"ref": {}, "argument": {"name": "a", "value": "b"}}, "ref/prompt or"),
     ],
 )
@@ -260,7 +262,7 @@ def test_each_value_of_a_template_can_be_read(name: str, safe: str) -> None:
     (content,) = read["contents"]
     assert content["uri"] == uri
     assert json.loads(content["text"]) == {"words": len(NAMES), "longestWord": name}
-    assert shelved().has_resource(uri)
+    assert shelved().resource_at(uri)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,7 @@ def test_each_value_of_a_template_can_be_read(name: str, safe: str) -> None:
 )
 def test_another_value_is_no_resource(uri: str) -> None:
     catalogue_ = shelved()
-    assert not catalogue_.has_resource(uri)
+    assert not catalogue_.resource_at(uri)
     with pytest.raises(RpcError) as refused:
         catalogue_.read_resource({"uri": uri}, V2026_07_28)
     told: Any = refused.value.data

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
-from bridge.mcp.schema import Bounds, MismatchError, SchemaError
+from bridge.mcp.schema import Bounds, MismatchError, SchemaError, object_of, read_members
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     RESERVED,
@@ -354,7 +354,7 @@ def test_a_signature_is_told_apart_into_collaborators_and_arguments() -> None:
 
 
 def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> None:
-    schema = SIGNATURE.input_schema()
+    schema = object_of(SIGNATURE.parameters)
     Draft202012Validator.check_schema(schema)
     assert schema["required"] == ["message"]
     assert schema["additionalProperties"] is False
@@ -371,7 +371,7 @@ def test_the_arguments_schema_names_defaults_and_nothing_unnamed_passes() -> Non
 
 def test_arguments_are_bound_by_their_python_names() -> None:
     arguments = {"message": "m", "from": "x", "timeoutSeconds": 50, "colours": [1]}
-    assert SIGNATURE.bind(arguments) == {
+    assert read_members(SIGNATURE.parameters, arguments) == {
         "message": "m",
         "from_": "x",
         "timeout_seconds": 50,
@@ -381,22 +381,27 @@ def test_arguments_are_bound_by_their_python_names() -> None:
 
 def test_every_fault_of_the_arguments_is_named_at_once() -> None:
     with pytest.raises(MismatchError) as caught:
-        SIGNATURE.bind({"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}})
+        read_members(
+            SIGNATURE.parameters, {"from": 1, "timeoutSeconds": 51, "from_": "x", "house": {}}
+        )
     assert str(caught.value) == "; ".join(
         [
             "message is missing",
             "timeoutSeconds is 51; the most is 50",
             "from is a number; a string is wanted",
-            "'from_' is not an argument (colours, from, message, timeoutSeconds, where)",
-            "'house' is not an argument (colours, from, message, timeoutSeconds, where)",
+            "'from_' is not known (colours, from, message, timeoutSeconds, where)",
+            "'house' is not known (colours, from, message, timeoutSeconds, where)",
         ]
     )
 
 
 def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
     with pytest.raises(MismatchError) as caught:
-        SIGNATURE.bind({"message": "m"} | {f"{index}" * 10_000: 1 for index in range(100)})
-    assert str(caught.value).count("is not an argument") == 5
+        read_members(
+            SIGNATURE.parameters,
+            {"message": "m"} | {f"{index}" * 10_000: 1 for index in range(100)},
+        )
+    assert str(caught.value).count("is not known") == 5
     assert len(str(caught.value)) < 1000
 
 
@@ -414,12 +419,12 @@ def test_many_unknown_and_long_arguments_are_told_briefly() -> None:
 def test_arguments_are_bound_exactly_if_the_schema_allows_them(
     arguments: dict[str, object],
 ) -> None:
-    allowed = Draft202012Validator(SIGNATURE.input_schema()).is_valid(arguments)
+    allowed = Draft202012Validator(object_of(SIGNATURE.parameters)).is_valid(arguments)
     if allowed:
-        SIGNATURE.bind(arguments)
+        read_members(SIGNATURE.parameters, arguments)
     else:
         with pytest.raises(MismatchError):
-            SIGNATURE.bind(arguments)
+            read_members(SIGNATURE.parameters, arguments)
 
 
 def test_a_signature_that_json_cannot_say_is_its_authors_error() -> None:
@@ -482,8 +487,11 @@ def test_the_arguments_of_a_prompt_are_those_of_its_function_as_the_wire_spells_
     city, whose = ask.signature.parameters
     assert (city.wire, city.schema["description"], city.required) == ("cityName", "where", True)
     assert (whose.wire, whose.schema["description"], whose.required) == ("from", "who", False)
-    assert (city.completions, whose.completions) == (cities, None)
-    assert ask.function(**ask.signature.bind({"cityName": "Rome"})) == ": what about Rome?"
+    assert ask.signature.completions == {"cityName": cities}
+    assert (
+        ask.function(**read_members(ask.signature.parameters, {"cityName": "Rome"}))
+        == ": what about Rome?"
+    )
 
 
 def test_a_collaborator_is_no_argument() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import weather
 from bridge.samples.weather import (
@@ -156,10 +156,10 @@ async def test_a_location_without_a_name_asks_nobody(server: OpenMeteoServer) ->
 
 
 def test_a_location_has_bounds() -> None:
-    current_weather.signature.bind({"location": "a" * MAX_LOCATION})
+    read_members(current_weather.signature.parameters, {"location": "a" * MAX_LOCATION})
     for location in ("", "a" * (MAX_LOCATION + 1)):
         with pytest.raises(MismatchError):
-            current_weather.signature.bind({"location": location})
+            read_members(current_weather.signature.parameters, {"location": location})
 
 
 def place(region: str, population: int) -> Place:

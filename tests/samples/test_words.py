@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.schema import MismatchError
+from bridge.mcp.schema import MismatchError, read_members
 from bridge.samples.words import BAD, GOOD, MAX_CHARACTERS, sentiment, word_count
 
 
@@ -55,6 +55,6 @@ def test_the_description_admits_what_it_is() -> None:
 @pytest.mark.parametrize("one", [word_count, sentiment], ids=lambda one: one.name)
 def test_a_text_has_a_bound(one: object) -> None:
     signature = (word_count if one is word_count else sentiment).signature
-    signature.bind({"text": "a" * MAX_CHARACTERS})
+    read_members(signature.parameters, {"text": "a" * MAX_CHARACTERS})
     with pytest.raises(MismatchError, match="the most is 1000000"):
-        signature.bind({"text": "a" * (MAX_CHARACTERS + 1)})
+        read_members(signature.parameters, {"text": "a" * (MAX_CHARACTERS + 1)})

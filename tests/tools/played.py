@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from bridge.mcp.schema import MismatchError, render
+from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import Tool
 from bridge.settings.table import Settings
 from bridge.tools.link import InRoom, RoomLink
@@ -149,7 +149,7 @@ def wire(result: object) -> dict[str, Any]:
 
 def arguments(tool: Tool, given: Mapping[str, object]) -> dict[str, Any]:
     """What the function of `tool` gets when a client gives this; raises `MismatchError`."""
-    return tool.signature.bind(given)
+    return read_members(tool.signature.parameters, given)
 
 
 __all__ = [

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
 from bridge.service import MODULES
 
@@ -86,7 +87,7 @@ MAX_DESCRIPTION_CHARACTERS = 1_200
 
 
 def _input(tool: str) -> dict[str, Any]:
-    schema: dict[str, Any] = TOOLS[tool].signature.input_schema()
+    schema: dict[str, Any] = object_of(TOOLS[tool].signature.parameters)
     return schema
 
 
