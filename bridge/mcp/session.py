@@ -89,13 +89,11 @@ class Session:
         *,
         ready: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         self._server = server
         self._write = write
         self._ready = ready
         self._clock = clock
-        self._drain_seconds = drain_seconds
         self._framer = Framer()
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
         self._pending: dict[int, tuple[asyncio.Task[None], Received]] = {}
@@ -127,7 +125,7 @@ class Session:
             for question in self._questions.values():
                 _settle(question, None)
             if tasks := self._tasks():
-                await asyncio.wait(tasks, timeout=self._drain_seconds)
+                await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
         finally:
             await self._close()
 
@@ -142,8 +140,7 @@ class Session:
     def announce(self, level: str, logger: str, data: Json) -> None:
         """Send a log message to a client that set a level for the whole session."""
         if not self._over:
-            self._send(self._server.announce(level, logger, data))
-            self._flush()
+            self._send_now(self._server.announce(level, logger, data))
 
     def _receive(self, frames: list[Frame | SkippedInput]) -> None:
         for frame in frames:
@@ -243,8 +240,7 @@ class Session:
             response = self._fail(call, _too_late(call.tool) if late else error)
         else:
             response = self._server.complete(call, value)
-        self._send(response, received)
-        self._flush()
+        self._send_now(response, received)
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:
         if not isinstance(error, ToolError):
@@ -272,16 +268,13 @@ class Session:
         return len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES
 
     def _context(self, call: Call) -> Context:
-        def send_progress(done: float, total: float | None, message: str | None) -> None:
-            self._send(self._server.progress(call, done, total, message))
-            self._flush()
-
-        def send_log(level: str, data: Json) -> None:
-            self._send(self._server.log(call, level, data))
-            self._flush()
-
-        can_ask = partial(self._server.can_ask, call)
-        return Context(send_progress, send_log, can_ask, partial(self._ask, call))
+        server = self._server
+        return Context(
+            lambda *given: self._send_now(server.progress(call, *given)),
+            lambda *given: self._send_now(server.log(call, *given)),
+            partial(server.can_ask, call),
+            partial(self._ask, call),
+        )
 
     async def _ask(self, call: Call, method: str, params: Object, timeout_seconds: float) -> Object:
         """Send the client a request for `call`, and return its result; raises `ToolError`."""
@@ -297,8 +290,7 @@ class Session:
         question = Question(method, asyncio.get_running_loop().create_future())
         self._questions[request.id] = question
         try:
-            self._send(Send(request, call.framing))
-            self._flush()
+            self._send_now(Send(request, call.framing))
             async with asyncio.timeout(timeout_seconds):
                 response = await question.answer
         except TimeoutError as error:
@@ -308,8 +300,7 @@ class Session:
             if self._questions.pop(request.id, None):
                 cancelled = {"requestId": request.id, "reason": CANCEL_REASON}
                 notification = Notification("notifications/cancelled", cancelled)
-                self._send(Send(notification, call.framing))
-                self._flush()
+                self._send_now(Send(notification, call.framing))
         if response is None:
             raise gone
         return _result_of(response, method)
@@ -334,6 +325,10 @@ class Session:
             log.debug("-> %s, %d bytes%s", _sent(message, received), len(body), took)
         if received is not None:
             self._listing = self._listing or received.method == "tools/list"
+
+    def _send_now(self, action: Send | None, received: Received | None = None) -> None:
+        self._send(action, received)
+        self._flush()
 
     def _may_send_error(self) -> bool:
         """Whether an error reply without an id is within `NOISE_REPLIES_PER_SECOND`."""

@@ -31,7 +31,7 @@ class Clock:
 class Client:
     """The far side of a session: what it sends goes in as chunks, what comes out is kept."""
 
-    def __init__(self, drain_seconds: float = 10.0, tools: Toolset | None = None) -> None:
+    def __init__(self, tools: Toolset | None = None) -> None:
         self.bench = Workbench()
         self.clock = Clock()
         self.frames: list[Frame] = []
@@ -40,7 +40,7 @@ class Client:
         self._came = asyncio.Event()
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
         server = serving(self.bench) if tools is None else serving(self.bench, tools)
-        self.session = Session(server, self._receive, clock=self.clock, drain_seconds=drain_seconds)
+        self.session = Session(server, self._receive, clock=self.clock)
         self.running = asyncio.create_task(self.session.run(self._feed()))
 
     def send(self, *messages: object, framing: Framing = Framing.LINES) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bridge.mcp import session
 from bridge.mcp.framing import MAX_FRAME_BYTES, Framing
 from bridge.mcp.session import (
     MAX_CALLS_AT_ONCE,
@@ -290,8 +291,11 @@ async def test_calls_in_flight_at_the_end_of_input_are_finished() -> None:
     assert ids(await ending) == [1]
 
 
-async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain() -> None:
-    client = Client(drain_seconds=0.02)
+async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "DRAIN_SECONDS", 0.02)
+    client = Client()
     client.send(request(1, "wait", name="slow"), tool_call(2, "wait", name="slow"))
     bare, mcp = await client.end()
     assert bare["error"]["data"]["condition"] == "system-shutdown"
@@ -301,8 +305,11 @@ async def test_the_end_of_input_waits_for_a_call_no_longer_than_the_drain() -> N
     assert client.bench.running == 0
 
 
-async def test_the_end_of_input_with_nothing_in_flight_is_the_end_at_once() -> None:
-    client = Client(drain_seconds=10 * PATIENCE)
+async def test_the_end_of_input_with_nothing_in_flight_is_the_end_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "DRAIN_SECONDS", 10 * PATIENCE)
+    client = Client()
     assert await client.end() == []
 
 
