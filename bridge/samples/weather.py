@@ -58,7 +58,7 @@ CURRENT = (
     "wind_speed_10m",
     "wind_direction_10m",
 )
-"""What is asked of the present; in °C, %, mm, WMO code, km/h and degrees."""
+"""What is asked of the present; by default it comes in °C, %, mm, WMO code, km/h and degrees."""
 
 CONDITIONS = {
     0: "clear sky",
@@ -205,9 +205,6 @@ async def weather_at(configuration: Configuration, place: Place) -> CurrentWeath
         "latitude": str(place.latitude),
         "longitude": str(place.longitude),
         "current": ",".join(CURRENT),
-        "temperature_unit": "celsius",
-        "wind_speed_unit": "kmh",
-        "precipitation_unit": "mm",
         "timeformat": "unixtime",
     }
     read = partial(_weather, place)
@@ -263,9 +260,8 @@ def choose_place(location: str, places: list[Place]) -> Place:
     Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` if
     no place fits, or several do.
     """
-    _, *qualifiers = parts(location)
+    name, *qualifiers = parts(location.casefold())
     fitting = [one for one in places if _lies_in(one, qualifiers)]
-    name = parts(location)[0].casefold()
     # The service finds names in every language and answers with the English one.
     fitting = [one for one in fitting if one.name.casefold() == name] or fitting
     distinct = {one.label: one for one in sorted(fitting, key=lambda one: one.population)}
@@ -285,7 +281,7 @@ def parts(location: str) -> list[str]:
 
 def _lies_in(place: Place, qualifiers: list[str]) -> bool:
     regions = {one.casefold() for one in place.regions}
-    return all(one.casefold() in regions for one in qualifiers if one)
+    return all(one in regions for one in qualifiers if one)
 
 
 def _unknown(location: str, places: list[Place]) -> ArgumentError:
