@@ -7,6 +7,7 @@ A name is one of `BUILT_IN`, one that an installed package offers as an entry po
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pkgutil import resolve_name
 
 from bridge.mcp.catalogue import Catalogue
@@ -57,10 +58,9 @@ def join_toolsets(
 
 def load_toolset(name: str) -> Toolset:
     """Return the set of this name; raises `ToolsetError` if it cannot be loaded."""
+    load = _find(name)
     try:
-        value = _loaded(name)
-    except ToolsetError:
-        raise
+        value = load()
     except (Exception, SystemExit) as error:  # its author's code may fail in any way
         log.debug("the toolset %s", one_line(name), exc_info=error)
         cause = one_line(f"{type(error).__name__}: {error}", MAX_CAUSE)
@@ -86,11 +86,13 @@ def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]
     return one
 
 
-def _loaded(name: str) -> object:
-    if target := BUILT_IN.get(name):
-        return _imported(target)
-    if ":" in name:
-        return _imported(name)
+def _find(name: str) -> Callable[[], object]:
+    """Return what loads the set of this name; raises `ToolsetError` where there is none."""
+    if name in BUILT_IN or ":" in name:
+        target = BUILT_IN.get(name, name)
+        if not all(part.isidentifier() for part in target.replace(":", ".", 1).split(".")):
+            raise ToolsetError(f"{_called(name)} is not of the form MODULE:ATTRIBUTE")
+        return partial(resolve_name, target)
     offers = [(package, load) for offered, package, load in _offers() if offered == name]
     if not offers:
         raise ToolsetError(
@@ -103,15 +105,7 @@ def _loaded(name: str) -> object:
         raise ToolsetError(
             f"{_called(name)} is offered by {packages}; say which, as MODULE:ATTRIBUTE"
         )
-    ((_, load),) = offers
-    return load()
-
-
-def _imported(target: str) -> object:
-    module, _, path = target.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
-        raise ToolsetError(f"{_called(target)} is not of the form MODULE:ATTRIBUTE")
-    return resolve_name(target)
+    return offers[0][1]
 
 
 def _offers() -> list[tuple[str, str, Callable[[], object]]]:
