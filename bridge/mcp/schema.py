@@ -99,7 +99,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:])
     if origin is Literal:
-        return _enumeration([render(one) for one in arguments]), _one_of(arguments)
+        return _enumeration(arguments)
     if origin in {Union, types.UnionType}:
         return _union([describe(member) for member in arguments])
     if origin in _CONTAINERS:
@@ -107,7 +107,7 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
     if hint in _SCALARS:
         return _SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _enumeration([render(one) for one in hint]), _one_of(tuple(hint))
+        return _enumeration(tuple(hint))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass(hint)
     raise SchemaError(f"{hint!r} has no JSON Schema")
@@ -234,12 +234,6 @@ def _bounded(read: Reader, bounds: Bounds) -> Reader:
     return read_bounded
 
 
-def _enumeration(values: list[object]) -> Schema:
-    # Some clients look at the type alone.
-    typed: Schema = {"type": "string"} if all(isinstance(one, str) for one in values) else {}
-    return {**typed, "enum": values}
-
-
 def _types(schema: Schema) -> Iterator[str]:
     """Yield the JSON types that a schema names, those of the members of a union included."""
     match schema:
@@ -254,9 +248,12 @@ def _types(schema: Schema) -> Iterator[str]:
             yield from _KEYWORDS
 
 
-def _one_of(members: Sequence[object]) -> Reader:
+def _enumeration(members: Sequence[object]) -> tuple[Schema, Reader]:
     spelt = [(render(member), member) for member in members]
-    expected = ", ".join(str(spelling) for spelling, _ in spelt)
+    values = [spelling for spelling, _ in spelt]
+    expected = ", ".join(map(str, values))
+    # Some clients look at the type alone.
+    typed: Schema = {"type": "string"} if all(isinstance(one, str) for one in values) else {}
 
     def read(value: object, path: str) -> object:
         for spelling, member in spelt:
@@ -266,7 +263,7 @@ def _one_of(members: Sequence[object]) -> Reader:
         shown = repr(value[:100]) if isinstance(value, str) else _kind(value)
         raise MismatchError(f"{path} is {shown}; one of {expected} is wanted")
 
-    return read
+    return {**typed, "enum": values}, read
 
 
 def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:

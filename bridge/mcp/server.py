@@ -8,7 +8,7 @@ the newest, before any), and a tool's own name as the method is a bare call.
 """
 
 from collections.abc import Callable, Mapping
-from itertools import count
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
@@ -49,11 +49,13 @@ class Send(NamedTuple):
     """What broke on our side, for the log; its text is not for the client."""
 
 
-class Call(NamedTuple):
-    """Run this tool, then hand what came of it to `Server.complete` or `Server.fail`."""
+@dataclass(eq=False)
+class Call:
+    """Run this tool, then hand what came of it to `Server.complete` or `Server.fail`.
 
-    serial: int
-    """Ours, and unique: a client may use one id twice."""
+    Told apart by identity: a client may use one id twice.
+    """
+
     id: Id | None
     """None for a notification: the tool runs and no response is sent."""
     tool: Tool
@@ -63,6 +65,8 @@ class Call(NamedTuple):
     framing: Framing
     batch: jsonrpc.Batch | None = None
     """The batch it came in, if that waits for its response."""
+    progress: float = float("-inf")
+    """What it reported last."""
 
 
 class Cancel(NamedTuple):
@@ -84,9 +88,8 @@ class Server:
         self.session = RequestMeta(revisions.UNNEGOTIATED, {})
         """What holds for requests that do not name a revision themselves."""
         self._log_framing = self._framing = Framing.LINES
-        self._serials = count(1)
-        self._running: dict[int, Call] = {}
-        self._progress: dict[int, float] = {}
+        self._running: dict[Call, None] = {}
+        """In the order in which they came."""
         self.subscriptions = Subscriptions(catalogue.resource_at)
         self._methods: dict[str, tuple[Answer, Object]] = {
             "initialize": (self._initialize, {}),
@@ -126,37 +129,34 @@ class Server:
 
         None if no response is owed, or if the batch of the call waits for others.
         """
-        if not self._forget(call) or call.id is None:
-            return None
         try:
             if call.meta is None:
-                return _deliver(call, Response(call.id, bare_result(value)))
-            revision = call.meta.revision
-            result = self._result(tool_result(value, revision), revision)
-            return _deliver(call, Response(call.id, result))
+                response = Response(call.id, bare_result(value))
+            else:
+                revision = call.meta.revision
+                result = self._result(tool_result(value, revision), revision)
+                response = Response(call.id, result)
         except (SchemaError, RecursionError) as error:
-            reason = f"what the tool {call.tool.name} returned is not JSON: {error}"
-            return _deliver(call, _crash(call.id, call.meta, reason))
+            response = _crash(call, f"what the tool {call.tool.name} returned is not JSON: {error}")
+        return self._deliver(call, response)
 
     def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
-        if not self._forget(call) or call.id is None:
-            return None
         if isinstance(error, ToolError):
-            return _deliver(call, self._failure(call.id, call.meta, error))
+            return self._deliver(call, self._failure(call.id, call.meta, error))
         reason = f"the tool {call.tool.name} broke ({type(error).__name__}); see the log"
-        return _deliver(call, _crash(call.id, call.meta, reason))
+        return self._deliver(call, _crash(call, reason))
 
     def progress(
         self, call: Call, done: float, total: float | None, message: str | None
     ) -> Send | None:
         """Return a progress notification; None if none was asked for or `done` did not grow."""
         meta = call.meta
-        if meta is None or meta.progress_token is None or call.serial not in self._running:
+        if meta is None or meta.progress_token is None or call not in self._running:
             return None
-        if done <= self._progress.get(call.serial, float("-inf")):
+        if done <= call.progress:
             return None
-        self._progress[call.serial] = done
+        call.progress = done
         params: dict[str, Json] = {"progressToken": meta.progress_token, "progress": done}
         if total is not None:
             params["total"] = total
@@ -166,7 +166,7 @@ class Server:
 
     def log(self, call: Call, level: str, data: Json) -> Send | None:
         """Return a log message that belongs to `call`; None if it does not want those."""
-        if call.meta is None or call.serial not in self._running:
+        if call.meta is None or call not in self._running:
             return None
         return _log_message(call.meta.log_level, level, call.tool.name, data, call.framing)
 
@@ -176,8 +176,7 @@ class Server:
 
     def can_ask(self, call: Call, method: str) -> bool:
         """Whether the client can be sent a request `method` for `call`, which must be running."""
-        running = call.serial in self._running
-        return running and call.meta is not None and call.meta.accepts(method)
+        return call in self._running and call.meta is not None and call.meta.accepts(method)
 
     def close(self) -> list[Send]:
         """Return what is still owed when we end: the response to each listening request."""
@@ -193,26 +192,22 @@ class Server:
         batch = jsonrpc.Batch()
         actions: list[Action] = []
         for message in messages:
-            for action in self._receive_in_batch(message):
+            if isinstance(message, Request) and message.method == "initialize":
+                reason = "initialize comes alone, not in a batch"  # 2025-03-26, "Initialization"
+                message = jsonrpc.Malformed(RpcError(jsonrpc.INVALID_REQUEST, reason), message.id)
+            for action in self._receive(message):
                 match action:
                     case Send(message=Response() as response):
                         batch.responses.append(response)
                     case Call(id=id_) if id_ is not None:
-                        call = action._replace(batch=batch)
-                        self._running[call.serial] = call
+                        action.batch = batch
                         batch.pending += 1
-                        actions.append(call)
+                        actions.append(action)
                     case _:
                         actions.append(action)
         if responses := batch.settle():
             actions.append(Send(responses, self._framing))
         return actions
-
-    def _receive_in_batch(self, message: Message) -> list[Action]:
-        if isinstance(message, Request) and message.method == "initialize":
-            reason = "initialize comes alone, not in a batch"  # 2025-03-26, "Initialization"
-            return [self._refusal(message.id, RpcError(jsonrpc.INVALID_REQUEST, reason))]
-        return self._receive(message)
 
     def _receive(self, message: Message) -> list[Action]:
         match message:
@@ -336,8 +331,8 @@ class Server:
         except MismatchError as error:
             failure = self._failure(id_, meta, _argument_error(tool, error))
             return Send(failure, self._framing)
-        call = Call(next(self._serials), id_, tool, bound, meta, self._framing)
-        self._running[call.serial] = call
+        call = Call(id_, tool, bound, meta, self._framing)
+        self._running[call] = None
         return call
 
     def _cancel(self, params: object) -> list[Action]:
@@ -345,16 +340,22 @@ class Server:
         if id_ is None or self.subscriptions.end(id_):
             return []
         actions: list[Action] = []
-        for call in [one for one in self._running.values() if one.id == id_]:
-            self._forget(call)
+        for call in [one for one in self._running if one.id == id_]:
             actions.append(Cancel(call))
-            if batch := _deliver(call, None):
+            if batch := self._deliver(call, None):
                 actions.append(batch)
         return actions
 
-    def _forget(self, call: Call) -> bool:
-        self._progress.pop(call.serial, None)
-        return self._running.pop(call.serial, None) is not None
+    def _deliver(self, call: Call, response: Response | None) -> Send | None:
+        """Return what can be sent now that `call` has its response, or None as it was cancelled."""
+        running = call in self._running
+        self._running.pop(call, None)
+        if not running or call.id is None:
+            return None
+        if call.batch is None:
+            return None if response is None else Send(response, call.framing)
+        responses = call.batch.settle(response)
+        return Send(responses, call.framing) if responses else None
 
     def _failure(self, id_: Id | None, meta: RequestMeta | None, error: ToolError) -> Response:
         if meta is None:
@@ -376,17 +377,10 @@ class Server:
         return Send(Response(id_, error=error.wire()), self._framing, cause)
 
 
-def _deliver(call: Call, response: Response | None) -> Send | None:
-    """Return what can be sent now that `call` has its response, or None as it was cancelled."""
-    if call.batch is None:
-        return None if response is None else Send(response, call.framing)
-    responses = call.batch.settle(response)
-    return Send(responses, call.framing) if responses else None
-
-
-def _crash(id_: Id | None, meta: RequestMeta | None, reason: str) -> Response:
-    data = {"condition": "internal-server-error", "hint": reason} if meta is None else reason
-    return Response(id_, error=RpcError(jsonrpc.INTERNAL_ERROR, data).wire())
+def _crash(call: Call, reason: str) -> Response:
+    bare = {"condition": "internal-server-error", "hint": reason}
+    error = RpcError(jsonrpc.INTERNAL_ERROR, bare if call.meta is None else reason)
+    return Response(call.id, error=error.wire())
 
 
 def _by_name(params: object) -> Object:

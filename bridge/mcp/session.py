@@ -96,7 +96,7 @@ class Session:
         self._clock = clock
         self._framer = Framer()
         self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
-        self._pending: dict[int, tuple[asyncio.Task[None], Received]] = {}
+        self._pending: dict[Call, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
         self._serials = count(1)
         self._questions: dict[jsonrpc.Id | None, Question] = {}
@@ -107,7 +107,6 @@ class Session:
         self._sending_changes: asyncio.Task[None] | None = None
         self._input_ended = False
         self._over = False
-        self._listing = False
         self.answered = asyncio.Event()
         """Set once the first reply was written."""
         self.listed = asyncio.Event()
@@ -197,8 +196,8 @@ class Session:
                 if question := self._questions.pop(id_, None):
                     _settle(question, action)
             case Cancel(call=call):
-                if call.serial in self._pending:
-                    task, started = self._pending[call.serial]
+                if call in self._pending:
+                    task, started = self._pending[call]
                     milliseconds = (self._clock() - started.started) * 1000
                     log.debug("-- %s, cancelled after %.1f ms", started, milliseconds)
                     task.cancel()
@@ -211,7 +210,7 @@ class Session:
             received = received._replace(dialect=dialect, method=method, id=call.id)
         if call.tool.waits:
             task = asyncio.create_task(self._wait_for(call, received))
-            self._pending[call.serial] = task, received
+            self._pending[call] = task, received
             self._pending_bytes += received.size
             task.add_done_callback(partial(self._ended, call))
             return
@@ -253,7 +252,7 @@ class Session:
         return self._server.fail(call, error)
 
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
-        _, received = self._pending.pop(call.serial)
+        _, received = self._pending.pop(call)
         self._pending_bytes -= received.size
         if task.cancelled():
             # Either we must go, or its caller gave it up: to the server that one is known.
@@ -323,8 +322,8 @@ class Session:
         if log.isEnabledFor(logging.DEBUG):
             took = f", {(self._clock() - received.started) * 1000:.1f} ms" if received else ""
             log.debug("-> %s, %d bytes%s", _sent(message, received), len(body), took)
-        if received is not None:
-            self._listing = self._listing or received.method == "tools/list"
+        if received is not None and received.method == "tools/list":
+            self.listed.set()
 
     def _send_now(self, action: Send | None, received: Received | None = None) -> None:
         self._send(action, received)
@@ -357,8 +356,6 @@ class Session:
             self._outgoing.clear()
             self._write(data)
             self.answered.set()
-            if self._listing:
-                self.listed.set()
 
     async def _close(self) -> None:
         self._over = True
