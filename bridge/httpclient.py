@@ -9,7 +9,6 @@ to another machine, and it is removed from what the service says went wrong.
 
 import asyncio
 import importlib
-import ipaddress
 import logging
 import re
 import ssl
@@ -34,6 +33,12 @@ MAX_PAUSE_SECONDS = 20.0
 
 SHOWN_CHARACTERS = 200
 """Of what a service or the library says went wrong."""
+
+MAX_REPLY_BYTES = 1024 * 1024
+"""Of a reply: far more than a model's answer within its own limits, or a page of places."""
+
+THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The hosts to which a key goes in clear."""
 
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """What OpenSSL calls it in the text of the error."""
@@ -61,8 +66,6 @@ class WebService:
     base_url: str
     settings: str
     """What an error says is to be checked: the variable that holds `base_url`, and others."""
-    max_bytes: int
-    """Of a reply."""
     key: Secret | None = None
     """A bearer token."""
     attempts: int = 1
@@ -102,7 +105,7 @@ class WebService:
                 library: Any = await asyncio.to_thread(importlib.import_module, "httpx")
                 address = library.URL(f"{self.base_url.rstrip('/')}/{path}")
                 secured = address.scheme == "https"
-                if self.key is not None and not secured and not _is_this_machine(address.host):
+                if self.key is not None and not secured and address.host not in THIS_MACHINE:
                     what = "is not asked: without https:// the key would go in clear"
                     return self._failure("encryption-required", what)
                 try:
@@ -171,8 +174,8 @@ class WebService:
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
-            if len(body) > self.max_bytes:
-                what = f"answered with more than {self.max_bytes:,} bytes"
+            if len(body) > MAX_REPLY_BYTES:
+                what = f"answered with more than {MAX_REPLY_BYTES:,} bytes"
                 return self._failure("policy-violation", what)
         try:
             return parse(body)
@@ -226,10 +229,3 @@ def _retry_after(response: Any) -> int | None:
     """Return the seconds that a service asks to wait (RFC 9110, section 10.2.3), if it says so."""
     wanted = response.headers.get("retry-after", "").strip()
     return int(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

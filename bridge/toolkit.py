@@ -16,59 +16,28 @@ becomes, for those that must stay within a size. A `WebService` is asked for JSO
 a size; what reads its reply raises `MismatchError` for one of another form.
 """
 
-from bridge.httpclient import WebService
-from bridge.mcp.content import Interpret
-from bridge.mcp.context import Context
-from bridge.mcp.jsonrpc import compact
-from bridge.mcp.schema import (
-    ABSENT_IF_NONE,
-    Bounds,
-    Keywords,
-    MismatchError,
-    render,
-    wire_name,
-)
-from bridge.mcp.toolset import (
-    ArgumentError,
-    Completes,
-    Prompt,
-    Resource,
-    Tool,
-    ToolError,
-    Toolset,
-    ToolsetError,
-    prompt,
-    resource,
-    tool,
-)
-from bridge.settings.table import Configuration
-from bridge.text import iso, visible
-from bridge.tools.link import RoomLink
-
-__all__ = [
-    "ABSENT_IF_NONE",
-    "ArgumentError",
-    "Bounds",
-    "Completes",
-    "Configuration",
-    "Context",
-    "Interpret",
-    "Keywords",
-    "MismatchError",
-    "Prompt",
-    "Resource",
-    "RoomLink",
-    "Tool",
-    "ToolError",
-    "Toolset",
-    "ToolsetError",
-    "WebService",
-    "compact",
-    "iso",
-    "prompt",
-    "render",
-    "resource",
-    "tool",
-    "visible",
-    "wire_name",
-]
+from bridge.httpclient import WebService as WebService
+from bridge.mcp.content import Interpret as Interpret
+from bridge.mcp.context import Context as Context
+from bridge.mcp.jsonrpc import compact as compact
+from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
+from bridge.mcp.schema import Bounds as Bounds
+from bridge.mcp.schema import Keywords as Keywords
+from bridge.mcp.schema import MismatchError as MismatchError
+from bridge.mcp.schema import render as render
+from bridge.mcp.schema import wire_name as wire_name
+from bridge.mcp.toolset import ArgumentError as ArgumentError
+from bridge.mcp.toolset import Completes as Completes
+from bridge.mcp.toolset import Prompt as Prompt
+from bridge.mcp.toolset import Resource as Resource
+from bridge.mcp.toolset import Tool as Tool
+from bridge.mcp.toolset import ToolError as ToolError
+from bridge.mcp.toolset import Toolset as Toolset
+from bridge.mcp.toolset import ToolsetError as ToolsetError
+from bridge.mcp.toolset import prompt as prompt
+from bridge.mcp.toolset import resource as resource
+from bridge.mcp.toolset import tool as tool
+from bridge.settings.table import Configuration as Configuration
+from bridge.text import iso as iso
+from bridge.text import visible as visible
+from bridge.tools.link import RoomLink as RoomLink

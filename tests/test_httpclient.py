@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge import httpclient
-from bridge.httpclient import WebService
+from bridge.httpclient import MAX_REPLY_BYTES, WebService
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ToolError
@@ -17,12 +17,10 @@ from tests.llm.model_service import KEY, model_service, replying, silent
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
-LIMIT = 20
-"""Bytes of a reply."""
 
 
 def _service(url: str, key: str = KEY) -> WebService:
-    return WebService("The oracle", url, "ORACLE_URL", LIMIT, Secret(key))
+    return WebService("The oracle", url, "ORACLE_URL", Secret(key))
 
 
 def _whole(reply: Json) -> Json:
@@ -62,11 +60,11 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
 
 
 async def test_a_body_may_have_the_bytes_allowed_and_not_one_more() -> None:
-    body = b"7".ljust(LIMIT)
+    body = b"7".ljust(MAX_REPLY_BYTES)
     async with model_service(replying(200, body), replying(200, body + b" ")) as service:
         assert await _post(service.base_url) == 7
         error = await _failure(service.base_url)
-    assert error.message == f"The oracle answered with more than {LIMIT} bytes."
+    assert error.message == f"The oracle answered with more than {MAX_REPLY_BYTES:,} bytes."
     assert error.condition == "policy-violation"
 
 
@@ -133,7 +131,7 @@ async def test_a_service_is_asked_once_unless_more_attempts_are_wanted() -> None
 )
 async def test_what_a_service_complains_of_is_found(body: Any, said: str) -> None:
     async with model_service(replying(400, body)) as service:
-        ask = WebService("The oracle", service.base_url, "ORACLE_URL", 1000)
+        ask = WebService("The oracle", service.base_url, "ORACLE_URL")
         with pytest.raises(ToolError) as caught:
             await ask.ask("ask", _whole, seconds=PATIENCE, body={})
     assert caught.value.message == f"The oracle answered 400{said}"

@@ -30,9 +30,6 @@ ANSWER_SECONDS = 90.0
 ATTEMPTS = 3
 """How often one question is sent to an endpoint that is busy or broken."""
 
-MAX_REPLY_BYTES = 1024 * 1024
-"""Of an endpoint's reply; an answer within its own limit is far shorter."""
-
 SECRET_CHARACTERS = 12
 """Keys from this length on are taken out of answers too; shorter ones, such as `none` for services
 that ignore it, are words that may well stand there."""
@@ -116,7 +113,6 @@ class Endpoint:
             "The model's service",
             self.base_url,
             "LLM_BASE_URL (usually it ends in /v1), LLM_API_KEY and LLM_MODEL",
-            MAX_REPLY_BYTES,
             self.key,
             ATTEMPTS,
         )

@@ -239,11 +239,7 @@ async def xmpp_digest(
     context.progress(1, 2, f"asked a model about {len(entries)} events")
     found = await DIGEST.run(model, Excerpt(entries))
     topics = [
-        replace(
-            one,
-            summary=visible(one.summary),
-            open=[visible(each) for each in one.open],
-        )
+        replace(one, summary=visible(one.summary), open=[visible(each) for each in one.open])
         for one in found.topics
     ]
     return Digest(topics, len(entries), page.next, page.gap, page.more)

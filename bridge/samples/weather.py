@@ -36,8 +36,8 @@ PROMPT = (
 MAX_SECONDS = 10.0
 """For each of the two questions; together they stay within the minute that clients allow."""
 
-MAX_REPLY_BYTES = 256 * 1024
-"""Of a reply; the longest that are asked for here have a few kilobytes."""
+LARGEST = sys.float_info.max
+"""The largest number that is not taken for infinity."""
 
 MAX_PLACES = 20
 """Places that are asked for; the most populous come first."""
@@ -160,10 +160,7 @@ async def current_weather(
 async def find_places(configuration: Configuration, name: str) -> list[Place]:
     """Return the places that a name without region may mean, the most populous first."""
     geocoding = WebService(
-        "Open-Meteo's geocoding",
-        configuration.geocoding_url,
-        "OPEN_METEO_GEOCODING_URL",
-        MAX_REPLY_BYTES,
+        "Open-Meteo's geocoding", configuration.geocoding_url, "OPEN_METEO_GEOCODING_URL"
     )
     query = {"name": name, "count": str(MAX_PLACES), "language": "en", "format": "json"}
     return await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
@@ -196,10 +193,7 @@ def _place(one: Mapping[str, object]) -> Place:
 async def weather_at(configuration: Configuration, place: Place) -> CurrentWeather:
     """Return the present weather of a place."""
     forecast = WebService(
-        "Open-Meteo's forecast",
-        configuration.forecast_url,
-        "OPEN_METEO_FORECAST_URL",
-        MAX_REPLY_BYTES,
+        "Open-Meteo's forecast", configuration.forecast_url, "OPEN_METEO_FORECAST_URL"
     )
     query = {
         "latitude": str(place.latitude),
@@ -246,12 +240,10 @@ def _number(one: Mapping[str, object], key: str) -> float | None:
     value = one.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MismatchError(f"`{key}` is no number")
     # JSON has integers of any size, and writes infinity as 1e999.
-    if not abs(value) <= sys.float_info.max:
-        raise MismatchError(f"`{key}` is too large")
-    return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
+        return value
+    raise MismatchError(f"`{key}` is no number")
 
 
 def choose_place(location: str, places: list[Place]) -> Place:
@@ -267,10 +259,24 @@ def choose_place(location: str, places: list[Place]) -> Place:
     distinct = {one.label: one for one in sorted(fitting, key=lambda one: one.population)}
     candidates = sorted(distinct.values(), key=lambda one: one.population, reverse=True)
     if not candidates:
-        raise _unknown(location, places)
+        near = "; ".join(one.label for one in places[:MAX_NAMED])
+        example = "Give the name of a town, with region or country after a comma: Paris, Texas."
+        raise ArgumentError(
+            f"No place called {visible(location)!r} is known.",
+            condition="item-not-found",
+            hint=f"There is: {near}." if near else example,
+        )
     first, *others = candidates
     if others and first.population < max(1, FAR_LARGER * others[0].population):
-        raise _ambiguous(location, candidates)
+        named = "; ".join(one.label for one in candidates[:MAX_NAMED])
+        further = len(candidates) - MAX_NAMED
+        more = f"; and {further} more" if further > 0 else ""
+        raise ArgumentError(
+            f"{visible(location)!r} may mean several places: {named}{more}.",
+            condition="not-acceptable",
+            hint="Say which, with region or country after a comma, as they stand here; ask the "
+            "person if you do not know.",
+        )
     return first
 
 
@@ -282,26 +288,3 @@ def parts(location: str) -> list[str]:
 def _lies_in(place: Place, qualifiers: list[str]) -> bool:
     regions = {one.casefold() for one in place.regions}
     return all(one in regions for one in qualifiers if one)
-
-
-def _unknown(location: str, places: list[Place]) -> ArgumentError:
-    near = "; ".join(one.label for one in places[:MAX_NAMED])
-    return ArgumentError(
-        f"No place called {visible(location)!r} is known.",
-        condition="item-not-found",
-        hint=f"There is: {near}."
-        if near
-        else "Give the name of a town, with region or country after a comma: Paris, Texas.",
-    )
-
-
-def _ambiguous(location: str, candidates: list[Place]) -> ArgumentError:
-    named = "; ".join(one.label for one in candidates[:MAX_NAMED])
-    further = len(candidates) - MAX_NAMED
-    more = f"; and {further} more" if further > 0 else ""
-    return ArgumentError(
-        f"{visible(location)!r} may mean several places: {named}{more}.",
-        condition="not-acceptable",
-        hint="Say which, with region or country after a comma, as they stand here; ask the person "
-        "if you do not know.",
-    )

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from bridge import httpclient
+from bridge.httpclient import MAX_REPLY_BYTES
 from bridge.llm import model
-from bridge.llm.model import ATTEMPTS, MAX_REPLY_BYTES, SECRET_CHARACTERS, Endpoint
+from bridge.llm.model import ATTEMPTS, SECRET_CHARACTERS, Endpoint
 from bridge.llm.prompt import Prompt
 from bridge.mcp.toolset import ToolError
 from bridge.settings.values import Secret

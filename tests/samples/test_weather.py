@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from bridge.httpclient import MAX_REPLY_BYTES
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import weather
@@ -341,11 +342,11 @@ def unused_port() -> int:
 
 
 async def test_a_reply_has_a_bound(server: OpenMeteoServer) -> None:
-    spare = weather.MAX_REPLY_BYTES - len('{"generationtime_ms": ""}')
+    spare = MAX_REPLY_BYTES - len('{"generationtime_ms": ""}')
     server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * spare}))
     assert (await failure(server)).condition == "item-not-found"
     server.misbehaves[GEO] = answers(json.dumps({"generationtime_ms": "a" * (spare + 1)}))
-    assert "more than 262,144 bytes" in (await failure(server)).message
+    assert "more than 1,048,576 bytes" in (await failure(server)).message
 
 
 Change = Callable[[OpenMeteoServer], object]
