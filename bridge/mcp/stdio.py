@@ -126,55 +126,45 @@ class Stdio:
 
 
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield what comes from a pipe, socket, terminal or file, without blocking the loop."""
-    reader = _Reader(descriptor)
-    try:
-        while data := await reader.read():
-            yield data
-    finally:
-        reader.rest()
+    """Yield what comes from a pipe, socket, terminal or file, without blocking the loop.
 
+    It is read in the callback that reports input, in the same turn of the loop, if it is awaited.
+    """
+    loop = asyncio.get_running_loop()
+    now = select.poll()
+    now.register(descriptor, select.POLLIN)
+    may_block = os.get_blocking(descriptor)
+    listening = False
 
-class _Reader:
-    """Reads in the callback that reports input, in the same turn of the loop, if a `read` waits."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
-        self._waiting: asyncio.Future[bytes] = self._loop.create_future()
-        self._listening = False
-        self._now = select.poll()
-        self._now.register(descriptor, select.POLLIN)
-        self._may_block = os.get_blocking(descriptor)
-
-    async def read(self) -> bytes:
-        """Return what comes next; nothing at the end."""
-        self._waiting = self._loop.create_future()
-        if not self._listening:
-            try:
-                self._loop.add_reader(self._descriptor, self._readable)
-                self._listening = True
-            except PermissionError:  # a regular file or /dev/null, which epoll does not take
-                self._loop.call_soon(self._readable)
-        return await self._waiting
-
-    def rest(self) -> None:
-        """Stop listening until the next `read`: the loop would spin on input that is not taken."""
-        if self._listening:
-            self._loop.remove_reader(self._descriptor)
-            self._listening = False
-
-    def _readable(self) -> None:
-        if self._waiting.done():
-            self.rest()
-        elif not self._may_block or self._now.poll(0):
+    def read() -> None:
+        nonlocal listening
+        if awaited.done():
+            # The loop would spin on input that is not taken.
+            listening = False
+            loop.remove_reader(descriptor)
+        elif not may_block or now.poll(0):
             # Otherwise another process that shares the descriptor has taken the input.
             try:
-                self._waiting.set_result(os.read(self._descriptor, READ_BYTES))
+                awaited.set_result(os.read(descriptor, READ_BYTES))
             except BlockingIOError:
                 return
             except OSError:  # a terminal that hung up
-                self._waiting.set_result(b"")
+                awaited.set_result(b"")
+
+    try:
+        while True:
+            awaited: asyncio.Future[bytes] = loop.create_future()
+            if not listening:
+                try:
+                    loop.add_reader(descriptor, read)
+                    listening = True
+                except PermissionError:  # a regular file or /dev/null, which epoll does not take
+                    loop.call_soon(read)
+            if not (data := await awaited):
+                return
+            yield data
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def _duplicate(descriptor: int) -> int:
