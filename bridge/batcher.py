@@ -36,8 +36,5 @@ class TurnBatcher(Generic[Item]):
             try:
                 listener(items)
             except Exception as error:  # asyncio would put it where nobody looks
-                log.error(
-                    "a listener failed (%s)",
-                    type(error).__name__,
-                    exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-                )
+                log.error("a listener failed (%s)", type(error).__name__)
+                log.debug("where it failed", exc_info=error)

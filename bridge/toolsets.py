@@ -28,11 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def join_toolsets(
-    base: Toolset,
-    *,
-    named: Iterable[str],
-    settings: Iterable[str],
-    collaborators: Sequence[object],
+    base: Toolset, *, named: Iterable[str], settings: Iterable[str], collaborators: Sequence[object]
 ) -> tuple[Toolset, tuple[Problem, ...]]:
     """Return `base` with the further sets, and what is wrong with those in the settings.
 

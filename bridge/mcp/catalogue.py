@@ -35,7 +35,7 @@ class Catalogue:
 
     def __init__(self, toolset: Toolset, collaborators: Iterable[object]) -> None:
         given = tuple(collaborators)
-        self._withheld = dict.fromkeys(toolset.withheld, toolset.reason)
+        self._withheld = toolset.withheld
         self.tools = {one.name: _inject(one.name, one, given) for one in toolset.tools}
         resources = [_inject(one.uri, one, given) for one in toolset.resources]
         self.resources = {one.uri: one for one in resources if not one.signature.parameters}

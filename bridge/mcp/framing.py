@@ -30,9 +30,6 @@ class Framing(Enum):
     HEADERS = "Content-Length"
 
 
-_LINES = Framing.LINES  # to look a member up costs more in Python 3.11 than the line around it
-
-
 class Frame(NamedTuple):
     """One whole message's bytes, and the framing its reply should use."""
 
@@ -41,7 +38,7 @@ class Frame(NamedTuple):
 
 
 class SkippedInput(NamedTuple):
-    """Bytes that were skipped, and why; a value, not an exception."""
+    """Why bytes of the input were skipped."""
 
     reason: str
     framing: Framing = Framing.LINES
@@ -49,7 +46,7 @@ class SkippedInput(NamedTuple):
 
 def encode(frame: Frame) -> bytes:
     """Write `frame` in its framing."""
-    if frame.framing is _LINES:
+    if frame.framing is Framing.LINES:
         return frame.body + b"\n"
     return b"Content-Length: %d\r\n\r\n%s" % (len(frame.body), frame.body)
 

@@ -218,17 +218,16 @@ def _message(value: Json) -> Message:
     if "method" not in value and ("result" in value or "error" in value):
         error = value.get("error")
         return Response(id_, value.get("result"), error if isinstance(error, dict) else None)
+    method, params = value.get("method"), value.get("params")
+    problem = ""
     if value.get("jsonrpc") != "2.0":
-        return Malformed(RpcError(INVALID_REQUEST, '"jsonrpc" is not "2.0"'), id_)
-    if "method" not in value:
-        return Malformed(RpcError(INVALID_REQUEST, 'there is no "method"'), id_)
-    method, params = value["method"], value.get("params")
-    if not isinstance(method, str):
-        return Malformed(RpcError(INVALID_REQUEST, '"method" is not a string'), id_)
-    if "id" in value and id_ is None:
-        return Malformed(RpcError(INVALID_REQUEST, '"id" is neither a string nor an integer'))
-    if params is not None and not isinstance(params, (dict, list)):
-        return Malformed(
-            RpcError(INVALID_REQUEST, '"params" is neither an object nor an array'), id_
-        )
-    return Notification(method, params) if id_ is None else Request(id_, method, params)
+        problem = '"jsonrpc" is not "2.0"'
+    elif "method" not in value:
+        problem = 'there is no "method"'
+    elif "id" in value and id_ is None:
+        problem = '"id" is neither a string nor an integer'
+    elif params is not None and not isinstance(params, (dict, list)):
+        problem = '"params" is neither an object nor an array'
+    elif isinstance(method, str):
+        return Notification(method, params) if id_ is None else Request(id_, method, params)
+    return Malformed(RpcError(INVALID_REQUEST, problem or '"method" is not a string'), id_)

@@ -146,10 +146,9 @@ def read_meta(params: Object, session: RequestMeta, *, required: bool) -> Reques
         return session
     meta = param(params, "_meta", dict, "an object", {})
     token = read_id(meta.get("progressToken"))
-    if not required and not any(
-        key in meta for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL)
-    ):
-        return session if token is None else session._replace(progress_token=token)
+    envelope = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL}
+    if not required and not meta.keys() & envelope:
+        return session._replace(progress_token=token)
     version, capabilities = meta.get(PROTOCOL_VERSION), meta.get(CLIENT_CAPABILITIES)
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"_meta: {PROTOCOL_VERSION} is missing or not a string")

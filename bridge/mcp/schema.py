@@ -117,17 +117,17 @@ def render(value: object) -> object:
     """Return the JSON value of a result: dataclasses become objects with camelCase names."""
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaError(f"{value} has no JSON form")
+    if isinstance(value, Enum):
+        return render(value.value)
     # Tuples, here and where messages are read: a union is made anew by each call.
     if value is None or isinstance(value, (str, bool, int, float)):
-        return value.value if isinstance(value, Enum) else value
+        return value
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise SchemaError("a key that is not a string has no JSON form")
         return {key: render(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [render(one) for one in value]
-    if isinstance(value, Enum):
-        return render(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             wire: render(one)
@@ -390,10 +390,9 @@ def read_members(
         elif one.required:
             problems.append(f"{path}{one.wire} is missing")
     if problems or len(found) < len(given):
-        known = sorted(one.wire for one in members)
-        expected = ", ".join(known) or "none"
+        known = {one.wire for one in members}
         unknown = [name for name in given if name not in known]
-        problems += [f"{path}{name[:100]!r} is not known ({expected})" for name in unknown[:5]]
+        problems += [f"{path}{name[:100]!r} is not known" for name in unknown[:5]]
     if problems:
         raise MismatchError("; ".join(problems))
     return found

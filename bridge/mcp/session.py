@@ -8,9 +8,10 @@ within a bound. At DEBUG the log has one line for each request, reply and cancel
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bridge.mcp import jsonrpc
@@ -66,6 +67,8 @@ class Received(NamedTuple):
     """`bare`, or a revision's date."""
     method: str = "?"
     id: object = None
+    parts: "Mapping[object, Received]" = MappingProxyType({})
+    """Of a batch, by their ids."""
 
     def __str__(self) -> str:
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
@@ -161,9 +164,9 @@ class Session:
         match message:
             case list():
                 log.debug("<- batch of %d, %d bytes", len(message), size)
-                received = Received(size // max(1, len(message)), started)
-                for one in message:
-                    self._described(one, received.size, started)
+                share = size // max(1, len(message))
+                parts = [self._described(one, share, started) for one in message]
+                received = Received(share, started, parts={one.id: one for one in parts})
             case Request(id=id_, method=method, params=params):
                 received = Received(size, started, self._server.dialect(message), method, id_)
                 if log.isEnabledFor(logging.DEBUG):
@@ -203,11 +206,7 @@ class Session:
                     task.cancel()
 
     def _start(self, call: Call, received: Received) -> None:
-        if call.batch is not None:
-            dialect, method = "bare", call.tool.name
-            if call.meta is not None:
-                dialect, method = call.meta.revision.date, "tools/call"
-            received = received._replace(dialect=dialect, method=method, id=call.id)
+        received = received.parts.get(call.id, received)
         if call.tool.waits:
             task = asyncio.create_task(self._wait_for(call, received))
             self._pending[call] = task, received
@@ -243,12 +242,8 @@ class Session:
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:
         if not isinstance(error, ToolError):
-            log.error(
-                "the tool %s broke: %s",
-                call.tool.name,
-                _in_words(error),
-                exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-            )
+            log.error("the tool %s broke: %s", call.tool.name, _in_words(error))
+            log.debug("where it broke", exc_info=error)
         return self._server.fail(call, error)
 
     def _ended(self, call: Call, task: asyncio.Task[None]) -> None:
@@ -277,14 +272,9 @@ class Session:
 
     async def _ask(self, call: Call, method: str, params: Object, timeout_seconds: float) -> Object:
         """Send the client a request for `call`, and return its result; raises `ToolError`."""
-        if not self._server.can_ask(call, method):
+        if self._input_ended or not self._server.can_ask(call, method):
             reason = f"The client cannot be asked: it takes no {method} now."
             raise _unanswered("feature-not-implemented", reason)
-        gone = _unanswered(
-            "remote-server-timeout", f"The client has closed its side and answers no {method}."
-        )
-        if self._input_ended:
-            raise gone
         request = Request(f"ask-{next(self._serials)}", method, params)
         question = Question(method, asyncio.get_running_loop().create_future())
         self._questions[request.id] = question
@@ -301,7 +291,8 @@ class Session:
                 notification = Notification("notifications/cancelled", cancelled)
                 self._send_now(Send(notification, call.framing))
         if response is None:
-            raise gone
+            reason = f"The client has closed its side and answers no {method}."
+            raise _unanswered("remote-server-timeout", reason)
         return _result_of(response, method)
 
     def _send(self, action: Send | None, received: Received | None = None) -> None:

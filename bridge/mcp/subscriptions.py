@@ -76,12 +76,9 @@ class Subscriptions:
 
         `meta` is what every result carries in `_meta`.
         """
-        ended = [
-            (
-                Response(id_, {"resultType": "complete", "_meta": {**meta, SUBSCRIPTION_ID: id_}}),
-                framing,
-            )
-            for id_, (_, framing) in self._listeners.items()
-        ]
+        ended = []
+        for id_, (_, framing) in self._listeners.items():
+            tagged = {**meta, SUBSCRIPTION_ID: id_}
+            ended.append((Response(id_, {"resultType": "complete", "_meta": tagged}), framing))
         self._listeners.clear()
         return ended

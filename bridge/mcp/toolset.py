@@ -31,7 +31,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, get_args, get_origin
@@ -311,10 +311,8 @@ class Toolset:
     tools: tuple[Tool, ...]
     resources: tuple[Resource, ...] = ()
     prompts: tuple[Prompt, ...] = ()
-    withheld: tuple[str, ...] = ()
-    """The names of the tools that `that_only_read` left out."""
-    reason: str = ""
-    """Why it did: a clause that can follow a colon."""
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """The tools that `that_only_read` left out, and why: a clause that can follow a colon."""
 
     def __post_init__(self) -> None:
         for kind, given in ((Tool, self.tools), (Resource, self.resources), (Prompt, self.prompts)):
@@ -338,14 +336,14 @@ class Toolset:
             tuple(one for one in found if isinstance(one, Prompt)),
         )
 
-    def that_only_read(self, reason: str = "") -> "Toolset":
+    def that_only_read(self, reason: str) -> "Toolset":
         """Return the set without the tools that change anything.
 
         The error of a call of one of those gives `reason`.
         """
         tools = tuple(one for one in self.tools if one.read_only)
-        withheld = tuple(one.name for one in self.tools if not one.read_only)
-        return replace(self, tools=tools, withheld=withheld, reason=reason)
+        withheld = {one.name: reason for one in self.tools if not one.read_only}
+        return replace(self, tools=tools, withheld=withheld)
 
 
 def merge(sets: Iterable[Toolset]) -> Toolset:

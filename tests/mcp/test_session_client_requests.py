@@ -252,7 +252,7 @@ async def test_after_its_end_the_client_is_not_asked_at_all() -> None:
     await client.idle()
     client.bench.release.set()
     (reply,) = await ending
-    assert "The client has closed its side" in str(reply)
+    assert "The client cannot be asked" in str(reply)
 
 
 async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
