@@ -102,23 +102,8 @@ class WebService:
         try:
             async with asyncio.timeout(seconds):
                 # Off the loop: it takes a tenth of a second, in which nobody else would be served.
-                library: Any = await asyncio.to_thread(importlib.import_module, "httpx")
-                address = library.URL(f"{self.base_url.rstrip('/')}/{path}")
-                secured = address.scheme == "https"
-                if self.key is not None and not secured and address.host not in THIS_MACHINE:
-                    what = "is not asked: without https:// the key would go in clear"
-                    return self._failure("encryption-required", what)
-                try:
-                    client = await asyncio.to_thread(
-                        _client, library, trust_env=secured or body is None
-                    )
-                except (ImportError, OSError, ValueError) as error:
-                    # Its text may hold the credentials of a proxy.
-                    what = f"cannot be asked through the proxy set here ({type(error).__name__})"
-                    hint = "Check HTTPS_PROXY and ALL_PROXY in the environment of the bridge."
-                    return self._failure("not-acceptable", what, hint=hint)
-                async with client:
-                    return await self._exchange(client, address, query, body)
+                library = await asyncio.to_thread(importlib.import_module, "httpx")
+                return await self._request(library, path, query, body)
         except ImportError:
             return ToolError(
                 "This needs an HTTP client that is not installed: the extra [llm].",
@@ -127,6 +112,25 @@ class WebService:
             )
         except TimeoutError:
             return self._failure("remote-server-timeout", f"gave no answer within {seconds:g} s")
+
+    async def _request(
+        self, library: Any, path: str, query: Mapping[str, str] | None, body: Json
+    ) -> Json | ToolError:
+        try:
+            address = library.URL(f"{self.base_url.rstrip('/')}/{path}")
+            secured = address.scheme == "https"
+            if self.key is not None and not secured and address.host not in THIS_MACHINE:
+                what = "is not asked: without https:// the key would go in clear"
+                return self._failure("encryption-required", what)
+            try:
+                client = await asyncio.to_thread(_client, library, secured or body is None)
+            except (ImportError, OSError, ValueError) as error:
+                # Its text may hold the credentials of a proxy.
+                what = f"cannot be asked through the proxy set here ({type(error).__name__})"
+                hint = "Check HTTPS_PROXY and ALL_PROXY in the environment of the bridge."
+                return self._failure("not-acceptable", what, hint=hint)
+            async with client:
+                return await self._exchange(client, address, query, body)
         except library.ConnectTimeout:
             what = f"took no connection within {CONNECT_SECONDS:g} s"
             return self._failure("connection-timeout", what)
@@ -211,7 +215,7 @@ class WebService:
         )
 
 
-def _client(library: Any, *, trust_env: bool) -> Any:
+def _client(library: Any, trust_env: bool) -> Any:
     return library.AsyncClient(
         verify=ssl.create_default_context(),
         trust_env=trust_env,

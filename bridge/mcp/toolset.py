@@ -285,8 +285,7 @@ def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
         signature = Signature.of(function)
-        variables = [*signature.completions]
-        if _VARIABLE.findall(uri) != variables[:1] or len(signature.parameters) > 1:
+        if _VARIABLE.findall(uri) != [*signature.completions] or len(signature.parameters) > 1:
             raise ToolsetError(f"{function.__name__} takes what varies in {uri}, with its values")
         return Resource(uri, name, title, description, function, signature)
 
@@ -297,8 +296,7 @@ def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
     """Make a prompt of the decorated function."""
 
     def make(function: Callable[..., str]) -> Prompt:
-        description = inspect.getdoc(function) or ""
-        return Prompt(name, title, description, function, Signature.of(function))
+        return Prompt(name, title, inspect.getdoc(function) or "", function, Signature.of(function))
 
     return make
 

@@ -55,8 +55,7 @@ def zone_name() -> str | None:
     if named is not None:
         return named.removeprefix(":") if "/" in named and not named.startswith(":/") else None
     try:
-        path = str(LOCALTIME.readlink())
+        _, _, name = str(LOCALTIME.readlink()).partition("zoneinfo/")
     except OSError:
         return None
-    _, _, name = path.partition("zoneinfo/")
     return name or None
