@@ -10,36 +10,30 @@ from collections.abc import Iterator
 from typing import ClassVar, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
+MAX_TOKEN_BYTES = 64 * 1024
+"""Of a tag with its attributes, a comment, a CDATA section or a processing instruction: while it is
+not whole it is scanned again with all that comes. Servers write none longer than a few kB."""
+
 _BLANKS = b" \t\r\n"
 """What may stand between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
-
-_QUOTES = (b'"', b"'")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What may stand before everything else (RFC 3629, section 6)."""
 
-_WHOLE_TAGS = re.compile(
-    rb"""(?: [^<]* < (?![!?]) [^>"']* (?: "[^"]*" [^>"']* | '[^']*' [^>"']* )* > )*""", re.VERBOSE
+_WHOLE_TOKENS = re.compile(
+    rb"""(?: [^<]* < (?:
+        !-- (?: [^>]* > )+? (?<= -->)
+        | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>)
+        | \? (?: [^>]* > )+? (?<= \?>)
+        | (?! !-- | !\[CDATA\[ | \?) [^>"']* (?: "[^"]*" [^>"']* | '[^']*' [^>"']* )* >
+    ) )*""",
+    re.VERBOSE,
 )
-"""Any number of tags, each with the text before it. An attribute's value may have `>` in it."""
+"""Any number of comments, CDATA sections, processing instructions and tags, each with the text
+before it. An attribute's value may have `>` in it."""
 
-_SECTION = re.compile(rb"<(?:!--|!\[CDATA\[|\?)")
-"""What begins a comment, a CDATA section or a processing instruction."""
-
-_UNDECIDED = re.compile(rb"<(?:!(?:-|\[(?:C(?:D(?:A(?:TA?)?)?)?)?)?)?\Z")
-"""A beginning that can still become one of these, or a tag."""
-
-_CLOSING = {
-    b"<": re.compile(rb"[<>\"']"),
-    b'"': re.compile(rb'[<"]'),
-    b"'": re.compile(rb"[<']"),
-    b"<!--": re.compile(rb"-->"),
-    b"<![CDATA[": re.compile(rb"\]\]>"),
-    b"<?": re.compile(rb"\?>"),
-}
-"""By what was opened: what closes it or, in a tag, opens an attribute's value.
-
-`<` within a tag is never well-formed; the parser is given it at once, to say so."""
+_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
+"""What stands before the root's tag."""
 
 _ENCODING = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*[\"']([^\"']*)[\"']")
 
@@ -80,7 +74,8 @@ class XmlStream:
         """Whether the other side has ended its stream in good order."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
-        self._tokens = _Tokens()
+        self._held = b""
+        """What has come of a token that is not whole yet, with the text before it."""
         self._parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
         self._root: Element | None = None
         self._last: Element | None = None
@@ -95,54 +90,59 @@ class XmlStream:
         if self.ended:
             return
         self._since_element += len(data)
-        self._parser.feed(self._tokens.feed(data))
+        self._parser.feed(self._whole_tokens(data))
         try:
             # Events of other kinds, which the type allows for, were not asked for.
             for event, element in cast("Iterator[tuple[str, Element]]", self._parser.read_events()):
                 if event == "start":
-                    yield from self._start(element)
-                else:
-                    yield from self._end(element)
-                if self.ended:
+                    self._depth += 1
+                    if self._root is None:
+                        self._root = element
+                        yield element
+                    elif self._depth == 2:
+                        self._check_between()
+                    elif self._depth > self._max_depth + 1:  # and the root
+                        raise StanzaTooLongError
+                    continue
+                self._depth -= 1
+                if self._depth == 1:
+                    self._since_element = 0
+                    behind, element.tail = element.tail, None
+                    yield element
+                    _expect_blanks(behind)
+                    self._last = element
+                    cast("Element", self._root).clear()  # it would keep every element
+                elif self._depth == 0:
+                    self._check_between()
+                    self.ended = True
                     return
         except ParseError:
             raise NotWellFormedError from None
         if self._depth == 1:
-            self._tokens.drop_blanks()
-        if self._since_element > self._max_bytes:
+            self._held = self._held.lstrip(_BLANKS)
+            if not b"<".startswith(self._held[:1]):
+                raise NotWellFormedError
+        unfinished = len(self._held.partition(b"<")[2])
+        if self._since_element > self._max_bytes or unfinished > MAX_TOKEN_BYTES:
             raise StanzaTooLongError
 
-    def _start(self, element: Element) -> Iterator[Element]:
-        self._depth += 1
+    def _whole_tokens(self, data: bytes) -> bytes:
+        """Return the whole tokens that were not returned before; hold back the rest."""
+        self._held += data
         if self._root is None:
-            self._root = element
-            yield element
-        elif self._depth > self._max_depth + 1:  # and the root
-            raise StanzaTooLongError
-        elif self._depth == 2:
-            self._check_between()
-
-    def _end(self, element: Element) -> Iterator[Element]:
-        self._depth -= 1
-        if self._depth == 1:
-            self._since_element = 0
-            behind, element.tail = element.tail, None
-            yield element
-            _expect_blanks(behind)
-            self._last = element
-            assert self._root is not None
-            self._root.clear()  # it would keep every element
-        elif self._depth == 0:
-            self._check_between()
-            self.ended = True
+            _check_prolog(self._held)
+        found = _WHOLE_TOKENS.match(self._held) if b">" in data else None
+        end = found.end() if found else 0
+        whole, self._held = self._held[:end], self._held[end:]
+        return whole
 
     def _check_between(self) -> None:
         """Refuse text between stanzas, and take the blanks behind an element off it."""
-        assert self._root is not None
-        _expect_blanks(self._root.text if self._last is None else self._last.tail)
-        if self._last is not None:
+        if self._last is None:
+            _expect_blanks(cast("Element", self._root).text)
+        else:
+            _expect_blanks(self._last.tail)
             self._last.tail = None
-            self._last = None
 
 
 def _expect_blanks(text: str | None) -> None:
@@ -150,89 +150,18 @@ def _expect_blanks(text: str | None) -> None:
         raise NotWellFormedError
 
 
-class _Tokens:
-    """Splits off the bytes up to the last whole tag, comment, CDATA section or instruction."""
+def _check_prolog(data: bytes) -> None:
+    """Refuse a DTD, and what makes the parser read something else than UTF-8.
 
-    def __init__(self) -> None:
-        self._held = bytearray()
-        self._whole = 0
-        """Up to where `_held` is whole tokens."""
-        self._seen = 0
-        """Up to where `_held` was scanned, so that no byte of a long token is scanned twice."""
-        self._opened = b""
-        """What began the unfinished token, or the unfinished value in it; empty in text."""
-        self._in_prolog = True
-
-    def feed(self, data: bytes) -> bytes:
-        """Return the whole tokens that were not returned before; hold back the rest."""
-        self._held += data
-        while self._opened or self._open():
-            closing = _CLOSING[self._opened].search(self._held, self._seen)
-            if closing is None:
-                self._seen = max(self._seen, len(self._held) - 2)  # two of three may have come
-                break
-            self._seen = closing.end()
-            if closing[0] not in _QUOTES:
-                self._opened = b""
-                self._whole = self._seen
-            elif self._opened in _QUOTES:
-                self._opened = b"<"
-            else:
-                self._opened = closing[0]
-        whole = bytes(self._held[: self._whole])
-        del self._held[: self._whole]
-        self._seen -= self._whole
-        self._whole = 0
-        return whole
-
-    def drop_blanks(self) -> None:
-        """Forget the text held back between stanzas; raises `NotWellFormedError` if not blank."""
-        end = self._held.find(b"<")
-        text = self._held if end < 0 else self._held[:end]
-        if text.strip(_BLANKS):
-            raise NotWellFormedError
-        self._seen -= len(text)
-        del self._held[: len(text)]
-
-    def _open(self) -> bool:
-        """Find the next token that is not whole; return whether there is one."""
-        if self._in_prolog:
-            self._check_prolog()
-        elif (end := _end_of_tags(self._held, self._seen)) > self._seen:
-            self._seen = self._whole = end
-        start = self._held.find(b"<", self._seen)
-        if start < 0:
-            self._seen = self._seen if self._in_prolog else len(self._held)
-            return False
-        section = _SECTION.match(self._held, start)
-        if section is None and _UNDECIDED.match(self._held, start):
-            self._seen = start
-            return False
-        self._opened = b"<" if section is None else section[0]
-        self._seen = start + len(self._opened)
-        self._in_prolog = self._in_prolog and section is not None
-        return True
-
-    def _check_prolog(self) -> None:
-        """Refuse a DTD, and what makes the parser read something else than UTF-8.
-
-        Only there can a DTD stand, and with it entities. `<` and NUL begin UTF-16 for expat.
-        """
-        text, opening, rest = bytes(self._held[self._seen :]).partition(b"<")
-        del self._held[self._seen : self._seen + len(text) - len(text.lstrip(_BLANKS))]
-        text = text.strip(_BLANKS)
-        if rest.startswith(b"!"):
-            raise RestrictedXmlError
-        partly = not opening and _BYTE_ORDER_MARK.startswith(text)
-        if not (partly or text in {b"", _BYTE_ORDER_MARK}) or rest.startswith(b"\0"):
-            raise NotWellFormedError
-        encoding = _ENCODING.search(self._held, 0, self._seen)
-        if encoding and encoding[1].lower() != b"utf-8":  # RFC 6120, section 11.6
-            raise NotWellFormedError
-
-
-def _end_of_tags(data: bytearray, start: int) -> int:
-    """Return where the whole tags end that begin at `start`, each with the text before it."""
-    found = _WHOLE_TAGS.match(data, start)
-    assert found is not None  # no tag at all is a match, too
-    return found.end()
+    Only there can a DTD stand, and with it entities. `<` and NUL begin UTF-16 for expat.
+    """
+    found = _PROLOG.match(data)
+    end = found.end() if found else 0
+    rest = data[end:]
+    if rest.startswith(b"<!"):
+        raise RestrictedXmlError
+    if rest.startswith(b"<\0") or not (rest.startswith(b"<") or _BYTE_ORDER_MARK.startswith(rest)):
+        raise NotWellFormedError
+    encoding = _ENCODING.search(data, 0, end)
+    if encoding and encoding[1].lower() != b"utf-8":  # RFC 6120, section 11.6
+        raise NotWellFormedError

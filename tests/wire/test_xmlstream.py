@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.xmlstream import (
+    MAX_TOKEN_BYTES,
     NotWellFormedError,
     RestrictedXmlError,
     StanzaTooLongError,
@@ -158,10 +159,10 @@ def test_a_cdata_section_in_the_same_piece_as_the_header_is_no_declaration() -> 
 @pytest.mark.parametrize(
     "broken",
     [
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<message>&nobody;</message>", b"<a></b>", b"<<", b"\0",
-        b"<a b='1' b='2'/>", b"<a b=<", b"<a b='<", b"\xff", b"<message>\x1b</message>", b"<a:b/>",
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<message>&nobody;</message>", b"<a></b>", b"<<>",
+        b"<a b='1' b='2'/>", b"<a b=<>", b"<a b='<'>", b"\xff", b"<message>\x1b</message>",
         b"<?xml version='1.0'?>", b"<message>]]></message>", b"</message>", b"words", b"&amp;",
-        b"<message/>words<message/>", b"<message/>words</stream:stream>",
+        b"<message/>words<message/>", b"<message/>words</stream:stream>", b"\0", b"<a:b/>",
     ],
 )  # fmt: skip
 def test_what_is_not_well_formed_is_refused_behind_what_is(broken: bytes, size: int) -> None:
@@ -181,6 +182,18 @@ def test_an_element_of_the_most_bytes_is_taken_and_a_longer_one_refused(size: in
         found, raised = outcome(pieces)
         assert raised is error
         assert len(found) == 1 + (error is None)
+
+
+@pytest.mark.parametrize(
+    ("opening", "end"),
+    [(b"a b='", b"'/>"), (b"!--", b"-->"), (b"![CDATA[", b"]]>"), (b"?a ", b"?>")],
+)
+def test_what_is_not_whole_yet_has_a_bound(opening: bytes, end: bytes) -> None:
+    for length, error in ((MAX_TOKEN_BYTES, None), (MAX_TOKEN_BYTES + 1, StanzaTooLongError)):
+        pieces = [HEADER, b"<message>some text<", opening.ljust(length, b"x"), end + b"</message>"]
+        found, raised = outcome(pieces)
+        assert raised is error
+        assert len(found) == (error is None)
 
 
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
