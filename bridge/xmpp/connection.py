@@ -8,7 +8,7 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -18,12 +18,11 @@ from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, sasl, session, stanzas
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
-from bridge.xmpp.events import Tls
+from bridge.xmpp.events import Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.iq import IqError, IqTracker
 from bridge.xmpp.session import (
     RESUMABLE,
-    BindRefusedError,
     ConnectionFeatures,
     Negotiation,
     ResumableSession,
@@ -45,30 +44,11 @@ DEADLINES = {
 """Seconds for each stage. SASL has longer: a million iterations take one of them. `JOIN` is of one
 room, see `membership`."""
 
-REASONS = (
-    OSError,  # those of the resolver, sockets and OpenSSL; and TimeoutError
-    ScramError,
-    sasl.NoMechanismError,
-    sasl.LoginRefusedError,
-    BindRefusedError,
-    UnexpectedElementError,
-)
-"""Why a stage fails, in the words of whoever found out."""
+REASONS = (OSError, ScramError, IqError, UnexpectedElementError)
+"""Why a stage fails, in the words of whoever found out. `OSError` has those of the resolver, of
+sockets and OpenSSL, and `TimeoutError`."""
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class Opened:
-    """What a connection has come to, once a session stands on it."""
-
-    jid: str
-    """Our full JID."""
-    tls: Tls | None
-    sasl: str
-    """The mechanism that logged us in."""
-    resumed: bool
-    """Whether the former session goes on: we are still in our rooms (XEP-0198)."""
 
 
 class Connection:
@@ -115,7 +95,7 @@ class Connection:
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
-    async def open(self, former: ResumableSession | None = None) -> Opened:
+    async def open(self, former: ResumableSession | None = None) -> Connected:
         """Go from nothing to a session; raises `ConnectionFailedError`.
 
         It goes on with the `former` session where the server still has that. What comes is handed
@@ -123,7 +103,6 @@ class Connection:
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
-        self._stream.end_negotiation()
         work = session.begin(
             self._negotiation,
             self._resource,
@@ -132,11 +111,11 @@ class Connection:
             self._acknowledge,
             self._found,
         )
-        begun = await self._run(Stage.BIND, work)
-        self._iq_tracker.jid = begun.jid
-        self._management = begun.management
+        jid, self._management, resumed = await self._run(Stage.BIND, work)
+        self._stream.end_negotiation()
+        self._iq_tracker.jid = jid
         self._stage = Stage.STANDING
-        return Opened(begun.jid, tls, mechanism, begun.resumed)
+        return Connected(jid, self.place.service, tls, mechanism, resumed)
 
     def flow(self) -> None:
         """Hand over what came while the session began, and from now on what comes."""
@@ -286,11 +265,7 @@ class Connection:
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
                 return faults.untrusted_server(str(error), self.place)
-            case sasl.NoMechanismError(offered=offered):
-                return faults.no_mechanism(offered, self.place)
-            case sasl.LoginRefusedError(condition=condition, text=text):
-                return faults.of_sasl(condition, text, self.place)
-            case BindRefusedError(error=refusal):
+            case IqError(error=refusal):  # of the request for a resource
                 return faults.of_stream_error(refusal.condition, refusal.text, self.place)
             case _:
                 return faults.of_exception(self._stage, error, self.place)
@@ -305,6 +280,7 @@ class Connection:
         genuine = tls is not None and tls.verified
         mechanism, self._channel_binding = await sasl.log_in(
             self._settings,
+            self.place,
             features,
             partial(self._negotiation.exchange, expected=sasl.ANSWERS),
             bindings=[] if secured is None else channel_bindings(secured, verified=genuine),

@@ -16,7 +16,7 @@ from bridge.settings.table import Settings
 from bridge.text import one_line
 from bridge.xmpp import faults, stanzas, tls
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
-from bridge.xmpp.connection import DEADLINES, Connection, Opened
+from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
@@ -210,11 +210,11 @@ class Participant:
         opened_at: float | None = None
         self._connection = connection
         try:
-            opened = await connection.open(self._former)
+            connected = await connection.open(self._former)
             if connection.ended.done():
                 raise ConnectionFailedError(connection.ended.result())
             opened_at = loop.time()
-            fault = await self._stand(connection, opened, attempt)
+            fault = await self._stand(connection, connected, attempt)
         except ConnectionFailedError as failed:
             fault = failed.fault
         finally:
@@ -228,15 +228,13 @@ class Participant:
         self._former = connection.former() if worth and fault.condition in RESUMABLE else None
         return fault, stood
 
-    async def _stand(self, connection: Connection, opened: Opened, attempt: int) -> Fault:
+    async def _stand(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
         """Be in the rooms until the connection has ended; return the reason."""
         self._again.clear()
         self._standing = True
-        self.publish(
-            Connected(opened.jid, connection.place.service, opened.tls, opened.sasl, opened.resumed)
-        )
+        self.publish(connected)
         for membership in self.memberships:
-            membership.begin(connection, resumed=opened.resumed)
+            membership.begin(connection, resumed=connected.resumed)
         connection.flow()
         staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
         try:

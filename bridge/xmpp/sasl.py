@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from slixmpp.util.sasl.client import saslprep
@@ -19,8 +19,8 @@ from bridge.wire.scram import (
     ScramClient,
     ScramError,
 )
-from bridge.xmpp import stanzas
-from bridge.xmpp.errors import XmppError
+from bridge.xmpp import faults, stanzas
+from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.stanzas import SASL, SASL_CB
 
 CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
@@ -31,46 +31,24 @@ Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
 """Sends an element and returns the answer, one of `ANSWERS`."""
 
 
-class LoginResult(NamedTuple):
-    """How a login was done."""
-
-    mechanism: str
-    channel_binding: str | None
-    """The type of the channel binding; None where the mechanism has none."""
-
-
-class LoginRefusedError(XmppError):
-    """The server refused the login; `condition` is one of RFC 6120, section 6.5."""
-
-    def __init__(self, condition: str, text: str | None = None) -> None:
-        self.condition = condition
-        self.text = text
-        super().__init__(condition)
-
-
-class NoMechanismError(XmppError):
-    """None of the mechanisms `offered` is supported and safe on this connection."""
-
-    def __init__(self, offered: list[str]) -> None:
-        self.offered = offered
-        super().__init__(", ".join(offered))
-
-
 async def log_in(
     settings: Settings,
+    place: Place,
     features: Element,
     exchange: Exchange,
     *,
     bindings: Sequence[ChannelBinding],
     genuine: bool,
     on_finding: Callable[[str], None] = lambda _: None,
-) -> LoginResult:
-    """Log in with the best mechanism among `features`, and return which it was.
+) -> tuple[str, str | None]:
+    """Log in with the best mechanism among `features`.
+
+    Return which it was, and the type of its channel binding, None where it has none.
 
     `bindings` are the channel bindings of this connection, best first; `genuine` says that the
     server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
     mechanism is tried, so that the server counts a wrong password once. Raises
-    `LoginRefusedError`, `NoMechanismError`, or `ScramError` where the server fails to prove itself.
+    `ConnectionFailedError`, or `ScramError` where the server fails to prove itself.
 
     An impostor with an unchecked certificate can relay an unbound login to the real server. So
     where the server offers channel binding and the certificate was not checked, none goes unbound.
@@ -84,7 +62,8 @@ async def log_in(
         username = saslprep(settings.username)
         password = saslprep(settings.password.reveal())
     except (StringPrepError, UnicodeError) as error:
-        raise LoginRefusedError("malformed-request", "characters SASLprep forbids") from error
+        fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
+        raise ConnectionFailedError(fault) from error
     binding = _common_binding(features, bindings)
     plus = [f"{one}-PLUS" for one in HASHES]
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
@@ -103,13 +82,15 @@ async def log_in(
             could_bind=not offers_binding and (bool(bindings) or not genuine),
             least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
-        await _scram(client, mechanism, password, exchange)
-        return LoginResult(mechanism, None if bound is None else bound.type)
+        await _scram(client, mechanism, password, place, exchange)
+        return mechanism, None if bound is None else bound.type
     if "PLAIN" in offered and genuine:
         on_finding("chosen: PLAIN")
-        await _plain(username, password, exchange)
-        return LoginResult("PLAIN", None)
-    raise NoMechanismError(offered)
+        answer = _accepted(await exchange(_auth("PLAIN", f"\0{username}\0{password}")), place)
+        if answer.tag != SUCCESS:
+            raise ScramError("it challenges PLAIN, which has no challenge")
+        return "PLAIN", None
+    raise ConnectionFailedError(faults.no_mechanism(offered, place))
 
 
 def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
@@ -127,30 +108,26 @@ def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> Ch
     return next((one for one in bindings if one.type in wanted), None)
 
 
-async def _scram(client: ScramClient, mechanism: str, password: str, exchange: Exchange) -> None:
-    answer = _accepted(await exchange(_auth(mechanism, client.first())))
+async def _scram(
+    client: ScramClient, mechanism: str, password: str, place: Place, exchange: Exchange
+) -> None:
+    answer = _accepted(await exchange(_auth(mechanism, client.first())), place)
     if answer.tag != CHALLENGE:
         raise ScramError("it skipped its own proof")
     derivation = client.challenge(_content(answer))
     key = await asyncio.to_thread(derivation.key, password)
-    answer = _accepted(await exchange(_response(client.final(key))))
+    answer = _accepted(await exchange(_response(client.final(key))), place)
     client.verify(_content(answer))
     if answer.tag == CHALLENGE:
         # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
-        answer = _accepted(await exchange(_response("")))
+        answer = _accepted(await exchange(_response("")), place)
     if answer.tag != SUCCESS:
         raise ScramError("it goes on asking after its proof")
 
 
-async def _plain(username: str, password: str, exchange: Exchange) -> None:
-    answer = _accepted(await exchange(_auth("PLAIN", f"\0{username}\0{password}")))
-    if answer.tag != SUCCESS:
-        raise ScramError("it challenges PLAIN, which has no challenge")
-
-
-def _accepted(answer: Element) -> Element:
+def _accepted(answer: Element, place: Place) -> Element:
     if answer.tag == FAILURE:
-        raise LoginRefusedError(*stanzas.condition_of(answer, SASL))
+        raise ConnectionFailedError(faults.of_sasl(*stanzas.condition_of(answer, SASL), place))
     return answer
 
 

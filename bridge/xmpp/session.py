@@ -16,15 +16,8 @@ from xml.etree.ElementTree import Element
 from bridge.text import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.iq import UnlessEnded
+from bridge.xmpp.iq import IqError, UnlessEnded
 from bridge.xmpp.stanzas import BIND, CLIENT, SM
-
-MAX_EARLY_STANZAS = 100
-"""Kept of those that come before a session has begun: anybody who knows our full JID may send them,
-but nobody of the room does, since we are not in it."""
-
-MAX_EARLY_CHARACTERS = 256 * 1024
-"""Of all of these together, as XML."""
 
 MAX_RESUMPTION_SECONDS = 60
 """Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
@@ -51,14 +44,6 @@ MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
 
 class UnexpectedElementError(XmppError):
     """The server sent an element where another was due; the message is its name."""
-
-
-class BindRefusedError(XmppError):
-    """The server gives us no resource."""
-
-    def __init__(self, error: stanzas.StanzaError) -> None:
-        self.error = error
-        super().__init__(error.text or error.condition)
 
 
 @dataclass(frozen=True)
@@ -141,8 +126,8 @@ class Negotiation:
         self.over = False
         """Whether the session is established: elements go elsewhere from then on."""
         self.early: list[Element] = []
-        """Stanzas that came before the session had begun, to be processed once it has."""
-        self._early_characters = 0
+        """Stanzas that came before the session had begun, to be processed once it has: anybody who
+        knows our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` bounds them."""
         self._inbox: deque[Element] = deque()
         self._awaited: asyncio.Future[Element] | None = None
 
@@ -179,15 +164,8 @@ class Negotiation:
         Raises `UnexpectedElementError` for anything else.
         """
         while (element := await self.next((*expected, *stanzas.STANZAS))).tag not in expected:
-            self.keep(element)
+            self.early.append(element)
         return element
-
-    def keep(self, stanza: Element) -> None:
-        """Keep a stanza that came early; what exceeds the limits is dropped."""
-        if len(self.early) < MAX_EARLY_STANZAS:
-            self._early_characters += len(stanzas.xml_of(stanza))
-            if self._early_characters <= MAX_EARLY_CHARACTERS:
-                self.early.append(stanza)
 
     def forget(self) -> None:
         """Drop what came and was not asked for."""
@@ -199,18 +177,6 @@ class Negotiation:
         return self._inbox
 
 
-@dataclass(frozen=True)
-class Session:
-    """An established session."""
-
-    jid: str
-    """Our full JID."""
-    management: StreamManagement | None
-    """None where the server has no stream management."""
-    resumed: bool
-    """Whether it is the former session, in which case we are still in our rooms."""
-
-
 async def begin(
     negotiation: Negotiation,
     resource: str,
@@ -218,11 +184,12 @@ async def begin(
     may_answer: MayAnswer,
     acknowledge: Callable[[int], object],
     on_finding: Callable[[str], None],
-) -> Session:
-    """Resume the `former` session, or else begin one; raises `BindRefusedError`.
+) -> tuple[str, StreamManagement | None, bool]:
+    """Resume the `former` session, or else begin one; raises `IqError` if we get no resource.
 
-    Stanzas that come meanwhile stay in `negotiation.early`: whoever knows our full JID may send
-    them. `acknowledge` sends a count of stanzas to the server.
+    Return our full JID, the stream management where the server has it, and whether it is the former
+    session, in which case we are still in our rooms. Stanzas that come meanwhile stay in
+    `negotiation.early`. `acknowledge` sends a count of stanzas to the server.
     """
     resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
@@ -230,7 +197,7 @@ async def begin(
         negotiation.send(stanzas.sm_resume(former.id, former.handled))
         if (await negotiation.next_except_stanzas((resumed, failed))).tag == resumed:
             management = StreamManagement(acknowledge, former.id, former.handled)
-            return Session(former.jid, management, resumed=True)
+            return former.jid, management, True
     jid = await _bind(negotiation, resource, may_answer)
     on_finding(f"full JID {quoted(jid)}")
     if managed:
@@ -239,20 +206,20 @@ async def begin(
         if answer.tag == enabled:
             id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
             on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
-            return Session(jid, StreamManagement(acknowledge, id_), resumed=False)
+            return jid, StreamManagement(acknowledge, id_), False
     on_finding("no stream management")
-    return Session(jid, None, resumed=False)
+    return jid, None, False
 
 
 async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
-    """Bind a resource and return our full JID; raises `BindRefusedError`."""
+    """Bind a resource and return our full JID; raises `IqError`."""
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(resource)))
     answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
-        negotiation.keep(answer)
+        negotiation.early.append(answer)
         answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
     if answer.get("type") != "result" or not jid:
-        raise BindRefusedError(stanzas.error_of(answer))
+        raise IqError(stanzas.error_of(answer))
     return jid

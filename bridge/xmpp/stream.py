@@ -23,7 +23,7 @@ MAX_STANZA_BYTES = 4 * 1024 * 1024
 
 MAX_NEGOTIATION_BYTES = 512 * 1024
 """Of one stream header and what follows it, before `end_negotiation`: features, a challenge, an
-answer. Real servers send about 2 kB, and nobody reads the rest."""
+answer, and stanzas from whoever knows our full JID. Real servers send about 2 kB."""
 
 MAX_DEPTH = 128
 """Nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of memory."""

@@ -9,10 +9,12 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.sasl import LoginRefusedError, NoMechanismError, log_in
+from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.sasl import log_in
 from bridge.xmpp.stanzas import SASL, SASL_CB
 
 PASSWORD = "correct-horse"
+PLACE = Place("xmpp://example", "example", "bot@example", "r@muc.example", "Me")
 Answer = tuple[str, bytes | str | None]
 """The name of an element and what it carries; text is a condition."""
 
@@ -102,7 +104,7 @@ async def test_the_best_mechanism_that_is_offered_logs_in(
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
     login = await log_in(
-        _settings(), _features(*offered), server.exchange, bindings=[], genuine=True
+        _settings(), PLACE, _features(*offered), server.exchange, bindings=[], genuine=True
     )
     assert login == (chosen, None)
     assert server.heard[0].get("mechanism") == chosen
@@ -114,7 +116,7 @@ async def test_the_proof_may_come_as_one_more_challenge() -> None:
         scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("success", None)
     )
     await log_in(
-        _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
+        _settings(), PLACE, _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
     )
     assert not server.heard[-1].text
 
@@ -127,6 +129,7 @@ async def test_a_server_that_asks_on_after_its_proof_is_refused() -> None:
     with pytest.raises(ScramError, match="goes on asking"):
         await log_in(
             _settings(),
+            PLACE,
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
@@ -140,6 +143,7 @@ async def test_a_success_without_the_right_proof_is_refused(answer: Answer) -> N
     with pytest.raises(ScramError):
         await log_in(
             _settings(),
+            PLACE,
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
@@ -152,6 +156,7 @@ async def test_a_success_without_a_challenge_is_refused() -> None:
     with pytest.raises(ScramError, match="skipped its own proof"):
         await log_in(
             _settings(),
+            PLACE,
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
@@ -161,22 +166,24 @@ async def test_a_success_without_a_challenge_is_refused() -> None:
 
 async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed_by_plain() -> None:
     server = ServerSide(ScramServer("sha256").challenge, ("failure", "not-authorized"))
-    with pytest.raises(LoginRefusedError) as refusal:
+    with pytest.raises(ConnectionFailedError) as refusal:
         await log_in(
             _settings(),
+            PLACE,
             _features("SCRAM-SHA-256", "PLAIN"),
             server.exchange,
             bindings=[],
             genuine=True,
         )
-    assert (refusal.value.condition, refusal.value.text) == ("not-authorized", "says the server")
+    assert refusal.value.fault.condition == "not-authorized"
+    assert "says the server" in refusal.value.fault.message
     assert len(server.heard) == 2
 
 
 async def test_plain_sends_the_password_only_where_it_may() -> None:
     server = ServerSide(("success", None))
     login = await log_in(
-        _settings(), _features("PLAIN"), server.exchange, bindings=[], genuine=True
+        _settings(), PLACE, _features("PLAIN"), server.exchange, bindings=[], genuine=True
     )
     assert login == ("PLAIN", None)
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
@@ -185,24 +192,28 @@ async def test_plain_sends_the_password_only_where_it_may() -> None:
 @pytest.mark.parametrize("offered", [["PLAIN"], ["DIGEST-MD5", "PLAIN"], []])
 async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> None:
     server = ServerSide()
-    with pytest.raises(NoMechanismError) as refusal:
-        await log_in(_settings(), _features(*offered), server.exchange, bindings=[], genuine=False)
-    assert refusal.value.offered == offered
+    with pytest.raises(ConnectionFailedError) as refusal:
+        await log_in(
+            _settings(), PLACE, _features(*offered), server.exchange, bindings=[], genuine=False
+        )
+    assert refusal.value.fault.condition == "invalid-mechanism"
+    assert (", ".join(offered) or "none") in refusal.value.fault.message
     assert server.heard == []
 
 
 async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
     server = ServerSide(("success", None))
     settings = _settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
-    await log_in(settings, _features("PLAIN"), server.exchange, bindings=[], genuine=True)
+    await log_in(settings, PLACE, _features("PLAIN"), server.exchange, bindings=[], genuine=True)
     assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
 
 
 async def test_a_password_that_saslprep_forbids_is_refused_before_anything_is_sent() -> None:
     server = ServerSide()
-    with pytest.raises(LoginRefusedError, match="malformed-request"):
+    with pytest.raises(ConnectionFailedError, match="SASLprep"):
         await log_in(
             _settings(password="with a \x07 bell"),
+            PLACE,
             _features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
@@ -216,7 +227,12 @@ async def test_few_iterations_are_refused_where_the_certificate_was_not_checked(
     server = ServerSide(scram.challenge)
     with pytest.raises(ScramError, match="it wants 16 iterations; the least is 4096"):
         await log_in(
-            _settings(), _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=False
+            _settings(),
+            PLACE,
+            _features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=False,
         )
     assert len(server.heard) == 1
 
@@ -240,7 +256,9 @@ async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_n
     server = ServerSide()
     features = _features(*offered, bindings=named)
     with pytest.raises(ScramError, match="binds logins in no way"):
-        await log_in(_settings(), features, server.exchange, bindings=bindings, genuine=False)
+        await log_in(
+            _settings(), PLACE, features, server.exchange, bindings=bindings, genuine=False
+        )
     assert server.heard == []
 
 
@@ -259,6 +277,8 @@ async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_th
 ) -> None:
     server = ServerSide(("failure", "not-authorized"))
     features = _features(*offered, bindings=named)
-    with pytest.raises(LoginRefusedError):
-        await log_in(_settings(), features, server.exchange, bindings=bindings, genuine=False)
+    with pytest.raises(ConnectionFailedError):
+        await log_in(
+            _settings(), PLACE, features, server.exchange, bindings=bindings, genuine=False
+        )
     assert b64decode(server.heard[0].text or "").decode().startswith(header)

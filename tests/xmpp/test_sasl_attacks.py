@@ -9,11 +9,13 @@ import pytest
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.sasl import LoginRefusedError, NoMechanismError, log_in
+from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.sasl import log_in
 from bridge.xmpp.stanzas import SASL, SASL_CB
 from tests.xmpp.elements import parsed
 
 PASSWORD = "correct-horse"
+PLACE = Place("xmpp://example", "example", "bot@example", "r@muc.example", "Me")
 BINDINGS = [ChannelBinding("tls-server-end-point", b"hash")]
 SUCCESS = f"<success xmlns='{SASL}'/>"
 """With nothing in it, which is all that PLAIN wants."""
@@ -68,9 +70,14 @@ NO_PLAIN = {
 @pytest.mark.parametrize("attack", NO_PLAIN)
 async def test_a_name_that_is_not_exactly_a_mechanism_of_ours_is_none(attack: str) -> None:
     server = Hostile()
-    with pytest.raises(NoMechanismError):
+    with pytest.raises(ConnectionFailedError):
         await log_in(
-            settings(), features(*NO_PLAIN[attack]), server.exchange, bindings=[], genuine=True
+            settings(),
+            PLACE,
+            features(*NO_PLAIN[attack]),
+            server.exchange,
+            bindings=[],
+            genuine=True,
         )
     assert server.heard == []
 
@@ -91,8 +98,8 @@ async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
 ) -> None:
     server = Hostile()
     offer = features(*offered, types=["tls-telepathy"])
-    with pytest.raises(NoMechanismError):
-        await log_in(settings(), offer, server.exchange, bindings=bindings, genuine=False)
+    with pytest.raises(ConnectionFailedError):
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
     assert server.heard == []
 
 
@@ -112,9 +119,9 @@ async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
 async def test_no_answer_to_scram_makes_us_send_the_password(scram: str, answer: str) -> None:
     """Genuine or not: PLAIN is for a server that offers nothing better."""
     server = Hostile(answer)
-    with pytest.raises((LoginRefusedError, ScramError)):
+    with pytest.raises((ConnectionFailedError, ScramError)):
         await log_in(
-            settings(), features("PLAIN", scram), server.exchange, bindings=[], genuine=True
+            settings(), PLACE, features("PLAIN", scram), server.exchange, bindings=[], genuine=True
         )
     (auth,) = server.heard
     assert auth.get("mechanism") == scram
@@ -126,7 +133,9 @@ async def test_no_answer_to_scram_makes_us_send_the_password(scram: str, answer:
 async def test_a_challenge_after_plain_gets_nothing_more(answer: str) -> None:
     server = Hostile(answer.format(SASL), SUCCESS)
     with pytest.raises(ScramError, match="PLAIN, which has no challenge"):
-        await log_in(settings(), features("PLAIN"), server.exchange, bindings=[], genuine=True)
+        await log_in(
+            settings(), PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True
+        )
     assert len(server.heard) == 1
 
 
@@ -150,9 +159,10 @@ async def test_names_and_passwords_that_could_be_read_as_something_else_go_nowhe
 ) -> None:
     """A NUL would make two fields of one in PLAIN (RFC 4616, section 2)."""
     server = Hostile()
-    with pytest.raises(LoginRefusedError, match="malformed-request") as refusal:
+    with pytest.raises(ConnectionFailedError, match="SASLprep") as refusal:
         await log_in(
             settings(username, password),
+            PLACE,
             features(mechanism),
             server.exchange,
             bindings=[],
@@ -176,9 +186,10 @@ async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
 ) -> None:
     """SASLprep makes commas of what looks like one, so the escaping has to come after it."""
     server = Hostile(f"<failure xmlns='{SASL}'/>")
-    with pytest.raises(LoginRefusedError):
+    with pytest.raises(ConnectionFailedError):
         await log_in(
             settings(username),
+            PLACE,
             features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
@@ -214,7 +225,7 @@ async def test_whatever_stands_in_an_answer_is_a_server_that_broke_the_protocol(
     server = Hostile(f"<{name} xmlns='{SASL}'>{content}</{name}>")
     with pytest.raises(ScramError):
         await log_in(
-            settings(), features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
+            settings(), PLACE, features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
         )
     assert len(server.heard) == 1
 
@@ -246,9 +257,10 @@ async def test_a_binding_is_never_given_up_without_a_word(
     offered: list[str], types: list[str], mechanism: str, header: str
 ) -> None:
     server = Hostile(f"<failure xmlns='{SASL}'/>")
-    with pytest.raises(LoginRefusedError):
+    with pytest.raises(ConnectionFailedError):
         await log_in(
             settings(),
+            PLACE,
             features(*offered, types=types),
             server.exchange,
             bindings=BINDINGS,

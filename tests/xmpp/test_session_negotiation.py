@@ -3,14 +3,8 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp import session
-from bridge.xmpp.session import (
-    MAX_EARLY_CHARACTERS,
-    MAX_EARLY_STANZAS,
-    Negotiation,
-    UnexpectedElementError,
-)
-from bridge.xmpp.stanzas import CLIENT, SM, xml_of
+from bridge.xmpp.session import Negotiation, UnexpectedElementError
+from bridge.xmpp.stanzas import CLIENT, SM
 
 ENABLED = f"{{{SM}}}enabled"
 MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
@@ -45,23 +39,3 @@ async def test_before_a_session_is_begun_a_stanza_is_unexpected() -> None:
     talk.receive(Element(MESSAGE))
     with pytest.raises(UnexpectedElementError, match="message"):
         await talk.next((ENABLED,))
-
-
-def test_early_stanzas_are_kept_up_to_their_number() -> None:
-    talk = begun()
-    for _ in range(MAX_EARLY_STANZAS + 1):
-        talk.keep(Element(MESSAGE))
-    assert len(talk.early) == MAX_EARLY_STANZAS
-
-
-@pytest.mark.parametrize(("beyond", "kept"), [(0, 2), (1, 1)])
-def test_early_stanzas_are_kept_up_to_their_size(
-    beyond: int, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = Element(MESSAGE)
-    assert 2 * len(xml_of(one)) < MAX_EARLY_CHARACTERS
-    monkeypatch.setattr(session, "MAX_EARLY_CHARACTERS", 2 * len(xml_of(one)) - beyond)
-    talk = begun()
-    for _ in range(3):
-        talk.keep(one)
-    assert len(talk.early) == kept
