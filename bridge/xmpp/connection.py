@@ -6,7 +6,6 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 """
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -30,7 +29,7 @@ from bridge.xmpp.session import (
     UnexpectedElementError,
 )
 from bridge.xmpp.stream import Stream
-from bridge.xmpp.tls import channel_bindings, secure, ssl_object
+from bridge.xmpp.tls import channel_bindings, prepare_context, secure, ssl_object
 from bridge.xmpp.trace import Tracer, untraced
 
 DEADLINES = {
@@ -60,9 +59,7 @@ class Connection:
     def __init__(
         self,
         settings: Settings,
-        place: Place,
         *,
-        context: Awaitable[ssl.SSLContext],
         resource: str,
         on_stage: Callable[[Stage], None],
         on_stanza: Callable[[Element], None],
@@ -71,11 +68,11 @@ class Connection:
         deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings
-        self.place = place
+        self.place = Place.of(settings)
         """Where this goes, with the address once one was reached."""
         self.endpoint: Endpoint | None = None
         """The address that was reached."""
-        self._context = context
+        self._context = prepare_context(settings, self.place)
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza

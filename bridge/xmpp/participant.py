@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line
-from bridge.xmpp import faults, stanzas, tls
+from bridge.xmpp import faults, stanzas
 from bridge.xmpp.backoff import STEADY_SECONDS, pause
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import NotInRoomError
@@ -194,11 +194,8 @@ class Participant:
 
     async def _attempt(self, settings: Settings, attempt: int) -> tuple[Fault, float]:
         """Connect and stay; return what ended it, and for how many seconds a session stood."""
-        place = Place.of(settings)
         connection = Connection(
             settings,
-            place,
-            context=tls.prepare_context(settings, place),
             # Another one each time: who learnt our full JID does not know the next.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
             on_stage=lambda stage: self._change(PHASES[stage], attempt=attempt),

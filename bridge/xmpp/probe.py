@@ -15,8 +15,9 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
-from bridge.xmpp import faults, stanzas, tls
+from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
@@ -89,21 +90,97 @@ class Probe:
         Whatever the network and the server do is in the report, never raised. It ends within the
         `seconds` of the probe. When cancelled, it hangs up.
         """
-        walk = _Walk(self._settings, self._deadlines, self._trace, on_phase)
+        recorder = PhaseRecorder(on_phase)
+        visits: list[_Visit] = []  # those begun; the last may be under way
+
+        def begin(stage: Stage) -> None:
+            recorder.begin(stage.value)
+            if stage is Stage.TLS and not self._settings.tls_verify:
+                recorder.advice = _UNCHECKED
+
+        def route(stanza: Element) -> None:
+            """Hand a stanza to the visit under way, if it comes from that room."""
+            sender = stanzas.sender_of(stanza)
+            if sender is not None and visits and sender.bare == visits[-1].membership.jid:
+                visits[-1].membership.receive(stanza)
+
+        mark = secrets.token_hex(4)
+        connection = Connection(
+            self._settings,
+            resource=f"xmpp-debug-bridge.check.{mark}",
+            on_stage=begin,
+            on_stanza=route,
+            on_finding=lambda stage, finding: recorder.find(finding),
+            trace=self._trace,
+            deadlines=self._deadlines,
+        )
         fault: Fault | None = None
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self._seconds):
-                fault = await walk.run(send)
+                fault = await self._connect(connection, recorder)
+                for room in self._settings.rooms if fault is None else ():
+                    visits.append(_Visit(self._settings, room, mark, connection, recorder))
+                    await visits[-1].run(send)
+                    if connection.ended.done() and (fault := visits[-1].fault) is not None:
+                        break
         except TimeoutError:
-            fault = faults.of_long_check(walk.recorder.phase, self._seconds, walk.connection.place)
-            walk.give_up(fault)
+            fault = faults.of_long_check(recorder.phase, self._seconds, connection.place)
+            recorder.end(fault)
+            if visits:
+                visits[-1].fault = fault
         finally:
-            walk.hang_up()
+            connection.leave()
+            connection.close()
         seconds = time.perf_counter() - started
-        visits = [one.outcome() for one in walk.visits]
         self.may_repeat = fault is None or fault.retry is not Retry.NEVER
-        return report_of(self._settings.rooms, walk.recorder.phases, seconds, visits, fault)
+        outcomes = [one.outcome() for one in visits]
+        return report_of(self._settings.rooms, recorder.phases, seconds, outcomes, fault)
+
+    async def _connect(self, connection: Connection, recorder: "PhaseRecorder") -> Fault | None:
+        """Go through the phases of the connection; return the fault that ended it, if one did."""
+        try:
+            await connection.open()
+        except ConnectionFailedError as failed:
+            ms = recorder.milliseconds()
+            refused = failed.fault.condition == "certificate-verify-failed"
+            if refused and recorder.phase == Stage.TLS.value:
+                await self._look_again(connection.endpoint, recorder)
+            recorder.end(failed.fault, ms)
+            return failed.fault
+        recorder.end()
+        connection.flow()
+        return None
+
+    async def _look_again(self, endpoint: Endpoint | None, recorder: "PhaseRecorder") -> None:
+        """Find out what the certificate says that was refused.
+
+        OpenSSL shows none that it has not verified, so this takes a second connection, without
+        verification, which ends before anybody is told who we are.
+        """
+
+        def find(stage: Stage, finding: str) -> None:
+            if stage is Stage.TLS:
+                recorder.find(finding)
+
+        there = self._settings.service if endpoint is None else endpoint.service
+        settings = replace(self._settings, tls_verify=False, tls_ca_file=None, service=there)
+        connection = Connection(
+            settings,
+            resource="",
+            on_stage=lambda stage: None,
+            on_stanza=lambda stanza: None,
+            on_finding=find,
+            deadlines=self._deadlines,
+        )
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await connection.reach()
+        except (ConnectionFailedError, TimeoutError):
+            pass  # then there is nothing to add
+        finally:
+            connection.leave()
+            connection.close()
 
 
 class PhaseRecorder:
@@ -124,144 +201,30 @@ class PhaseRecorder:
     def begin(self, phase: str) -> None:
         """Begin a phase; the one before, if it is under way, has passed."""
         if self.phase:
-            self.succeed()
+            self.end()
         self.phase, self.advice, self._began = phase, "", time.perf_counter()
 
     def find(self, finding: str) -> None:
         """Note what was found."""
         self._findings.append(finding)
 
-    def end(self, *, ok: bool, hint: str, ms: float | None = None) -> None:
-        """End the phase, which took `ms`, or has taken as long as it has until now."""
+    def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
+        """End the phase, because of `fault` if it failed; it took `ms`, or as long as until now."""
+        if fault is not None:
+            self.find(fault.message)
         detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
         self._findings.clear()
         took = self.milliseconds() if ms is None else ms
-        ended = CheckPhase(self.phase, ok, took, detail, one_line(hint), self.room)
+        hint = one_line(self.advice if fault is None else fault.hint)
+        ended = CheckPhase(self.phase, fault is None, took, detail, hint, self.room)
         self.phase = ""
         self.phases.append(ended)
         if self._on_phase is not None:
             self._on_phase(ended)
 
-    def succeed(self) -> None:
-        """End the phase under way: it passed."""
-        self.end(ok=True, hint=self.advice)
-
-    def fail(self, fault: Fault, ms: float | None = None) -> None:
-        """End the phase under way because of `fault`."""
-        self.find(fault.message)
-        self.end(ok=False, hint=fault.hint, ms=ms)
-
     def milliseconds(self) -> float:
         """Return how long the phase has taken so far."""
         return round((time.perf_counter() - self._began) * 1000, 3)
-
-
-class _Walk:
-    """One check: the connection, and the visits of the rooms on it."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        deadlines: Mapping[Stage, float],
-        trace: Tracer,
-        on_phase: Callable[[CheckPhase], None] | None,
-    ) -> None:
-        mark = secrets.token_hex(4)
-        nickname = settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
-        self._nickname = f"{nickname}-check-{mark}"
-        self._settings = settings
-        self._deadlines = deadlines
-        self.recorder = PhaseRecorder(on_phase)
-        place = Place.of(settings)
-        self.connection = Connection(
-            settings,
-            place,
-            context=tls.prepare_context(settings, place),
-            resource=f"xmpp-debug-bridge.check.{mark}",
-            on_stage=self._begin,
-            on_stanza=self._route,
-            on_finding=lambda stage, finding: self.recorder.find(finding),
-            trace=trace,
-            deadlines=deadlines,
-        )
-        self.visits: list[_Visit] = []
-        """Those begun; the last may be under way."""
-
-    async def run(self, send: bool) -> Fault | None:
-        """Go through all phases; return the fault that ended it early, if one did."""
-        try:
-            await self.connection.open()
-        except ConnectionFailedError as failed:
-            ms = self.recorder.milliseconds()
-            refused = failed.fault.condition == "certificate-verify-failed"
-            if refused and self.recorder.phase == Stage.TLS.value:
-                await self._look_again()
-            self.recorder.fail(failed.fault, ms)
-            return failed.fault
-        self.recorder.succeed()
-        self.connection.flow()
-        for room in self._settings.rooms:
-            visit = _Visit(self._settings, room, self._nickname, self.connection, self.recorder)
-            self.visits.append(visit)
-            await visit.run(send)
-            if visit.fault is not None and self.connection.ended.done():
-                return visit.fault
-        return None
-
-    def give_up(self, fault: Fault) -> None:
-        """End the phase under way, and with it the walk."""
-        self.recorder.fail(fault)
-        if self.visits:
-            self.visits[-1].fault = fault
-
-    def hang_up(self) -> None:
-        """End the connection, without waiting for anybody."""
-        self.connection.leave()
-        self.connection.close()
-
-    def _begin(self, stage: Stage) -> None:
-        self.recorder.begin(stage.value)
-        if stage is Stage.TLS and not self._settings.tls_verify:
-            self.recorder.advice = _UNCHECKED
-
-    def _route(self, stanza: Element) -> None:
-        """Hand a stanza to the visit under way, if it comes from that room."""
-        sender = stanzas.sender_of(stanza)
-        if sender is not None and self.visits and sender.bare == self.visits[-1].membership.jid:
-            self.visits[-1].membership.receive(stanza)
-
-    async def _look_again(self) -> None:
-        """Find out what the certificate says that was refused.
-
-        OpenSSL shows none that it has not verified, so this takes a second connection, without
-        verification, which ends before anybody is told who we are.
-        """
-        endpoint = self.connection.endpoint
-        there = self._settings.service if endpoint is None else endpoint.service
-        settings = replace(self._settings, tls_verify=False, tls_ca_file=None, service=there)
-        seen: list[tuple[Stage, str]] = []
-        place = self.connection.place
-        connection = Connection(
-            settings,
-            place,
-            context=tls.prepare_context(settings, place),
-            resource="",
-            on_stage=lambda stage: None,
-            on_stanza=lambda stanza: None,
-            on_finding=lambda stage, finding: seen.append((stage, finding)),
-            deadlines=self._deadlines,
-        )
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await connection.reach()
-        except (ConnectionFailedError, TimeoutError):
-            pass  # then there is nothing to add
-        finally:
-            connection.leave()
-            connection.close()
-        for stage, finding in seen:
-            if stage is Stage.TLS:
-                self.recorder.find(finding)
 
 
 class _Visit:
@@ -271,16 +234,17 @@ class _Visit:
         self,
         settings: Settings,
         room: str,
-        nickname: str,
+        mark: str,
         connection: Connection,
         recorder: PhaseRecorder,
     ) -> None:
-        place = replace(Place.of(settings, room), nickname=nickname)
+        nickname = settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
+        self._nickname = f"{nickname}-check-{mark}"
+        place = replace(Place.of(settings, room), nickname=self._nickname)
         self.membership = Membership(place, settings.password_of(room), record_of)
         self.membership.begin(connection, resumed=False)
         self.fault: Fault | None = None
         """Why the visit ended early, if it did."""
-        self._nickname = nickname
         self._domain = settings.domain
         self._connection = connection
         self._recorder = recorder
@@ -313,9 +277,9 @@ class _Visit:
             await self._leave()
         except ConnectionFailedError as failed:
             self.fault = self._explained(failed.fault)
-            recorder.fail(self.fault)
+            recorder.end(self.fault)
         else:
-            recorder.succeed()
+            recorder.end()
         finally:
             if (goodbye := membership.goodbye()) is not None:
                 with suppress(ConnectionFailedError):
@@ -338,11 +302,9 @@ class _Visit:
     async def _send(self) -> None:
         try:
             await self.membership.say(MESSAGE, REFLECTION_SECONDS)
-        except (NotSentError, BouncedError) as error:
-            raise ConnectionFailedError(error.fault) from error
-        except NotReflectedError as error:
-            fault = error.fault
-            if fault.condition == "remote-server-timeout":
+        except (NotSentError, NotReflectedError, BouncedError) as error:
+            fault, unanswered = error.fault, isinstance(error, NotReflectedError)
+            if unanswered and fault.condition == "remote-server-timeout":
                 fault = replace(fault, hint="The server may be slow, or hold the message back.")
             raise ConnectionFailedError(fault) from error
         self._recorder.find("the room sent the message back")

@@ -23,7 +23,6 @@ from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.tls import prepare_context
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,
@@ -89,8 +88,6 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
         place = Place(str(settings.service), DOMAIN, settings.jid, ROOM, NICKNAME)
         connection = Connection(
             settings,
-            place,
-            context=prepare_context(settings, place),
             resource="reader",
             on_stage=lambda _: None,
             on_stanza=lambda stanza: membership.receive(stanza),

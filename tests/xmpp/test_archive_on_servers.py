@@ -26,7 +26,6 @@ from bridge.xmpp.events import MessageReceived, Source
 from bridge.xmpp.faults import Place
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.tls import prepare_context
 from tests.faults.scene import configure
 from tests.servers.certificates import Authority
 from tests.servers.prosody import running_prosody
@@ -57,8 +56,6 @@ async def standing(
     place = Place(str(settings.service), server.domain, account.jid, room, "Reader")
     connection = Connection(
         settings,
-        place,
-        context=prepare_context(settings, place),
         resource="reader",
         on_stage=lambda _: None,
         on_stanza=lambda stanza: membership.receive(stanza),
