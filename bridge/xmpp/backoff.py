@@ -1,6 +1,7 @@
 """Computes the pause before the next attempt to connect or join. Pure: the jitter is a value."""
 
-from bridge.xmpp.faults import Retry
+from bridge.xmpp.events import ConnectionChanged, Phase
+from bridge.xmpp.faults import Fault, Retry
 
 FIRST_SECONDS = 1.0
 """After the first failure."""
@@ -39,3 +40,10 @@ def pause(retry: Retry, attempt: int, jitter: float) -> float | None:
             doubled = FIRST_SECONDS * 2.0 ** min(attempt - 1, 16)
             shaken = min(doubled, MOST_SECONDS) * (1 + JITTER * jitter)
             return float(min(max(shaken, FIRST_SECONDS), MOST_SECONDS))
+
+
+def resting(fault: Fault, failures: int, seconds: float | None) -> ConnectionChanged:
+    """Return the event that says that we wait so long after `fault`; None for ever."""
+    hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
+    wait = None if seconds is None else round(seconds * 1000)
+    return ConnectionChanged(Phase.FAILED if hopeless else Phase.WAITING, fault, failures, wait)

@@ -18,7 +18,7 @@ from bridge.settings.values import Secret
 from bridge.text import iso, one_line
 from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
-from bridge.xmpp.backoff import STEADY_SECONDS, pause
+from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import (
@@ -107,7 +107,6 @@ class Membership:
         self._connection: Connection | None = None
         self._intake = Intake(self.jid)
         self._entered: asyncio.Future[OccupantJoined] | None = None
-        self._leaving = False
         self._put_out: Fault | None = None
         """Why the room has put us out, once it has."""
         self._in_doubt = False
@@ -188,15 +187,8 @@ class Membership:
                 fault = await self._stay()
             except ConnectionFailedError as failed:
                 fault = failed.fault
-            except Exception as error:  # a mistake of ours must not end the bridge
-                log.error(
-                    "being in %s broke: %s: %s",
-                    one_line(self.name),
-                    type(error).__name__,
-                    one_line(str(error), 200),
-                    exc_info=_at_debug(error),
-                )
-                fault = faults.of_exception(Stage.STANDING, error, self.place)
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
+                fault = fault_of_mistake(f"being in {self.name}", error, self.place)
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
@@ -258,7 +250,8 @@ class Membership:
         """
         connection = self._begun
         self._place = replace(self._place, nickname=nickname)
-        self._change(Phase.JOINING, attempt=attempt)
+        if self.room.phase is not Phase.JOINING:  # by the nickname before
+            self._tell(ConnectionChanged(Phase.JOINING, attempt=attempt))
         seconds = connection.deadlines[Stage.JOIN]
         try:
             async with asyncio.timeout(seconds) as deadline:
@@ -280,7 +273,6 @@ class Membership:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
         if self._put_out is not None:
             raise ConnectionFailedError(self._put_out)
-        self._leaving = True
         self._begun.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._begun.ended.done():
@@ -351,7 +343,7 @@ class Membership:
             raise ConnectionFailedError(self._begun.ended.result())
         if self._put_out is not None:
             raise ConnectionFailedError(self._put_out)
-        self._change(Phase.JOINED)
+        self._tell(ConnectionChanged(Phase.JOINED))
 
     def _go_out(self, fault: Fault) -> None:
         """Make sure that the room has not let us in after all."""
@@ -371,9 +363,7 @@ class Membership:
         """
         self._kept_out, self._rest_until = fault, until
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
-        hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
-        phase = Phase.FAILED if hopeless else Phase.WAITING
-        self._change(phase, fault, attempt=failures, retry_seconds=seconds)
+        self._tell(resting(fault, failures, seconds))
         while not self._retry and not self._begun.ended.done():
             if not await self._wait(until):
                 return
@@ -389,29 +379,27 @@ class Membership:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                log.error("catching up broke: %s", type(error).__name__, exc_info=_at_debug(error))
+                fault_of_mistake("catching up", error, self.place)
 
     async def _ask_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
         connection, patience = self._begun, self._patience
         loop = asyncio.get_running_loop()
-        began = asked = loop.time()
+        self._heard = asked = loop.time()
         self._in_doubt = False
         while True:
-            heard = max(self._heard, began)
-            # An answer that decides nothing is followed by another question.
-            due = max(heard + patience.silence, asked + patience.tick)
             while not (self._in_doubt or self._put_out or connection.ended.done()):
-                if not await self._wait(due):
+                # An answer that decides nothing is followed by another question.
+                due = max(self._heard + patience.silence, asked + patience.tick)
+                if loop.time() >= due:
                     break
-                due = max(due, self._heard + patience.silence)
+                await self._wait(due)
             if connection.ended.done():
                 return connection.ended.result()
             if self._put_out is not None:
                 return self._put_out
             self._in_doubt = False
-            occupant, started = self.occupant, loop.time()
-            heard = max(self._heard, began)
+            occupant, heard, started = self.occupant, self._heard, loop.time()
             found = await self_ping(connection, occupant, patience.ping_deadline)
             if connection.ended.done():
                 return connection.ended.result()
@@ -542,7 +530,7 @@ class Membership:
             return
         self.inside = False
         self.occupant = ""
-        self._put_out = None if self._leaving else fault
+        self._put_out = fault
         self._news.set()
         self._give_up_reflections(fault)
 
@@ -584,18 +572,6 @@ class Membership:
     def _tell(self, event: Event) -> Record:
         return self._publish(event, self)
 
-    def _change(
-        self,
-        phase: Phase,
-        fault: Fault | None = None,
-        *,
-        attempt: int = 0,
-        retry_seconds: float | None = None,
-    ) -> None:
-        if phase is not self.room.phase or fault is not None:
-            wait = None if retry_seconds is None else round(retry_seconds * 1000)
-            self._tell(ConnectionChanged(phase, fault, attempt, wait))
-
     async def _wait(self, until: float | None) -> bool:
         """Wait for news until a time of the loop's clock; return False when that has come."""
         try:
@@ -611,6 +587,14 @@ Publish: TypeAlias = Callable[[Event, Membership], Record]
 """Records an event of a membership's room and applies it to the membership."""
 
 
-def _at_debug(error: BaseException) -> BaseException | None:
-    """A traceback is for whoever asked for everything."""
-    return error if log.isEnabledFor(logging.DEBUG) else None
+def fault_of_mistake(what: str, error: BaseException, place: Place) -> Fault:
+    """Log a mistake of ours, which must not end the bridge, and return it as a fault."""
+    log.error(
+        "%s broke: %s: %s",
+        one_line(what),
+        type(error).__name__,
+        one_line(str(error), 200),
+        # A traceback is for whoever asked for everything.
+        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+    )
+    return faults.of_exception(Stage.STANDING, error, place)

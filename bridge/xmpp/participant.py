@@ -4,7 +4,6 @@ The one supervisor of connecting: there is never a second connection beside the 
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -13,16 +12,15 @@ from functools import partial
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
-from bridge.text import one_line
-from bridge.xmpp import faults, stanzas
-from bridge.xmpp.backoff import STEADY_SECONDS, pause
+from bridge.xmpp import stanzas
+from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
-from bridge.xmpp.membership import Membership
+from bridge.xmpp.membership import Membership, fault_of_mistake
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.session import RESUMABLE, ResumableSession
 from bridge.xmpp.trace import Trace
@@ -35,8 +33,6 @@ PHASES = {
     Stage.BIND: Phase.AUTHENTICATING,
 }
 """What users see of each stage of a connection."""
-
-log = logging.getLogger(__name__)
 
 
 class Participant:
@@ -114,14 +110,8 @@ class Participant:
             stood = 0.0
             try:
                 fault, stood = await self._attempt(settings, failures + 1)
-            except Exception as error:  # a mistake of ours must not end the bridge
-                log.error(
-                    "the participant broke: %s: %s",
-                    type(error).__name__,
-                    one_line(str(error), 200),
-                    exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-                )
-                fault = faults.of_exception(Stage.STANDING, error, Place.of(settings))
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
+                fault = fault_of_mistake("the participant", error, Place.of(settings))
             if self._phase is Phase.CLOSED:
                 return
             failures = 1 if stood >= STEADY_SECONDS else failures + 1
@@ -155,7 +145,7 @@ class Participant:
         if self._connection is not None:
             self._hang_up(self._connection)
         if self.settings is not None:
-            self._change(Phase.CLOSED)
+            self._change(ConnectionChanged(Phase.CLOSED))
 
     def publish(self, event: Event, membership: Membership | None = None) -> Record:
         """Record `event`, fold it into the state of its room, and call whoever listens.
@@ -198,7 +188,7 @@ class Participant:
             settings,
             # Another one each time: who learnt our full JID does not know the next.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
-            on_stage=lambda stage: self._change(PHASES[stage], attempt=attempt),
+            on_stage=lambda stage: self._change(ConnectionChanged(PHASES[stage], attempt=attempt)),
             on_stanza=self._route,
             trace=self.trace.of_connection(self._clock),
             deadlines=self._deadlines,
@@ -262,22 +252,12 @@ class Participant:
     async def _rest(self, fault: Fault, failures: int) -> None:
         """Say what went wrong and wait as long as it calls for."""
         seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
-        hopeless = fault.retry in {Retry.NEVER, Retry.LATER}
-        phase = Phase.FAILED if hopeless else Phase.WAITING
-        self._change(phase, fault, attempt=failures, retry_seconds=seconds)
+        self._change(resting(fault, failures, seconds))
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._again.wait()
 
-    def _change(
-        self,
-        phase: Phase,
-        fault: Fault | None = None,
-        *,
-        attempt: int = 0,
-        retry_seconds: float | None = None,
-    ) -> None:
-        if phase is not self._phase or fault is not None:
-            self._phase = phase
-            wait = None if retry_seconds is None else round(retry_seconds * 1000)
-            self.publish(ConnectionChanged(phase, fault, attempt, wait))
+    def _change(self, event: ConnectionChanged) -> None:
+        if event.phase is not self._phase or event.fault is not None:
+            self._phase = event.phase
+            self.publish(event)
