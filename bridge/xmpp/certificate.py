@@ -18,45 +18,44 @@ from bridge.xmpp.errors import XmppError
 MAX_NAMES = 10
 """Names of a certificate that its description has; the rest are counted."""
 
-_ATTRIBUTES = {
-    "2.5.4.3": "CN",
-    "2.5.4.5": "serialNumber",
-    "2.5.4.6": "C",
-    "2.5.4.7": "L",
-    "2.5.4.8": "ST",
-    "2.5.4.10": "O",
-    "2.5.4.11": "OU",
-    "0.9.2342.19200300.100.1.25": "DC",
-    "1.2.840.113549.1.9.1": "emailAddress",
-}
-"""Short names of attributes (RFC 4514, section 3, and custom); others keep their number."""
+_X520, _PKCS_1, _ECDSA, _ON = (
+    bytes.fromhex(oid)
+    for oid in ("55 04", "2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04", "2b 06 01 05 05 07 08")
+)
+"""Beginnings of object identifiers, as DER writes them: 2.5.4, 1.2.840.113549.1.1, 1.2.840.10045.4
+and 1.3.6.1.5.5.7.8. They are compared in this form, since a number in one may be of any length."""
 
-_ENCODINGS = {
-    0x0C: "utf-8",
-    0x12: "ascii",
-    0x13: "ascii",
-    0x14: "latin-1",
-    0x16: "ascii",
-    0x1C: "utf-32-be",
-    0x1E: "utf-16-be",
+_ATTRIBUTES = {
+    _X520 + b"\x03": "CN",
+    _X520 + b"\x05": "serialNumber",
+    _X520 + b"\x06": "C",
+    _X520 + b"\x07": "L",
+    _X520 + b"\x08": "ST",
+    _X520 + b"\x0a": "O",
+    _X520 + b"\x0b": "OU",
+    b"\x09\x92\x26\x89\x93\xf2\x2c\x64\x01\x19": "DC",  # 0.9.2342.19200300.100.1.25
 }
-"""The encodings of ASN.1's string types, by tag."""
+"""Short names of attributes (RFC 4514, section 3, and custom); others have their identifier, in
+hexadecimal."""
+
+_WIDE_ENCODINGS = {0x1C: "utf-32-be", 0x1E: "utf-16-be"}
+"""The encodings of UniversalString and BMPString, by tag; all other text is read as UTF-8."""
 
 _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
-_SUBJECT_ALT_NAME = "2.5.29.17"
-_XMPP_ADDR, _SRV_NAME = "1.3.6.1.5.5.7.8.5", "1.3.6.1.5.5.7.8.7"
+_SUBJECT_ALT_NAME = b"\x55\x1d\x11"  # 2.5.29.17
+_XMPP_ADDR, _SRV_NAME = _ON + b"\x05", _ON + b"\x07"
 
 _SIGNATURE_HASHES = {
-    "1.2.840.113549.1.1.4": "sha256",  # MD5 and SHA-1 count as SHA-256 (RFC 5929, section 4.1)
-    "1.2.840.113549.1.1.5": "sha256",
-    "1.2.840.113549.1.1.11": "sha256",
-    "1.2.840.113549.1.1.12": "sha384",
-    "1.2.840.113549.1.1.13": "sha512",
-    "1.2.840.10045.4.1": "sha256",
-    "1.2.840.10045.4.3.2": "sha256",
-    "1.2.840.10045.4.3.3": "sha384",
-    "1.2.840.10045.4.3.4": "sha512",
+    _PKCS_1 + b"\x04": "sha256",  # MD5 and SHA-1 count as SHA-256 (RFC 5929, section 4.1)
+    _PKCS_1 + b"\x05": "sha256",
+    _PKCS_1 + b"\x0b": "sha256",
+    _PKCS_1 + b"\x0c": "sha384",
+    _PKCS_1 + b"\x0d": "sha512",
+    _ECDSA + b"\x01": "sha256",
+    _ECDSA + b"\x03\x02": "sha256",
+    _ECDSA + b"\x03\x03": "sha384",
+    _ECDSA + b"\x03\x04": "sha512",
 }
 """By the OID of a certificate's signature algorithm. Others, such as Ed25519, define none."""
 
@@ -65,10 +64,6 @@ OID, SEQUENCE = 0x06, 0x30
 
 MAX_LENGTH_BYTES = 4
 """Bytes in which an element's length is written: up to 4 GB, more than a handshake carries."""
-
-MAX_OID_BYTES = 64
-"""Of an object identifier: real ones have fewer than twenty, and a number of a megabyte would take
-minutes to write in digits."""
 
 
 class DerError(XmppError, ValueError):
@@ -121,7 +116,7 @@ def signature_hash(data: bytes) -> str | None:
     """
     try:
         _, algorithm, *_ = elements_in(contents_of(data, SEQUENCE))
-        return _SIGNATURE_HASHES.get(dotted(contents_of(algorithm.contents, OID)))
+        return _SIGNATURE_HASHES.get(contents_of(algorithm.contents, OID))
     except ValueError:  # too few elements, or no DER at all
         return None
 
@@ -159,23 +154,20 @@ def _name(contents: bytes) -> str:
     for group in elements_in(contents):
         for attribute in elements_in(group.contents):
             kind, value = _pair(attribute)
-            parts.append(f"{_ATTRIBUTES.get(kind, kind)}={_text(value)}")
+            parts.append(f"{_ATTRIBUTES.get(kind) or kind.hex()}={_text(value)}")
     return ", ".join(parts)
 
 
-def _pair(node: DerElement) -> tuple[str, DerElement]:
+def _pair(node: DerElement) -> tuple[bytes, DerElement]:
     """Return the object identifier that `node` begins with, and its last element."""
     identifier, *rest = elements_in(node.contents) or [node]
     if identifier.tag != OID or not rest:
         raise DerError("an attribute or a name is not a pair of identifier and value")
-    return dotted(identifier.contents), rest[-1]
+    return identifier.contents, rest[-1]
 
 
 def _text(node: DerElement) -> str:
-    encoding = _ENCODINGS.get(node.tag)
-    if encoding is None:
-        return f"#{node.contents.hex()}"
-    return node.contents.decode(encoding, "replace")
+    return node.contents.decode(_WIDE_ENCODINGS.get(node.tag, "utf-8"), "replace")
 
 
 def _time(node: DerElement) -> datetime:
@@ -255,21 +247,3 @@ def _read(data: bytes, at: int) -> tuple[DerElement, int]:
     if len(data) < start + length:
         raise DerError("an element is longer than the data")
     return DerElement(head[0], data[start : start + length]), start + length
-
-
-def dotted(contents: bytes) -> str:
-    """Return an object identifier as numbers with dots between; at most `MAX_OID_BYTES` long."""
-    if len(contents) > MAX_OID_BYTES:
-        raise DerError("an object identifier is too long")
-    numbers, value = [], 0
-    for byte in contents:
-        if not value and byte == 0x80:
-            raise DerError("an object identifier is padded")
-        value = value << 7 | byte & 0x7F
-        if not byte & 0x80:
-            numbers.append(value)
-            value = 0
-    if not contents or contents[-1] & 0x80:
-        raise DerError("an object identifier has no end")
-    root = min(numbers[0] // 40, 2)  # the first number holds two (section 8.19.4)
-    return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))
