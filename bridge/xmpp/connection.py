@@ -132,7 +132,7 @@ class Connection:
             Stage.CONNECT, connect(endpoints, self.deadlines[Stage.CONNECT], self._found)
         )
         self.endpoint = endpoint
-        self.place = replace(self.place, service=str(endpoint))
+        self.place = replace(self.place, service=str(endpoint.service))
         work = secure(
             self._settings,
             self.place,

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any
 
 from slixmpp.xmlstream.resolver import default_resolver, get_SRV
 
@@ -32,72 +32,68 @@ ATTEMPT_DELAY_SECONDS = 0.25
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 """A host name (RFC 1123, section 2.1), in which some have `_` as well."""
 
-Address: TypeAlias = tuple[socket.AddressFamily, tuple[Any, ...]]
-"""A family, and an address in it as `socket.connect` wants it."""
-
 
 @dataclass(frozen=True)
 class Endpoint:
     """An address to connect to."""
 
-    direct_tls: bool
-    host: str
+    service: Service
+    """The host that has the address."""
+    family: socket.AddressFamily
     address: tuple[Any, ...]
     """As `socket.connect` wants it."""
-    family: socket.AddressFamily
-
-    def __str__(self) -> str:
-        scheme = "xmpps" if self.direct_tls else "xmpp"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.address[1]}"
 
     @property
-    def service(self) -> Service:
-        """Return the address in the form of XMPP_SERVICE."""
-        return Service("xmpps" if self.direct_tls else "xmpp", self.address[0], self.address[1])
+    def numeric(self) -> Service:
+        """The service with the IP address in the place of the host's name."""
+        return Service(self.service.scheme, self.address[0], self.address[1])
 
     @property
     def where(self) -> str:
-        """Return the address with its port, an IPv6 address in brackets."""
-        host, port = self.address[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        """The IP address with its port, an IPv6 address in brackets."""
+        return f"{self.numeric.domain}:{self.address[1]}"
 
 
 async def resolve(
     settings: Settings, on_finding: Callable[[str], None] = lambda _: None
-) -> list[Endpoint]:
-    """Return the addresses to try, best first; raises `OSError` when no name has one."""
-    service = settings.service
-    if service is not None:
-        named = [(service.direct_tls, service.host, service.port)]
-        on_finding(f"XMPP_SERVICE is {service}")
+) -> list[list[Endpoint]]:
+    """Return the addresses of each host to try, the best host first.
+
+    Raises `OSError` when no name has an address.
+    """
+    if settings.service is not None:
+        services = [settings.service]
+        on_finding(f"XMPP_SERVICE is {settings.service}")
     else:
         records = await _records(settings.domain)
         for kind, host, port in records:
             on_finding(f"SRV _{kind}: {host or '.'}:{port}")
         if not records:
             on_finding(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
+            records = [("xmpp-client", settings.domain, STARTTLS_PORT)]
         # A record without a host says that there is no such service (RFC 2782).
-        named = [(kind == "xmpps-client", host, port) for kind, host, port in records if host]
-        if records and not named:
+        services = [
+            Service(kind.removesuffix("-client"), host, port)
+            for kind, host, port in records
+            if host
+        ]
+        if not services:
             raise socket.gaierror(socket.EAI_NONAME, "the domain says that it has no XMPP service")
-        named = named or [(False, settings.domain, STARTTLS_PORT)]
-    endpoints: list[Endpoint] = []
+    hosts: list[list[Endpoint]] = []
     failure: OSError | None = None
-    for direct_tls, host, port in named:
+    for service in services:
         try:
-            found = await _addresses(host, port)
+            hosts.append(await _addresses(service))
         except OSError as error:
             failure = error
-            on_finding(f"{host}: no address")
+            on_finding(f"{service.host}: no address")
             continue
-        addresses = list(dict.fromkeys(address[0] for _, address in found))
-        if addresses != [host]:
-            on_finding(f"{host}: {', '.join(addresses)}")
-        endpoints += [Endpoint(direct_tls, host, address, family) for family, address in found]
-    if not endpoints and failure is not None:
+        addresses = list(dict.fromkeys(one.address[0] for one in hosts[-1]))
+        if addresses != [service.host]:
+            on_finding(f"{service.host}: {', '.join(addresses)}")
+    if not hosts and failure is not None:
         raise failure
-    return endpoints
+    return hosts
 
 
 async def _records(domain: str) -> list[tuple[str, str, int]]:
@@ -116,23 +112,22 @@ async def _records(domain: str) -> list[tuple[str, str, int]]:
             await close()
 
 
-async def _addresses(host: str, port: int) -> list[Address]:
+async def _addresses(service: Service) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
     Without a name server the lookup takes half a minute, and the process would wait at its end for
     a thread of the loop's executor.
     """
-    answer: Future[list[Address]] = Future()
+    answer: Future[list[Endpoint]] = Future()
 
     def look_up() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            answer.set_exception(error)
+            found = socket.getaddrinfo(service.host, service.port, type=socket.SOCK_STREAM)
+            answer.set_result([Endpoint(service, one[0], one[4]) for one in found])
         except UnicodeError:  # the IDNA codec's, for a label that is too long
             answer.set_exception(socket.gaierror(socket.EAI_NONAME, "no host can have such a name"))
-        else:
-            answer.set_result([(one[0], one[4]) for one in found])
+        except OSError as error:
+            answer.set_exception(error)
 
     answer.set_running_or_notify_cancel()  # else whoever stops waiting would cancel it
     Thread(target=look_up, name="resolver", daemon=True).start()
@@ -140,18 +135,14 @@ async def _addresses(host: str, port: int) -> list[Address]:
 
 
 async def connect(
-    endpoints: list[Endpoint], seconds: float, on_finding: Callable[[str], None] = lambda _: None
+    hosts: list[list[Endpoint]],
+    seconds: float,
+    on_finding: Callable[[str], None] = lambda _: None,
 ) -> tuple[Endpoint, socket.socket]:
     """Try the hosts in turn, each for its share of `seconds`; raises the last `OSError`.
 
     The addresses of one host race each other, so that a silent one costs little time.
     """
-    hosts = [
-        list(addresses)
-        for _, addresses in groupby(
-            endpoints, lambda one: (one.direct_tls, one.host, one.address[1])
-        )
-    ]
     share = max(seconds / len(hosts), LEAST_SHARE_SECONDS)
     failure: OSError | None = None
     for addresses in hosts:

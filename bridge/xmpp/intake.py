@@ -1,9 +1,8 @@
 """What a room sends, as events: believable, each once, and our own words known as ours."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Generic, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp import disco, stanzas
@@ -16,12 +15,6 @@ GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
 """The features of a room whose stanza ids are its own: with the first it has to take out those that
 others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
 
-Key: TypeAlias = int
-"""A hash, since what is remembered is to be small whatever was said. Python's is seeded anew in
-each process, so nobody can make two messages alike."""
-
-Item = TypeVar("Item", bound=Hashable)
-
 
 class Intake:
     """Reads what one room sends.
@@ -31,8 +24,8 @@ class Intake:
 
     def __init__(self, room: str, capacity: int = REMEMBERED) -> None:
         self._room = room
-        self._met: _Newest[Key] = _Newest(capacity)
-        self._sent: _Newest[str] = _Newest(capacity)
+        self._met = _Newest(capacity)
+        self._sent = _Newest(capacity)
         self._gives_ids = False
         self.tells_history = False
         """Whether the room may be telling its history: from our own presence to the subject."""
@@ -87,25 +80,27 @@ class Intake:
         return event
 
 
-class _Newest(Generic[Item]):
-    """The last `capacity` things that were added."""
+class _Newest:
+    """The last `capacity` values that were added."""
 
     def __init__(self, capacity: int) -> None:
-        self._items: set[Item] = set()
-        self._order: deque[Item] = deque()
+        self._values: OrderedDict[Hashable, None] = OrderedDict()
         self._capacity = capacity
 
-    def add(self, item: Item) -> None:
-        self._items.add(item)
-        self._order.append(item)
-        if len(self._order) > self._capacity:
-            self._items.discard(self._order.popleft())
+    def add(self, value: Hashable) -> None:
+        self._values[value] = None
+        if len(self._values) > self._capacity:
+            self._values.popitem(last=False)
 
-    def __contains__(self, item: object) -> bool:
-        return item in self._items
+    def __contains__(self, value: Hashable) -> bool:
+        return value in self._values
 
 
-def _key(message: MessageReceived) -> Key:
+def _key(message: MessageReceived) -> int:
+    """Return a hash, since what is remembered is to be small whatever was said.
+
+    Python's is seeded anew in each process, so nobody can make two messages alike.
+    """
     if message.stanza_id is not None:
         return hash(message.stanza_id)
     concerns = (message.reacts_to, message.reactions, message.retracts)

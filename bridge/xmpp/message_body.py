@@ -23,8 +23,10 @@ def check_body(text: str) -> None:
     """Raise `UnsendableError` unless `text` can be sent as it is."""
     if not text:
         raise UnsendableError("the message is empty; a room would show an empty line")
-    if not (text.isascii() and text.isprintable()):
-        _check_characters(text)
+    if found := [one.start() for one in NOT_XML.finditer(text)]:
+        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in found[:MAX_NAMED])
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")
     problems = []
     size = len(text.encode("utf-8"))
     if size > MAX_BODY_BYTES:
@@ -34,11 +36,3 @@ def check_body(text: str) -> None:
         problems.append(f"{escaped} bytes once escaped as XML; the most is {MAX_ESCAPED_BYTES}")
     if problems:
         raise UnsendableError(f"the message has {' and '.join(problems)}")
-
-
-def _check_characters(text: str) -> None:
-    found = [one.start() for one in NOT_XML.finditer(text)]
-    if found:
-        named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in found[:MAX_NAMED])
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")

@@ -163,7 +163,7 @@ class Probe:
             if stage is Stage.TLS:
                 recorder.find(finding)
 
-        there = self._settings.service if endpoint is None else endpoint.service
+        there = self._settings.service if endpoint is None else endpoint.numeric
         settings = replace(self._settings, tls_verify=False, tls_ca_file=None, service=there)
         connection = Connection(
             settings,

@@ -48,7 +48,7 @@ async def secure(
         ready = await context
         on_failure.pop_all()
     domain = settings.domain.strip("[]")
-    if endpoint.direct_tls:
+    if endpoint.service.direct_tls:
         await loop.create_connection(lambda: stream, sock=sock, ssl=ready, server_hostname=domain)
     else:
         bare, _ = await loop.create_connection(lambda: stream, sock=sock)

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from bridge.settings.values import Service
 from bridge.xmpp.endpoint import Endpoint, connect
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
@@ -430,7 +431,7 @@ async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens(
 
 
 def endpoint_of(address: tuple[str, int]) -> Endpoint:
-    return Endpoint(False, address[0], address, socket.AF_INET)
+    return Endpoint(Service("xmpp", *address), socket.AF_INET, address)
 
 
 async def test_addresses_that_refuse_or_say_nothing_do_not_keep_from_the_next() -> None:
@@ -438,7 +439,7 @@ async def test_addresses_that_refuse_or_say_nothing_do_not_keep_from_the_next() 
         refusing.bind(("127.0.0.1", 0))  # and does not listen
         with silent_address() as silent:
             addresses = [refusing.getsockname(), silent, listening.getsockname()]
-            endpoint, sock = await connect([endpoint_of(one) for one in addresses], 3.0)
+            endpoint, sock = await connect([[endpoint_of(one) for one in addresses]], 3.0)
             sock.close()
             assert endpoint.address == listening.getsockname()
 
@@ -448,4 +449,4 @@ async def test_when_all_addresses_refuse_the_last_refusal_is_told() -> None:
         one.bind(("127.0.0.1", 0))
         two.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionRefusedError):
-            await connect([endpoint_of(it.getsockname()) for it in (one, two)], 3.0)
+            await connect([[endpoint_of(it.getsockname()) for it in (one, two)]], 3.0)

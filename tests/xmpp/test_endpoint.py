@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.settings.table import Settings
-from bridge.settings.values import Secret
+from bridge.settings.values import Secret, Service
 from bridge.xmpp.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
 from bridge.xmpp.faults import Place, Stage, of_exception
 from tests.servers.nameserver import name_server
@@ -37,7 +37,7 @@ async def test_the_records_of_both_kinds_are_tried_by_their_priority(
         "SRV _xmpp-client: localhost:5230",
     ]
     assert "127.0.0.1" in findings[3]
-    told = list(dict.fromkeys(str(one) for one in found))
+    told = list(dict.fromkeys(str(one.service) for host in found for one in host))
     assert told == ["xmpp://localhost:5231", "xmpps://localhost:5232", "xmpp://localhost:5230"]
 
 
@@ -54,7 +54,7 @@ async def test_without_records_it_is_the_domain_at_the_usual_port(
         findings: list[str] = []
         found = await resolve(here, findings.append)
     assert findings[0] == "no SRV records of localhost, so its own port 5222"
-    assert {str(one) for one in found} == {"xmpp://localhost:5222"}
+    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5222"}
     assert sorted(server.asked) == [
         "_xmpp-client._tcp.localhost",
         "_xmpps-client._tcp.localhost",
@@ -80,13 +80,13 @@ async def test_a_record_whose_host_has_no_address_does_not_keep_from_the_next(
     async with name_server(monkeypatch, records):
         findings: list[str] = []
         found = await resolve(SETTINGS, findings.append)
-    assert {str(one) for one in found} == {"xmpp://localhost:5231"}
+    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5231"}
     assert "nowhere.invalid: no address" in findings
 
 
 def endpoint_at(*address: object, host: str = "localhost") -> Endpoint:
     family = socket.AF_INET6 if ":" in str(address[0]) else socket.AF_INET
-    return Endpoint(False, host, address, family)
+    return Endpoint(Service("xmpp", host, int(str(address[1]))), family, address)
 
 
 def open_sockets() -> int:
@@ -101,7 +101,7 @@ async def test_each_address_that_is_tried_is_told_with_what_came_of_it() -> None
     with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
         there = listener.getsockname()
         tried = [endpoint_at("127.0.0.1", closed), endpoint_at(*silent), endpoint_at(*there)]
-        endpoint, sock = await connect(tried, 3.0, findings.append)
+        endpoint, sock = await connect([[one] for one in tried], 3.0, findings.append)
         sock.close()
     assert endpoint == tried[2]
     refused, unanswered, connected = findings
@@ -109,7 +109,7 @@ async def test_each_address_that_is_tried_is_told_with_what_came_of_it() -> None
     assert re.fullmatch(rf"127.0.0.1:{silent[1]}: no answer within 2(\.\d+)? s", unanswered)
     assert connected == f"127.0.0.1:{there[1]}: connected"
     assert endpoint_at("::1", 5222, 0, 0).where == "[::1]:5222"
-    assert str(endpoint.service) == f"xmpp://127.0.0.1:{there[1]}"
+    assert str(endpoint.numeric) == f"xmpp://127.0.0.1:{there[1]}"
 
 
 async def test_an_address_that_says_nothing_costs_a_quarter_of_a_second() -> None:
@@ -118,7 +118,7 @@ async def test_an_address_that_says_nothing_costs_a_quarter_of_a_second() -> Non
     with silent_address() as silent, socket.create_server(("127.0.0.2", silent[1])) as listener:
         tried = [endpoint_at(*silent), endpoint_at(*listener.getsockname())]
         held = open_sockets()
-        endpoint, sock = await connect(tried, 10.0, findings.append)
+        endpoint, sock = await connect([tried], 10.0, findings.append)
         await asyncio.sleep(0)
         assert open_sockets() == held + 1
         sock.close()
@@ -136,7 +136,7 @@ async def test_the_host_of_a_better_record_is_not_overtaken_by_the_next() -> Non
     with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
         first = endpoint_at(*silent, host="first.example")
         second = endpoint_at(*listener.getsockname(), host="second.example")
-        trying = asyncio.create_task(connect([first, second], 10.0))
+        trying = asyncio.create_task(connect([[first], [second]], 10.0))
         done, _ = await asyncio.wait((trying,), timeout=3 * ATTEMPT_DELAY_SECONDS)
         assert not done
         trying.cancel()
@@ -149,7 +149,7 @@ async def test_a_race_that_is_called_off_leaves_no_socket_and_says_how_far_it_go
         held = open_sockets()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await connect([endpoint_at(*silent)], 10.0, findings.append)
+                await connect([[endpoint_at(*silent)]], 10.0, findings.append)
         await asyncio.sleep(0)
         assert open_sockets() == held
     (finding,) = findings
@@ -161,7 +161,7 @@ async def test_the_families_of_a_host_take_turns() -> None:
     findings: list[str] = []
     tried = [endpoint_at(one, closed) for one in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
     with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's IPv6
-        await connect([*tried, endpoint_at("::1", closed, 0, 0)], 3.0, findings.append)
+        await connect([[*tried, endpoint_at("::1", closed, 0, 0)]], 3.0, findings.append)
     told = [one.rpartition(":")[0].rpartition(":")[0] for one in findings]
     assert told == ["127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"]
 
@@ -177,5 +177,5 @@ async def test_a_record_that_names_no_host_is_passed_over_and_not_repeated(
     findings: list[str] = []
     async with name_server(monkeypatch, records):
         found = await resolve(SETTINGS, findings.append)
-    assert {one.host for one in found} == {"localhost"}
+    assert {one.service.host for host in found for one in host} == {"localhost"}
     assert findings[0] == "SRV _xmpp-client: localhost:5230"
