@@ -298,16 +298,16 @@ def _self(link: RoomLink, address: str) -> OccupantEntry | None:
 
 
 def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
-    status, features = link.participant.status(), connection.in_use
+    status, management = link.participant.status(), connection.management
     tls = status.tls
     return ConnectionEntry(
         jid=status.jid,
         service=status.service,
         tls=None if tls is None else TlsStatus(tls.version, tls.cipher, tls.verified),
         sasl=status.sasl,
-        channel_binding=features.channel_binding,
-        stream_management=features.stream_management,
-        resumable=features.resumable,
+        channel_binding=connection.channel_binding,
+        stream_management=management is not None,
+        resumable=management is not None and management.id is not None,
     )
 
 

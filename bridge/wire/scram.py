@@ -1,8 +1,7 @@
 """The client's side of SCRAM (RFC 5802, RFC 7677), without I/O. Pure.
 
 slixmpp's implementation derives the key on the event loop, with no limit on the iterations and
-a nonce from `random`; here the caller derives it (`Derivation.key`), in a thread, and gives the
-nonce.
+a nonce from `random`; here the caller calls `final` in a thread, and gives the nonce.
 """
 
 import hashlib
@@ -23,19 +22,6 @@ HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "
 
 class ScramError(ValueError):
     """The server broke the protocol, or failed to prove itself."""
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """The parameters of the salted password (RFC 5802, section 3, `Hi`)."""
-
-    hash_name: str
-    salt: bytes
-    iterations: int
-
-    def key(self, password: str) -> bytes:
-        """Derive the key; takes up to a second and releases the GIL."""
-        return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), self.salt, self.iterations)
 
 
 @dataclass(frozen=True)
@@ -74,40 +60,47 @@ class ScramClient:
         self._first_bare = f"n={name},r={nonce}"
         self._server_first = ""
         self._server_nonce = ""
+        self.salt = b""
+        """What the server wants the password hashed with, after `challenge`."""
+        self.iterations = 0
+        """How often it wants it hashed, after `challenge`."""
         self._signature = b""
 
     def first(self) -> str:
         """Return the client's first message, without an authorization identity."""
         return f"{self._header}{self._first_bare}"
 
-    def challenge(self, message: str) -> Derivation:
+    def challenge(self, message: str) -> None:
         """Read the server's first message; raises `ScramError`."""
         fields = _fields(message)
         if "m" in fields:
             raise ScramError("it asks for an extension that is not known")
         self._server_nonce = fields.get("r", "")
-        if not self._server_nonce.startswith(self._nonce) or len(self._server_nonce) <= len(
-            self._nonce
-        ):
+        if not self._server_nonce.startswith(self._nonce) or self._server_nonce == self._nonce:
             raise ScramError("its nonce does not continue ours")
         iterations = fields.get("i", "")
         if not (iterations.isascii() and iterations.isdigit()) or len(iterations) > 10:
             raise ScramError("its iteration count is no number")
-        if not 1 <= int(iterations) <= MAX_ITERATIONS:
-            raise ScramError(f"it wants {int(iterations)} iterations; the most is {MAX_ITERATIONS}")
-        if int(iterations) < self._least_iterations:
+        self.iterations = int(iterations)
+        if not self._least_iterations <= self.iterations <= MAX_ITERATIONS:
             raise ScramError(
-                f"it wants {int(iterations)} iterations; the least is {self._least_iterations} "
-                "where its certificate was not checked"
+                f"it wants {self.iterations} iterations; the least is {self._least_iterations}, "
+                f"the most is {MAX_ITERATIONS}"
             )
-        salt = _decode(fields.get("s", ""))
-        if not salt:
+        self.salt = _decode(fields.get("s", ""))
+        if not self.salt:
             raise ScramError("it gives no salt")
         self._server_first = message
-        return Derivation(self._hash, salt, int(iterations))
 
-    def final(self, salted_password: bytes) -> str:
-        """Return the client's final message, with the proof."""
+    def final(self, password: str) -> str:
+        """Return the client's final message, with the proof.
+
+        Takes up to a second, which the salted password does (RFC 5802, section 3, `Hi`), and
+        releases the GIL.
+        """
+        salted_password = hashlib.pbkdf2_hmac(
+            self._hash, password.encode(), self.salt, self.iterations
+        )
         client_key = self._hmac(salted_password, b"Client Key")
         stored_key = hashlib.new(self._hash, client_key).digest()
         without_proof = f"c={b64encode(self._bound).decode()},r={self._server_nonce}"

@@ -22,7 +22,6 @@ from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.iq import IqError, IqTracker
 from bridge.xmpp.session import (
     RESUMABLE,
-    ConnectionFeatures,
     Negotiation,
     ResumableSession,
     StreamManagement,
@@ -82,8 +81,10 @@ class Connection:
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._iq_tracker = IqTracker(settings, self.send, self.unless_ended)
-        self._management: StreamManagement | None = None
-        self._channel_binding: str | None = None
+        self.management: StreamManagement | None = None
+        """The stream management in use (XEP-0198); None without, and before the stream is bound."""
+        self.channel_binding: str | None = None
+        """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.heard = asyncio.get_running_loop().time()
         """When the server last sent anything, on the loop's clock."""
@@ -108,7 +109,7 @@ class Connection:
             self._acknowledge,
             self._found,
         )
-        jid, self._management, resumed = await self._run(Stage.BIND, work)
+        jid, self.management, resumed = await self._run(Stage.BIND, work)
         self._stream.end_negotiation()
         self._iq_tracker.jid = jid
         self._stage = Stage.STANDING
@@ -195,19 +196,9 @@ class Connection:
             self.ended.remove_done_callback(give_up)
             answer.cancel()
 
-    @property
-    def in_use(self) -> ConnectionFeatures:
-        """What is in use on this stream, once it is bound."""
-        management = self._management
-        return ConnectionFeatures(
-            stream_management=management is not None,
-            resumable=management is not None and management.id is not None,
-            channel_binding=self._channel_binding,
-        )
-
     def former(self) -> ResumableSession | None:
         """What a next connection may take up of this one; None if it cannot."""
-        management = self._management
+        management = self.management
         if management is None or management.id is None:
             return None
         return ResumableSession(management.id, management.handled, self._iq_tracker.jid)
@@ -227,8 +218,8 @@ class Connection:
         """Declare the stream over because of `fault`; the first reason stands."""
         if not self.ended.done():
             self.ended.set_result(fault)
-            if self._management is not None:
-                self._management.stop()
+            if self.management is not None:
+                self.management.stop()
 
     def close(self) -> None:
         """Let go of the socket, whatever state it is in.
@@ -258,6 +249,10 @@ class Connection:
         match error:
             case OSError() if self.ended.done():  # it follows from that
                 return self.ended.result()
+            case StanzaTooLongError():
+                return faults.protocol_error(self._stage, "it goes on without end", self.place)
+            case NotWellFormedError():
+                return faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
             case UnexpectedElementError():
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
@@ -275,7 +270,7 @@ class Connection:
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         secured = ssl_object(self._stream)
         genuine = tls is not None and tls.verified
-        mechanism, self._channel_binding = await sasl.log_in(
+        mechanism, self.channel_binding = await sasl.log_in(
             self._settings,
             self.place,
             features,
@@ -293,8 +288,8 @@ class Connection:
         self._stream.write(stanzas.sm_acknowledgement(handled))
 
     def _hang_up(self) -> None:
-        if self._management is not None:
-            self._management.answer_now()
+        if self.management is not None:
+            self.management.answer_now()
         self._stream.hang_up()
 
     def _receive(self, element: Element) -> None:
@@ -305,12 +300,12 @@ class Connection:
         elif not self._negotiation.over:
             self._negotiation.receive(element)
         elif element.tag == f"{{{stanzas.SM}}}r":
-            if self._management is not None and not self.ended.done():
-                self._management.answer_soon()
+            if self.management is not None and not self.ended.done():
+                self.management.answer_soon()
         else:
             self._deal_with(element)
-            if self._management is not None and element.tag in stanzas.STANZAS:
-                self._management.count()
+            if self.management is not None and element.tag in stanzas.STANZAS:
+                self.management.count()
 
     def _deal_with(self, element: Element) -> None:
         if element.tag == f"{{{stanzas.CLIENT}}}iq":
@@ -325,13 +320,7 @@ class Connection:
             self._on_stanza(element)
 
     def _lost(self, reason: BaseException | None) -> None:
-        match reason:
-            case None:
-                fault = faults.of_lost_connection(self._stage, self.place)
-            case StanzaTooLongError():
-                fault = faults.protocol_error(self._stage, "it goes on without end", self.place)
-            case NotWellFormedError():
-                fault = faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
-            case _:
-                fault = faults.of_exception(self._stage, reason, self.place)
-        self.end(fault)
+        if reason is None:
+            self.end(faults.of_lost_connection(self._stage, self.place))
+        else:
+            self.end(self._fault_of(reason))

@@ -64,6 +64,13 @@ async def log_in(
     except (StringPrepError, UnicodeError) as error:
         fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
         raise ConnectionFailedError(fault) from error
+
+    async def ask(element: Element) -> Element:
+        answer = await exchange(element)
+        if answer.tag == FAILURE:
+            raise ConnectionFailedError(faults.of_sasl(*stanzas.condition_of(answer, SASL), place))
+        return answer
+
     binding = _common_binding(features, bindings)
     plus = [f"{one}-PLUS" for one in HASHES]
     best = [*plus, *HASHES] if binding is not None else [*HASHES]
@@ -82,11 +89,11 @@ async def log_in(
             could_bind=not offers_binding and (bool(bindings) or not genuine),
             least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
         )
-        await _scram(client, mechanism, password, place, exchange)
+        await _scram(client, mechanism, password, ask)
         return mechanism, None if bound is None else bound.type
     if "PLAIN" in offered and genuine:
         on_finding("chosen: PLAIN")
-        answer = _accepted(await exchange(_auth("PLAIN", f"\0{username}\0{password}")), place)
+        answer = await ask(_auth("PLAIN", f"\0{username}\0{password}"))
         if answer.tag != SUCCESS:
             raise ScramError("it challenges PLAIN, which has no challenge")
         return "PLAIN", None
@@ -108,27 +115,19 @@ def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> Ch
     return next((one for one in bindings if one.type in wanted), None)
 
 
-async def _scram(
-    client: ScramClient, mechanism: str, password: str, place: Place, exchange: Exchange
-) -> None:
-    answer = _accepted(await exchange(_auth(mechanism, client.first())), place)
+async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchange) -> None:
+    answer = await ask(_auth(mechanism, client.first()))
     if answer.tag != CHALLENGE:
         raise ScramError("it skipped its own proof")
-    derivation = client.challenge(_content(answer))
-    key = await asyncio.to_thread(derivation.key, password)
-    answer = _accepted(await exchange(_response(client.final(key))), place)
+    client.challenge(_content(answer))
+    final = await asyncio.to_thread(client.final, password)
+    answer = await ask(_response(final))
     client.verify(_content(answer))
     if answer.tag == CHALLENGE:
         # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
-        answer = _accepted(await exchange(_response("")), place)
+        answer = await ask(_response(""))
     if answer.tag != SUCCESS:
         raise ScramError("it goes on asking after its proof")
-
-
-def _accepted(answer: Element, place: Place) -> Element:
-    if answer.tag == FAILURE:
-        raise ConnectionFailedError(faults.of_sasl(*stanzas.condition_of(answer, SASL), place))
-    return answer
 
 
 def _auth(mechanism: str, content: str) -> Element:

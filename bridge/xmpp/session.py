@@ -47,18 +47,6 @@ class UnexpectedElementError(XmppError):
 
 
 @dataclass(frozen=True)
-class ConnectionFeatures:
-    """What is in use on a stream beyond the plain protocol."""
-
-    stream_management: bool
-    """Stanzas are counted and acknowledged (XEP-0198)."""
-    resumable: bool
-    """A session whose connection was lost can be resumed."""
-    channel_binding: str | None
-    """The channel binding that ties the login to the TLS connection (RFC 5929); None without."""
-
-
-@dataclass(frozen=True)
 class ResumableSession:
     """What resumes a session whose connection was lost (XEP-0198, section 5)."""
 

@@ -10,7 +10,7 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Place
 from bridge.xmpp.room import Occupant, RoomStatus
-from bridge.xmpp.session import ConnectionFeatures
+from bridge.xmpp.session import StreamManagement
 from bridge.xmpp.stanzas import prepared
 from tests.tools.played import ROOM, STATUS, Played, in_room
 from tests.xmpp.elements import parsed
@@ -20,9 +20,6 @@ Answer: TypeAlias = Callable[[str, str], Element | Exception]
 """From the address and the namespace that was asked for."""
 
 
-FEATURES = ConnectionFeatures(
-    stream_management=True, resumable=False, channel_binding="tls-server-end-point"
-)
 PLACE = Place("xmpp://example:5222", "Example", "bot@example", ROOM, "McpDebug")
 
 
@@ -37,7 +34,8 @@ class Asked:
 
     answer: Answer
     occupant: str = OWN
-    in_use: ConnectionFeatures = FEATURES
+    management: StreamManagement = field(default_factory=lambda: StreamManagement(print, None))
+    channel_binding: str | None = "tls-server-end-point"
     place: Place = PLACE
     asked: list[tuple[str, str]] = field(default_factory=list)
 
