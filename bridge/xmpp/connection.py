@@ -88,8 +88,6 @@ class Connection:
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
         self.heard = asyncio.get_running_loop().time()
         """When the server last sent anything, on the loop's clock."""
-        self.in_doubt = False
-        """Whether somebody got no answer over it: `keepalive` asks the server soon."""
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 

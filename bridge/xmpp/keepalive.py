@@ -81,8 +81,7 @@ async def keep_alive(
         now = loop.time()
         asleep = wall() - now - offset > patience.jump
         offset = wall() - now
-        doubted, connection.in_doubt = connection.in_doubt, False
-        if not (asleep or doubted) and now - pinged < patience.ping_interval:
+        if not asleep and now - pinged < patience.ping_interval:
             continue
         pinged = now
         try:

@@ -85,7 +85,6 @@ class Membership:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
-        self._nickname = place.nickname
         self._password = password
         self._publish = publish
         self._patience = patience
@@ -140,7 +139,8 @@ class Membership:
         """Where this is, for sentences."""
         if self._connection is None:
             return self._place
-        return replace(self._place, service=self._connection.place.service)
+        nickname = self.occupant.partition("/")[2] or self._place.nickname
+        return replace(self._place, service=self._connection.place.service, nickname=nickname)
 
     def status(self) -> RoomStatus:
         """Return how things stand."""
@@ -224,7 +224,7 @@ class Membership:
         """Take other settings: what is known of one account's stay is not true of another's."""
         if place.account != self._place.account:
             self._last_seen = self._missed_since = self._archived = None
-        self._place, self._password, self._nickname = place, password, place.nickname
+        self._place, self._password = place, password
         self._kept_out = None
         self.inside = False
 
@@ -248,18 +248,13 @@ class Membership:
         `since` is the time from which on the room's history is wanted, in UTC; without `history`
         none is.
         """
-        connection = self._begun
-        self._place = replace(self._place, nickname=nickname)
         if self.room.phase is not Phase.JOINING:  # by the nickname before
             self._tell(ConnectionChanged(Phase.JOINING, attempt=attempt))
-        seconds = connection.deadlines[Stage.JOIN]
+        seconds = self._begun.deadlines[Stage.JOIN]
         try:
-            async with asyncio.timeout(seconds) as deadline:
+            async with asyncio.timeout(seconds):
                 me = await self._admitted(nickname, since, history=history)
         except TimeoutError as error:
-            if not deadline.expired():
-                raise
-            connection.in_doubt = True
             raise ConnectionFailedError(
                 faults.of_silence(Stage.JOIN, seconds, self.place)
             ) from error
@@ -294,7 +289,7 @@ class Membership:
         since = None if missed is None else iso(missed - OVERLAP_SECONDS)
         # What an archive tells is whole and in order; the room's history would overtake it.
         history = since is None or not await self._keeps_archive()
-        nickname = self._nickname
+        nickname = self._place.nickname
         for number in range(1, NICKNAME_TRIES + 1):
             try:
                 name = nickname if number == 1 else f"{nickname}-{number}"

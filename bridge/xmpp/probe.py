@@ -245,7 +245,6 @@ class _Visit:
         self.membership.begin(connection, resumed=False)
         self.fault: Fault | None = None
         """Why the visit ended early, if it did."""
-        self._domain = settings.domain
         self._connection = connection
         self._recorder = recorder
         recorder.room = named(room, settings.rooms)
@@ -274,7 +273,8 @@ class _Visit:
                 recorder.begin("send")
                 await self._send()
             recorder.begin("leave")
-            await self._leave()
+            await membership.leave(LEAVE_SECONDS)
+            recorder.find("the room confirmed it")
         except ConnectionFailedError as failed:
             self.fault = self._explained(failed.fault)
             recorder.end(self.fault)
@@ -309,15 +309,6 @@ class _Visit:
             raise ConnectionFailedError(fault) from error
         self._recorder.find("the room sent the message back")
 
-    async def _leave(self) -> None:
-        await self.membership.leave(LEAVE_SECONDS)
-        self._recorder.find("the room confirmed it")
-        if self._created:
-            gone = await self._room_service.has_lost_the_room()
-            self._recorder.find(
-                f"the room that joining made is {'gone again' if gone else 'still there'}"
-            )
-
     def _explained(self, fault: Fault) -> Fault:
         """Return the fault with what else is known here."""
         message, hint = fault.message, fault.hint
@@ -326,7 +317,7 @@ class _Visit:
             hint += _OWN_NICKNAME
         if others and phase in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
-            message += f" Room services of {self._domain}: {listed}."
+            message += f" Room services of {self.membership.place.domain}: {listed}."
             return replace(fault, message=message, hint=hint, quotes=True)
         return replace(fault, hint=hint)
 

@@ -12,17 +12,14 @@ from bridge.xmpp.iq import IqError
 DISCO_SECONDS = 5.0
 """For one answer to a query whose failure decides nothing."""
 
-GONE_SECONDS = 1.0
-"""For each of two answers to whether a room is gone."""
-
 MAX_SERVICES_ASKED = 10
 """Items of the server that are queried for room services."""
 
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
-_UNREACHABLE = frozenset({"remote-server-not-found"})
-"""Conditions that make joining pointless: it would only fail with the same one."""
+_UNREACHABLE = "remote-server-not-found"
+"""The condition that makes joining pointless: it would only fail with the same one."""
 
 
 class RoomService:
@@ -39,7 +36,7 @@ class RoomService:
         """Query both; raises `ConnectionFailedError` where joining can only fail."""
         place = self._place
         service = stanzas.prepared(place.room_service) or place.room_service
-        features, refusal = await self._ask(service, DISCO_SECONDS)
+        features, refusal = await self._ask(service)
         if refusal is not None:
             self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
         elif stanzas.MUC in features:
@@ -50,31 +47,20 @@ class RoomService:
             self._find(f"{service} says nothing of what it is; joining decides")
         if stanzas.MUC not in features and (refusal is None or refusal.condition != _SILENCE):
             await self._find_others(service)
-        if refusal is not None and refusal.condition in _UNREACHABLE:
+        if refusal is not None and refusal.condition == _UNREACHABLE:
             fault = faults.of_join_error(refusal.condition, refusal.text, place, None)
             raise ConnectionFailedError(fault)
         if refusal is None:
             room = stanzas.prepared(place.room) or place.room
-            of_room, refusal = await self._ask(room, DISCO_SECONDS)
+            of_room, refusal = await self._ask(room)
             self._find(_description(of_room, refusal))
             if features and stanzas.MUC not in features | of_room:
                 raise ConnectionFailedError(faults.no_room_service(place))
 
-    async def has_lost_the_room(self) -> bool:
-        """Return whether the room ended when its last occupant left."""
-        room = stanzas.prepared(self._place.room) or self._place.room
-        for _ in range(2):  # ejabberd loses a query that comes while a room ends
-            _, refusal = await self._ask(room, GONE_SECONDS)
-            if refusal is None or refusal.condition != _SILENCE:
-                break
-        return refusal is not None and refusal.condition == "item-not-found"
-
-    async def _ask(
-        self, target: str, seconds: float
-    ) -> tuple[frozenset[str], stanzas.StanzaError | None]:
+    async def _ask(self, target: str) -> tuple[frozenset[str], stanzas.StanzaError | None]:
         """Return the features of an address, or the error in place of them."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(DISCO_SECONDS):
                 return await self._connection.features_of(target), None
         except IqError as refused:
             return frozenset(), refused.error
@@ -89,7 +75,7 @@ class RoomService:
                 answer = await self._connection.request("get", domain, stanzas.items_query())
                 for item in stanzas.items_in(answer)[:MAX_SERVICES_ASKED]:
                     if "@" not in item and item != doubted:
-                        features, _ = await self._ask(item, DISCO_SECONDS)
+                        features, _ = await self._ask(item)
                         if stanzas.MUC in features:
                             self.others.append(item)
         except (IqError, TimeoutError):

@@ -62,13 +62,10 @@ class Stream(asyncio.Protocol):
         self._receive = receive
         self._lost = lost
         self._trace = trace
-        self._xml = _xml_stream()
-        self._begun = False
         self._unparsed = bytearray()
         self._slicing = False
-        self._negotiation_bytes = 0
-        self._negotiation_ended = False
         self._over = False
+        self._begin_anew()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Open the stream on a new transport."""
@@ -81,11 +78,7 @@ class Stream(asyncio.Protocol):
 
         Data received before is dropped: an attacker may have injected it into the old stream.
         """
-        self._unparsed.clear()
-        self._negotiation_bytes = 0
-        self._negotiation_ended = False
-        self._xml = _xml_stream()
-        self._begun = False
+        self._begin_anew()
         self._write(self.stream_header)
 
     def note(self, remark: str) -> None:
@@ -134,6 +127,13 @@ class Stream(asyncio.Protocol):
         """
         if self.transport is not None:
             self.transport.abort()
+
+    def _begin_anew(self) -> None:
+        self._unparsed.clear()
+        self._xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
+        self._begun = False
+        self._negotiation_bytes = 0
+        self._negotiation_ended = False
 
     def _write(self, xml: Element | str) -> None:
         assert self.transport is not None
@@ -199,7 +199,3 @@ class Stream(asyncio.Protocol):
         self._unparsed.clear()
         self._lost(reason)
         self.abort()
-
-
-def _xml_stream() -> XmlStream:
-    return XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)

@@ -60,7 +60,6 @@ class Standing:
     def __init__(self, answer: Callable[[], str | None]) -> None:
         self.place = PLACE
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
-        self.in_doubt = False
         self.pinged: list[str | None] = []
         self.answer = answer
 
@@ -107,14 +106,6 @@ async def test_any_answer_to_a_ping_will_do() -> None:
     standing = Standing(answer)
     assert await standing.kept_alive(SERVER_ONLY) == END
     assert standing.pinged == [None] * 5
-
-
-async def test_a_server_that_somebody_doubts_is_asked_before_its_turn() -> None:
-    standing = Standing(lambda: SILENCE)
-    standing.in_doubt = True
-    fault = await standing.kept_alive(Patience(ping_deadline=0.02, tick=0.005))
-    assert fault.condition == "connection-timeout"
-    assert standing.pinged == [None]
 
 
 async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_rooms_are_woken() -> (

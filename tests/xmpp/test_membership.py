@@ -55,7 +55,6 @@ class Standing:
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
         self.place = PLACE
         self.deadlines: Mapping[Stage, float] = DEADLINES
-        self.in_doubt = False
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.sent: list[str] = []
