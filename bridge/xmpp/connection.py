@@ -23,7 +23,6 @@ from bridge.xmpp.iq import IqError, IqTracker
 from bridge.xmpp.session import (
     RESUMABLE,
     Negotiation,
-    ResumableSession,
     StreamManagement,
     UnexpectedElementError,
 )
@@ -91,7 +90,7 @@ class Connection:
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
-    async def open(self, former: ResumableSession | None = None) -> Connected:
+    async def open(self, former: StreamManagement | None = None) -> Connected:
         """Go from nothing to a session; raises `ConnectionFailedError`.
 
         It goes on with the `former` session where the server still has that. What comes is handed
@@ -193,13 +192,6 @@ class Connection:
         finally:
             self.ended.remove_done_callback(give_up)
             answer.cancel()
-
-    def former(self) -> ResumableSession | None:
-        """What a next connection may take up of this one; None if it cannot."""
-        management = self.management
-        if management is None or management.id is None:
-            return None
-        return ResumableSession(management.id, management.handled, self._iq_tracker.jid)
 
     def leave(self, *goodbyes: Element) -> None:
         """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody.

@@ -76,11 +76,9 @@ async def keep_alive(
     pinged = loop.time()
     while not connection.ended.done():
         await asyncio.wait((connection.ended,), timeout=patience.tick)
-        if connection.ended.done():
-            break
-        now = loop.time()
-        asleep = wall() - now - offset > patience.jump
+        now, before = loop.time(), offset
         offset = wall() - now
+        asleep = offset - before > patience.jump
         if not asleep and now - pinged < patience.ping_interval:
             continue
         pinged = now

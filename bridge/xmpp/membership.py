@@ -115,10 +115,9 @@ class Membership:
         self._news = asyncio.Event()
         """Set when one of these, or the connection, has changed."""
         self._phase_changed = asyncio.Event()
-        self._kept_out: Fault | None = None
-        """The fault of the room, not of a connection, for which we rest."""
-        self._rest_until: float | None = None
-        """Until when we rest, on the loop's clock; None for good."""
+        self._kept_out: tuple[Fault, float | None] | None = None
+        """The fault of the room, not of a connection, for which we rest, and until when on the
+        loop's clock; None for good."""
         self._heard = 0.0
         """When the room last said anything, on the loop's clock."""
         self._last_seen: float | None = None
@@ -173,9 +172,10 @@ class Membership:
         failures = attempt - 1
         loop = asyncio.get_running_loop()
         ahead = self._clock() - loop.time()
-        kept_out = self._kept_out
-        if kept_out is not None and kept_out.retry in OUTLASTS_CONNECTIONS and not self._retry:
-            await self._rest(kept_out, failures, self._rest_until)
+        if self._kept_out is not None and not self._retry:
+            fault, until = self._kept_out
+            if fault.retry in OUTLASTS_CONNECTIONS:
+                await self._rest(fault, failures, until)
         while not connection.ended.done():
             self._retry = False
             self._kept_out = None
@@ -356,7 +356,7 @@ class Membership:
 
         It ends with the connection too, and some go on with the next one.
         """
-        self._kept_out, self._rest_until = fault, until
+        self._kept_out = fault, until
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
         self._tell(resting(fault, failures, seconds))
         while not self._retry and not self._begun.ended.done():
@@ -414,7 +414,7 @@ class Membership:
             try:
                 async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
                     self._archived = await RoomArchive(self._begun, self.jid, "").exists()
-            except (archive.ArchiveError, TimeoutError):
+            except (archive.ArchiveError, ConnectionFailedError, TimeoutError):
                 return False
         return self._archived
 
@@ -423,19 +423,17 @@ class Membership:
 
         The room's history, which came with joining, may have been too short to hold it all.
         """
-        kept = RoomArchive(self._begun, self.jid, self.occupant)
         since, until = self._missed_since, self._clock()
+        if since is None:
+            await self._keeps_archive()  # so that it is known on the way back
+            return
+        kept = RoomArchive(self._begun, self.jid, self.occupant)
         try:
             async with asyncio.timeout(CATCHING_UP_SECONDS):
-                if since is None:
-                    self._archived = await kept.exists()
-                    return
                 async for event in kept.since(iso(since - OVERLAP_SECONDS)):
                     self._take(event)
         except (archive.ArchiveError, TimeoutError):
             self._archived = False
-            if since is None:
-                return
             self._tell(Gap(iso(since), iso(until)))
         except ConnectionFailedError:
             return  # the next stay asks again

@@ -22,7 +22,7 @@ from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
 from bridge.xmpp.membership import Membership, fault_of_mistake
 from bridge.xmpp.room import Room, RoomStatus
-from bridge.xmpp.session import RESUMABLE, ResumableSession
+from bridge.xmpp.session import RESUMABLE, StreamManagement
 from bridge.xmpp.trace import Trace
 
 PHASES = {
@@ -64,7 +64,8 @@ class Participant:
         self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
         self._listeners: list[Callable[[Record], None]] = []
         self._connection: Connection | None = None
-        self._former: ResumableSession | None = None
+        self._former: StreamManagement | None = None
+        """Of the session that the next connection may take up."""
         self._standing = False
         """Whether a session stands: each room that we are out of tries again by itself then."""
         self._again = asyncio.Event()
@@ -212,7 +213,7 @@ class Participant:
         worth = stood >= STEADY_SECONDS or (opened_at is not None and self._former is None)
         # Nor one that was begun with other settings: it is of another account, or in other rooms.
         worth = worth and settings == self.settings
-        self._former = connection.former() if worth and fault.condition in RESUMABLE else None
+        self._former = connection.management if worth and fault.condition in RESUMABLE else None
         return fault, stood
 
     async def _stand(self, connection: Connection, connected: Connected, attempt: int) -> Fault:

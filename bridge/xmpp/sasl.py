@@ -93,7 +93,7 @@ async def log_in(
         return mechanism, None if bound is None else bound.type
     if "PLAIN" in offered and genuine:
         on_finding("chosen: PLAIN")
-        answer = await ask(_auth("PLAIN", f"\0{username}\0{password}"))
+        answer = await ask(_element("auth", f"\0{username}\0{password}", mechanism="PLAIN"))
         if answer.tag != SUCCESS:
             raise ScramError("it challenges PLAIN, which has no challenge")
         return "PLAIN", None
@@ -116,28 +116,22 @@ def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> Ch
 
 
 async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchange) -> None:
-    answer = await ask(_auth(mechanism, client.first()))
+    answer = await ask(_element("auth", client.first(), mechanism=mechanism))
     if answer.tag != CHALLENGE:
         raise ScramError("it skipped its own proof")
     client.challenge(_content(answer))
     final = await asyncio.to_thread(client.final, password)
-    answer = await ask(_response(final))
+    answer = await ask(_element("response", final))
     client.verify(_content(answer))
     if answer.tag == CHALLENGE:
         # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
-        answer = await ask(_response(""))
+        answer = await ask(_element("response", ""))
     if answer.tag != SUCCESS:
         raise ScramError("it goes on asking after its proof")
 
 
-def _auth(mechanism: str, content: str) -> Element:
-    element = Element(f"{{{SASL}}}auth", {"mechanism": mechanism})
-    element.text = b64encode(content.encode()).decode()
-    return element
-
-
-def _response(content: str) -> Element:
-    element = Element(f"{{{SASL}}}response")
+def _element(name: str, content: str, **attributes: str) -> Element:
+    element = Element(f"{{{SASL}}}{name}", attributes)
     element.text = b64encode(content.encode()).decode() or None
     return element
 

@@ -9,7 +9,6 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
@@ -46,15 +45,6 @@ class UnexpectedElementError(XmppError):
     """The server sent an element where another was due; the message is its name."""
 
 
-@dataclass(frozen=True)
-class ResumableSession:
-    """What resumes a session whose connection was lost (XEP-0198, section 5)."""
-
-    id: str
-    handled: int
-    jid: str
-
-
 class StreamManagement:
     """Counts the stanzas from the server and acknowledges them on request (XEP-0198, section 4).
 
@@ -63,8 +53,10 @@ class StreamManagement:
     """
 
     def __init__(
-        self, acknowledge: Callable[[int], object], id_: str | None, handled: int = 0
+        self, acknowledge: Callable[[int], object], jid: str, id_: str | None, handled: int = 0
     ) -> None:
+        self.jid = jid
+        """Our full JID in the session."""
         self.id = id_
         """What resumes the session; None if the server does not allow it."""
         self.handled = handled
@@ -168,12 +160,12 @@ class Negotiation:
 async def begin(
     negotiation: Negotiation,
     resource: str,
-    former: ResumableSession | None,
+    former: StreamManagement | None,
     may_answer: MayAnswer,
     acknowledge: Callable[[int], object],
     on_finding: Callable[[str], None],
 ) -> tuple[str, StreamManagement | None, bool]:
-    """Resume the `former` session, or else begin one; raises `IqError` if we get no resource.
+    """Resume the `former` session if it can be, or begin one; raises `IqError` without a resource.
 
     Return our full JID, the stream management where the server has it, and whether it is the former
     session, in which case we are still in our rooms. Stanzas that come meanwhile stay in
@@ -181,11 +173,11 @@ async def begin(
     """
     resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
-    if former is not None and managed:
+    if managed and former is not None and former.id is not None:
         negotiation.send(stanzas.sm_resume(former.id, former.handled))
         if (await negotiation.next_except_stanzas((resumed, failed))).tag == resumed:
-            management = StreamManagement(acknowledge, former.id, former.handled)
-            return former.jid, management, True
+            again = StreamManagement(acknowledge, former.jid, former.id, former.handled)
+            return former.jid, again, True
     jid = await _bind(negotiation, resource, may_answer)
     on_finding(f"full JID {quoted(jid)}")
     if managed:
@@ -194,7 +186,7 @@ async def begin(
         if answer.tag == enabled:
             id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
             on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
-            return jid, StreamManagement(acknowledge, id_), False
+            return jid, StreamManagement(acknowledge, jid, id_), False
     on_finding("no stream management")
     return jid, None, False
 

@@ -34,7 +34,7 @@ class Asked:
 
     answer: Answer
     occupant: str = OWN
-    management: StreamManagement = field(default_factory=lambda: StreamManagement(print, None))
+    management: StreamManagement = field(default_factory=lambda: StreamManagement(print, "", None))
     channel_binding: str | None = "tls-server-end-point"
     place: Place = PLACE
     asked: list[tuple[str, str]] = field(default_factory=list)

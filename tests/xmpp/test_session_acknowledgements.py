@@ -11,7 +11,7 @@ class Server:
     def __init__(self, handled: int = 0) -> None:
         self.told: list[int] = []
         self._news = asyncio.Event()
-        self.management = StreamManagement(self._tell, "id", handled)
+        self.management = StreamManagement(self._tell, "bot@chat.example/x", "id", handled)
 
     def _tell(self, handled: int) -> None:
         self.told.append(handled)
