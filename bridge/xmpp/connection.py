@@ -45,6 +45,10 @@ REASONS = (OSError, ScramError, IqError, UnexpectedElementError)
 """Why a stage fails, in the words of whoever found out. `OSError` has those of the resolver, of
 sockets and OpenSSL, and `TimeoutError`."""
 
+STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
+ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
+IQ = f"{{{stanzas.CLIENT}}}iq"
+
 Answer = TypeVar("Answer")
 
 
@@ -284,12 +288,12 @@ class Connection:
 
     def _receive(self, element: Element) -> None:
         self.heard = asyncio.get_running_loop().time()
-        if element.tag == f"{{{stanzas.STREAMS}}}error":
+        if element.tag == STREAM_ERROR:
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
             self.end(faults.of_stream_error(condition, text, self.place))
         elif not self._negotiation.over:
             self._negotiation.receive(element)
-        elif element.tag == f"{{{stanzas.SM}}}r":
+        elif element.tag == ACKNOWLEDGEMENT_REQUEST:
             if self.management is not None and not self.ended.done():
                 self.management.answer_soon()
         else:
@@ -298,15 +302,14 @@ class Connection:
                 self.management.count()
 
     def _deal_with(self, element: Element) -> None:
-        if element.tag == f"{{{stanzas.CLIENT}}}iq":
+        if element.tag == IQ:
             if element.get("type") in {"get", "set"}:
                 self._stream.write(stanzas.reply_to(element))
                 return
             self._on_stanza(element)
             self._iq_tracker.answered(element)
             return
-        found = stanzas.archive_result(element)
-        if found is None or not self._iq_tracker.archived(*found):
+        if not self._iq_tracker.archived(element):
             self._on_stanza(element)
 
     def _lost(self, reason: BaseException | None) -> None:

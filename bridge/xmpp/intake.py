@@ -35,20 +35,21 @@ class Intake:
         self._sent.add(id_)
 
     def read(self, stanza: Element, *, own: str) -> Iterator[Event]:
-        """Yield what `stanza` tells of the room, in which we are the occupant `own`.
+        """Return what `stanza` tells of the room, in which we are the occupant `own`.
 
         An answer to disco#info tells what to believe of the ids in the room's messages.
         """
         if stanza.tag != f"{{{stanzas.CLIENT}}}iq":
-            for event in stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids):
-                yield self._believed(event)
-        elif (
+            found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
+            return map(self._believed, found)
+        if (
             stanza.get("type") == "result"
             # An occupant may answer what only the room was asked.
             and stanzas.prepared(stanza.get("from", "")) == self._room
             and (features := disco.features_in(stanza))
         ):
             self._gives_ids = not features.isdisjoint(GIVES_IDS)
+        return iter(())
 
     def deduplicated(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.

@@ -73,10 +73,12 @@ class IqTracker:
             case "result":
                 answer.set_result(iq)
 
-    def archived(self, archive: str, id_: str, result: Element) -> bool:
-        """Hand a result to the query `id_`; return whether there is such a query."""
-        if (archive, id_) not in self._collecting:
+    def archived(self, stanza: Element) -> bool:
+        """Hand the archive result in `stanza` to its query; return whether there is one."""
+        found = stanzas.archive_result(stanza) if self._collecting else None
+        if found is None or found[:2] not in self._collecting:
             return False
+        archive, id_, result = found
         take, answer = self._collecting[archive, id_]
         if not answer.done() and not take(result):
             answer.set_exception(TooManyResultsError())
