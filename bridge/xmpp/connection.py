@@ -16,7 +16,7 @@ from bridge.settings.table import Settings
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, sasl, session, stanzas
-from bridge.xmpp.endpoint import Endpoint, connect, resolve
+from bridge.xmpp.endpoint import connect, resolve
 from bridge.xmpp.events import Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.iq import IqError, IqTracker
@@ -72,8 +72,6 @@ class Connection:
         self._settings = settings
         self.place = Place.of(settings)
         """Where this goes, with the address once one was reached."""
-        self.endpoint: Endpoint | None = None
-        """The address that was reached."""
         self._context = prepare_context(settings, self.place)
         self._resource = resource
         self._on_stage = on_stage
@@ -89,8 +87,6 @@ class Connection:
         self.channel_binding: str | None = None
         """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
-        self.heard = asyncio.get_running_loop().time()
-        """When the server last sent anything, on the loop's clock."""
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         """Done once the stream is no more, with the reason."""
 
@@ -133,7 +129,6 @@ class Connection:
         endpoint, sock = await self._run(
             Stage.CONNECT, connect(endpoints, self.deadlines[Stage.CONNECT], self._found)
         )
-        self.endpoint = endpoint
         self.place = replace(self.place, service=str(endpoint.service))
         work = secure(
             self._settings,
@@ -287,7 +282,6 @@ class Connection:
         self._stream.hang_up()
 
     def _receive(self, element: Element) -> None:
-        self.heard = asyncio.get_running_loop().time()
         if element.tag == STREAM_ERROR:
             condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
             self.end(faults.of_stream_error(condition, text, self.place))

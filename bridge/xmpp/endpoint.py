@@ -44,14 +44,10 @@ class Endpoint:
     """As `socket.connect` wants it."""
 
     @property
-    def numeric(self) -> Service:
-        """The service with the IP address in the place of the host's name."""
-        return Service(self.service.scheme, self.address[0], self.address[1])
-
-    @property
     def where(self) -> str:
         """The IP address with its port, an IPv6 address in brackets."""
-        return f"{self.numeric.domain}:{self.address[1]}"
+        host, port = self.address[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def resolve(

@@ -489,7 +489,7 @@ class Membership:
             return
         # While we are on the way in, somebody else may have the nickname that we asked for.
         for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
-            self._heard = self._begun.heard
+            self._heard = asyncio.get_running_loop().time()
             self._decide_join(event)
             self._take(event)
 

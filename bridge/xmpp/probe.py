@@ -17,7 +17,6 @@ from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import DEADLINES, Connection
-from bridge.xmpp.endpoint import Endpoint
 from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
@@ -145,14 +144,14 @@ class Probe:
             ms = recorder.milliseconds()
             refused = failed.fault.condition == "certificate-verify-failed"
             if refused and recorder.phase == Stage.TLS.value:
-                await self._look_again(connection.endpoint, recorder)
+                await self._look_again(recorder)
             recorder.end(failed.fault, ms)
             return failed.fault
         recorder.end()
         connection.flow()
         return None
 
-    async def _look_again(self, endpoint: Endpoint | None, recorder: "PhaseRecorder") -> None:
+    async def _look_again(self, recorder: "PhaseRecorder") -> None:
         """Find out what the certificate says that was refused.
 
         OpenSSL shows none that it has not verified, so this takes a second connection, without
@@ -163,10 +162,8 @@ class Probe:
             if stage is Stage.TLS:
                 recorder.find(finding)
 
-        there = self._settings.service if endpoint is None else endpoint.numeric
-        settings = replace(self._settings, tls_verify=False, tls_ca_file=None, service=there)
         connection = Connection(
-            settings,
+            replace(self._settings, tls_verify=False, tls_ca_file=None),
             resource="",
             on_stage=lambda stage: None,
             on_stanza=lambda stanza: None,

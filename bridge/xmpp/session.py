@@ -127,25 +127,22 @@ class Negotiation:
         self.send(element)
         return await self.next(expected)
 
-    async def next(self, expected: tuple[str, ...]) -> Element:
-        """Return the next element; raises `UnexpectedElementError` for other tags."""
-        if self._inbox:
-            element = self._inbox.popleft()
-        else:
-            self._awaited = asyncio.get_running_loop().create_future()
-            element = await self._unless_ended(self._awaited)
-        if element.tag not in expected:
-            raise UnexpectedElementError(element.tag.rpartition("}")[2])
-        return element
+    async def next(self, expected: tuple[str, ...], *, among_stanzas: bool = False) -> Element:
+        """Return the next element; raises `UnexpectedElementError` for other tags.
 
-    async def next_except_stanzas(self, expected: tuple[str, ...]) -> Element:
-        """Return the next element with one of these tags, and keep the stanzas before it.
-
-        Raises `UnexpectedElementError` for anything else.
+        With `among_stanzas` those before it are kept.
         """
-        while (element := await self.next((*expected, *stanzas.STANZAS))).tag not in expected:
+        while True:
+            if self._inbox:
+                element = self._inbox.popleft()
+            else:
+                self._awaited = asyncio.get_running_loop().create_future()
+                element = await self._unless_ended(self._awaited)
+            if element.tag in expected:
+                return element
+            if not (among_stanzas and element.tag in stanzas.STANZAS):
+                raise UnexpectedElementError(element.tag.rpartition("}")[2])
             self.early.append(element)
-        return element
 
     def forget(self) -> None:
         """Drop what came and was not asked for."""
@@ -175,14 +172,14 @@ async def begin(
     managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
     if managed and former is not None and former.id is not None:
         negotiation.send(stanzas.sm_resume(former.id, former.handled))
-        if (await negotiation.next_except_stanzas((resumed, failed))).tag == resumed:
+        if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
             again = StreamManagement(acknowledge, former.jid, former.id, former.handled)
             return former.jid, again, True
     jid = await _bind(negotiation, resource, may_answer)
     on_finding(f"full JID {quoted(jid)}")
     if managed:
         negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
-        answer = await negotiation.next_except_stanzas((enabled, failed))
+        answer = await negotiation.next((enabled, failed), among_stanzas=True)
         if answer.tag == enabled:
             id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
             on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
@@ -195,10 +192,11 @@ async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) 
     """Bind a resource and return our full JID; raises `IqError`."""
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(resource)))
-    answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
-    while answer.get("id") != id_ or not may_answer(answer.get("from"), None):
+    while True:
+        answer = await negotiation.next((f"{{{CLIENT}}}iq",), among_stanzas=True)
+        if answer.get("id") == id_ and may_answer(answer.get("from"), None):
+            break
         negotiation.early.append(answer)
-        answer = await negotiation.next_except_stanzas((f"{{{CLIENT}}}iq",))
     jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
     if answer.get("type") != "result" or not jid:
         raise IqError(stanzas.error_of(answer))

@@ -48,8 +48,7 @@ KICKED = (
 class Standing:
     """A connection that answers pings as told, keeps what is sent, and hears nothing.
 
-    It has heard the server a moment ago, whenever it is asked. The room keeps no archive, or
-    one that does not answer.
+    The room keeps no archive, or one that does not answer.
     """
 
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
@@ -63,10 +62,6 @@ class Standing:
         self.archive_asked = asyncio.Event()
         self.asked: list[str] = []
         self.answer = answer
-
-    @property
-    def heard(self) -> float:
-        return asyncio.get_running_loop().time()
 
     async def ping(self, target: str | None) -> str | None:
         self.pinged.append(target)

@@ -22,7 +22,7 @@ async def test_stanzas_before_an_answer_are_kept_in_order() -> None:
     talk = begun()
     for tag in (MESSAGE, PRESENCE, IQ, ENABLED, MESSAGE):
         talk.receive(Element(tag))
-    assert (await talk.next_except_stanzas((ENABLED,))).tag == ENABLED
+    assert (await talk.next((ENABLED,), among_stanzas=True)).tag == ENABLED
     assert [one.tag for one in talk.early] == [MESSAGE, PRESENCE, IQ]
     assert [one.tag for one in talk.end()] == [MESSAGE]
 
@@ -31,7 +31,7 @@ async def test_what_is_no_stanza_is_still_unexpected() -> None:
     talk = begun()
     talk.receive(Element("{urn:nobody}nonsense"))
     with pytest.raises(UnexpectedElementError, match="nonsense"):
-        await talk.next_except_stanzas((ENABLED,))
+        await talk.next((ENABLED,), among_stanzas=True)
 
 
 async def test_before_a_session_is_begun_a_stanza_is_unexpected() -> None:
