@@ -25,12 +25,13 @@ _WHOLE_TOKENS = re.compile(
         !-- (?: [^>]* > )+? (?<= -->)
         | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>)
         | \? (?: [^>]* > )+? (?<= \?>)
-        | (?! !-- | !\[CDATA\[ | \?) [^>"']* (?: "[^"]*" [^>"']* | '[^']*' [^>"']* )* >
+        | (?! !-- | !\[CDATA\[ | \?) [^<>"']* (?: "[^"]*" [^<>"']* | '[^']*' [^<>"']* )* [<>]
     ) )*""",
     re.VERBOSE,
 )
 """Any number of comments, CDATA sections, processing instructions and tags, each with the text
-before it. An attribute's value may have `>` in it."""
+before it. An attribute's value may have `>` in it. `<` within a tag is never well-formed: the
+parser is given it at once, to say so."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
 """What stands before the root's tag."""
@@ -131,7 +132,8 @@ class XmlStream:
         self._held += data
         if self._root is None:
             _check_prolog(self._held)
-        found = _WHOLE_TOKENS.match(self._held) if b">" in data else None
+        more = b">" in data or b"<" in data
+        found = _WHOLE_TOKENS.match(self._held) if more else None
         end = found.end() if found else 0
         whole, self._held = self._held[:end], self._held[end:]
         return whole

@@ -103,7 +103,7 @@ BOMB = f'<!DOCTYPE lolz [<!ENTITY l0 "lol">{ENTITIES}]>'
 ROOT = scripted.HEADER.partition("?>")[2]
 
 BROKEN_XML = [
-    odd("the header", at_features("<<>")),
+    odd("the header", at_features("<<<")),
     odd("a web server", at_features("HTTP/1.1 400 Bad Request\r\n\r\n<html></p>")),
     odd("features", at_features(f"{scripted.HEADER}<stream:features></oops>")),
     odd("the challenge", instead_of_challenge("<challenge></success>")),

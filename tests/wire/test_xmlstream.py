@@ -159,8 +159,8 @@ def test_a_cdata_section_in_the_same_piece_as_the_header_is_no_declaration() -> 
 @pytest.mark.parametrize(
     "broken",
     [
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<message>&nobody;</message>", b"<a></b>", b"<<>",
-        b"<a b='1' b='2'/>", b"<a b=<>", b"<a b='<'>", b"\xff", b"<message>\x1b</message>",
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<message>&nobody;</message>", b"<a></b>", b"<<",
+        b"<a b='1' b='2'/>", b"<a b=<", b"<a b='<'>", b"\xff", b"<message>\x1b</message>",
         b"<?xml version='1.0'?>", b"<message>]]></message>", b"</message>", b"words", b"&amp;",
         b"<message/>words<message/>", b"<message/>words</stream:stream>", b"\0", b"<a:b/>",
     ],
