@@ -27,7 +27,7 @@ from bridge.xmpp.session import (
     UnexpectedElementError,
 )
 from bridge.xmpp.stream import Stream
-from bridge.xmpp.tls import channel_bindings, prepare_context, secure, ssl_object
+from bridge.xmpp.tls import channel_bindings, secure, ssl_object
 from bridge.xmpp.trace import Tracer, untraced
 
 DEADLINES = {
@@ -72,7 +72,6 @@ class Connection:
         self._settings = settings
         self.place = Place.of(settings)
         """Where this goes, with the address once one was reached."""
-        self._context = prepare_context(settings, self.place)
         self._resource = resource
         self._on_stage = on_stage
         self._on_stanza = on_stanza
@@ -137,7 +136,6 @@ class Connection:
             sock,
             self._stream,
             self._negotiation,
-            self._context,
             self._found,
         )
         return await self._run(Stage.TLS, work)

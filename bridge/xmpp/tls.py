@@ -7,8 +7,8 @@ import asyncio
 import hashlib
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element
 
@@ -34,19 +34,18 @@ async def secure(
     sock: socket.socket,
     stream: Stream,
     negotiation: Negotiation,
-    context: Awaitable[ssl.SSLContext],
     on_finding: Callable[[str], None],
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return its protection, and the features offered under it.
 
-    `context` is what `prepare_context` returned. Raises `ConnectionFailedError`, and `OSError` for
-    failures of the socket and of OpenSSL.
+    Raises `ConnectionFailedError`, and `OSError` for failures of the socket and of OpenSSL.
     """
     loop = asyncio.get_running_loop()
-    with ExitStack() as on_failure:  # until a transport owns the socket
-        on_failure.callback(sock.close)
-        ready = await context
-        on_failure.pop_all()
+    try:  # in a thread: to read the trust anchors takes 25 ms
+        ready = await asyncio.to_thread(make_context, settings, place)
+    except BaseException:  # no transport owns the socket yet
+        sock.close()
+        raise
     domain = settings.domain.strip("[]")
     if endpoint.service.direct_tls:
         await loop.create_connection(lambda: stream, sock=sock, ssl=ready, server_hostname=domain)
@@ -113,18 +112,8 @@ def _presented(secured: ssl.SSLObject) -> str:
         return f"a certificate that cannot be read: {error}"
 
 
-def prepare_context(settings: Settings, place: Place) -> "asyncio.Future[ssl.SSLContext]":
-    """Begin to make the SSL context in a thread: to read the trust anchors takes 25 ms.
-
-    The future raises `ConnectionFailedError` where XMPP_TLS_CA_FILE cannot be used.
-    """
-    context = asyncio.ensure_future(asyncio.to_thread(_make_context, settings, place))
-    # Without this, asyncio logs the exception of a context that nobody came to need.
-    context.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return context
-
-
-def _make_context(settings: Settings, place: Place) -> ssl.SSLContext:
+def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
+    """Make the SSL context; raises `ConnectionFailedError` for an unusable XMPP_TLS_CA_FILE."""
     context = ssl.create_default_context()
     anchors = settings.tls_ca_file
     if anchors is not None:

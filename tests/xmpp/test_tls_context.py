@@ -1,15 +1,13 @@
 import asyncio
-import gc
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.tls import prepare_context
+from bridge.xmpp.tls import make_context
 from tests.racing import put
 from tests.servers.certificates import Authority
 
@@ -27,8 +25,8 @@ def _settings(anchors: Path | None = None, *, verify: bool = True) -> Settings:
     )
 
 
-def _making(settings: Settings) -> "asyncio.Future[ssl.SSLContext]":
-    return prepare_context(settings, Place.of(settings))
+async def _making(settings: Settings) -> ssl.SSLContext:
+    return await asyncio.to_thread(make_context, settings, Place.of(settings))
 
 
 async def test_the_anchors_of_the_settings_are_trusted_beside_those_of_the_system(
@@ -64,14 +62,3 @@ async def test_what_has_come_into_the_place_of_the_anchors_is_not_waited_for(
         async with asyncio.timeout(SECONDS):
             await _making(_settings(anchors))
     assert str(anchors) in failed.value.fault.message
-
-
-async def test_a_failure_that_nobody_came_to_hear_of_is_no_complaint(tmp_path: Path) -> None:
-    complaints: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-    making = _making(_settings(tmp_path / "missing.pem"))
-    async with asyncio.timeout(SECONDS):
-        await asyncio.wait((making,))
-    del making
-    gc.collect()
-    assert not complaints
