@@ -18,12 +18,11 @@ from bridge.xmpp.errors import XmppError
 MAX_NAMES = 10
 """Names of a certificate that its description has; the rest are counted."""
 
-_X520, _PKCS_1, _ECDSA, _ON = (
-    bytes.fromhex(oid)
-    for oid in ("55 04", "2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04", "2b 06 01 05 05 07 08")
+_X520, _PKCS_1, _ECDSA = (
+    bytes.fromhex(oid) for oid in ("55 04", "2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04")
 )
-"""Beginnings of object identifiers, as DER writes them: 2.5.4, 1.2.840.113549.1.1, 1.2.840.10045.4
-and 1.3.6.1.5.5.7.8. They are compared in this form, since a number in one may be of any length."""
+"""Beginnings of object identifiers, as DER writes them: 2.5.4, 1.2.840.113549.1.1 and
+1.2.840.10045.4. They are compared in this form, since a number in one may be of any length."""
 
 _ATTRIBUTES = {
     _X520 + b"\x03": "CN",
@@ -44,7 +43,6 @@ _WIDE_ENCODINGS = {0x1C: "utf-32-be", 0x1E: "utf-16-be"}
 _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 _VERSION, _EXTENSIONS = 0xA0, 0xA3
 _SUBJECT_ALT_NAME = b"\x55\x1d\x11"  # 2.5.29.17
-_XMPP_ADDR, _SRV_NAME = _ON + b"\x05", _ON + b"\x07"
 
 _SIGNATURE_HASHES = {
     _PKCS_1 + b"\x04": "sha256",  # MD5 and SHA-1 count as SHA-256 (RFC 5929, section 4.1)
@@ -84,7 +82,7 @@ class Certificate:
     subject: str
     issuer: str
     names: tuple[str, ...]
-    """What it is valid for: domains, IP addresses, XMPP addresses, SRV names (RFC 6125)."""
+    """What it is valid for: domains and IP addresses. Python checks no names of other kinds."""
 
     not_before: datetime
     not_after: datetime
@@ -199,15 +197,11 @@ def _names(rest: list[DerElement]) -> tuple[str, ...]:
 
 
 def _alternative(node: DerElement) -> str | None:
-    match node.tag:  # [2] a domain, [7] an address, [0] a name of some other kind
+    match node.tag:  # [2] a domain, [7] an address
         case 0x82:
             return node.contents.decode("ascii", "replace")
         case 0x87 if len(node.contents) in {4, 16}:
             return str(ip_address(node.contents))
-        case 0xA0:
-            kind, value = _pair(node)
-            if kind in {_XMPP_ADDR, _SRV_NAME}:
-                return _text(elements_in(value.contents)[0]) if value.contents else None
     return None
 
 

@@ -6,7 +6,7 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -67,7 +67,6 @@ class Connection:
         on_stanza: Callable[[Element], None],
         trace: Tracer = untraced,
         on_finding: Callable[[Stage, str], None] = lambda stage, finding: None,
-        deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
@@ -76,8 +75,6 @@ class Connection:
         self._on_stage = on_stage
         self._on_stanza = on_stanza
         self._on_finding = on_finding
-        self.deadlines = deadlines
-        """Seconds for each stage."""
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._iq_tracker = IqTracker(settings, self.send, self.unless_ended)
@@ -126,7 +123,7 @@ class Connection:
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._found))
         endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, self.deadlines[Stage.CONNECT], self._found)
+            Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._found)
         )
         self.place = replace(self.place, service=str(endpoint.service))
         work = secure(
@@ -223,7 +220,7 @@ class Connection:
         """Await one stage within its deadline and translate what goes wrong."""
         self._stage = stage
         self._on_stage(stage)
-        limit = self.deadlines[stage]
+        limit = DEADLINES[stage]
         try:
             async with asyncio.timeout(limit) as deadline:
                 return await work

@@ -19,7 +19,7 @@ from bridge.text import iso, one_line
 from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.connection import Connection
+from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -250,7 +250,7 @@ class Membership:
         """
         if self.room.phase is not Phase.JOINING:  # by the nickname before
             self._tell(ConnectionChanged(Phase.JOINING, attempt=attempt))
-        seconds = self._begun.deadlines[Stage.JOIN]
+        seconds = DEADLINES[Stage.JOIN]
         try:
             async with asyncio.timeout(seconds):
                 me = await self._admitted(nickname, since, history=history)

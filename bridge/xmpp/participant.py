@@ -6,7 +6,7 @@ The one supervisor of connecting: there is never a second connection beside the 
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from xml.etree.ElementTree import Element
@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
@@ -45,11 +45,9 @@ class Participant:
         history: int = DEFAULT_CAPACITY,
         clock: Callable[[], float] = time.time,
         patience: Patience = PATIENCE,
-        deadlines: Mapping[Stage, float] = DEADLINES,
     ) -> None:
         self._clock = clock
         self._patience = patience
-        self._deadlines = deadlines
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
         self.trace = Trace(self.journal.numbering)
@@ -192,7 +190,6 @@ class Participant:
             on_stage=lambda stage: self._change(ConnectionChanged(PHASES[stage], attempt=attempt)),
             on_stanza=self._route,
             trace=self.trace.of_connection(self._clock),
-            deadlines=self._deadlines,
         )
         loop = asyncio.get_running_loop()
         opened_at: float | None = None

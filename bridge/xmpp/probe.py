@@ -8,7 +8,7 @@ line in each room.
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from xml.etree.ElementTree import Element
@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas
-from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
@@ -66,18 +66,9 @@ _OWN_NICKNAME = (
 class Probe:
     """Checks the way that `settings` lead, as often as it is asked to."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        seconds: float = CHECK_SECONDS,
-        deadlines: Mapping[Stage, float] = DEADLINES,
-        trace: Tracer = untraced,
-    ) -> None:
+    def __init__(self, settings: Settings, *, trace: Tracer = untraced) -> None:
         self._settings = settings
-        self._seconds = seconds
         self._trace = trace
-        self._deadlines = deadlines
         self.may_repeat = True
         """Whether another run does no harm: after a refused password, servers lock accounts."""
 
@@ -86,8 +77,8 @@ class Probe:
     ) -> Report:
         """Check once, and return how it went; `on_phase` gets each phase as it is over.
 
-        Whatever the network and the server do is in the report, never raised. It ends within the
-        `seconds` of the probe. When cancelled, it hangs up.
+        Whatever the network and the server do is in the report, never raised. It ends within
+        `CHECK_SECONDS`. When cancelled, it hangs up.
         """
         recorder = PhaseRecorder(on_phase)
         visits: list[_Visit] = []  # those begun; the last may be under way
@@ -111,12 +102,11 @@ class Probe:
             on_stanza=route,
             on_finding=lambda stage, finding: recorder.find(finding),
             trace=self._trace,
-            deadlines=self._deadlines,
         )
         fault: Fault | None = None
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(CHECK_SECONDS):
                 fault = await self._connect(connection, recorder)
                 for room in self._settings.rooms if fault is None else ():
                     visits.append(_Visit(self._settings, room, mark, connection, recorder))
@@ -124,7 +114,7 @@ class Probe:
                     if connection.ended.done() and (fault := visits[-1].fault) is not None:
                         break
         except TimeoutError:
-            fault = faults.of_long_check(recorder.phase, self._seconds, connection.place)
+            fault = faults.of_long_check(recorder.phase, CHECK_SECONDS, connection.place)
             recorder.end(fault)
             if visits:
                 visits[-1].fault = fault
@@ -168,7 +158,6 @@ class Probe:
             on_stage=lambda stage: None,
             on_stanza=lambda stanza: None,
             on_finding=find,
-            deadlines=self._deadlines,
         )
         try:
             async with asyncio.timeout(LOOK_SECONDS):

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import pytest
+
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp.connection import DEADLINES as DEFAULT_DEADLINES
+from bridge.xmpp import connection
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -170,7 +172,8 @@ class Scene:
     """How the participant reaches the server: through the relay."""
 
     patience: Patience = CALM
-    deadlines: Mapping[Stage, float] = field(default_factory=lambda: DEFAULT_DEADLINES)
+    deadlines: Mapping[Stage, float] = field(default_factory=dict)
+    """Of the participants to come, where they are others than the bridge's."""
     clock: Callable[[], float] = time.time
 
     @property
@@ -200,10 +203,12 @@ class Scene:
             settings or self.settings,
             clock=self.clock,
             patience=self.patience,
-            deadlines=self.deadlines,
         )
         eyes = Eyes(participant)
         eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
+        shortened = pytest.MonkeyPatch()
+        for stage, seconds in self.deadlines.items():
+            shortened.setitem(connection.DEADLINES, stage, seconds)
         running = asyncio.create_task(participant.run())
         try:
             yield eyes
@@ -211,6 +216,7 @@ class Scene:
             error.add_note(str(eyes))
             raise
         finally:
+            shortened.undo()
             participant.leave()
             running.cancel()
             await asyncio.wait((running,))

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
@@ -9,10 +9,10 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.text import iso
-from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience
@@ -53,7 +53,6 @@ class Standing:
 
     def __init__(self, answer: Callable[[str | None], str | None]) -> None:
         self.place = PLACE
-        self.deadlines: Mapping[Stage, float] = DEADLINES
         self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
         self.pinged: list[str | None] = []
         self.sent: list[str] = []

@@ -373,7 +373,9 @@ async def test_the_second_look_at_a_certificate_tells_nobody_who_we_are(
         )
 
 
-async def test_a_check_ends_in_time_at_whatever_step_it_is() -> None:
+async def test_a_check_ends_in_time_at_whatever_step_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "CHECK_SECONDS", 1.0)
+
     async def silent(wire: Wire) -> None:
         await wire.gone()
 
@@ -384,7 +386,7 @@ async def test_a_check_ends_in_time_at_whatever_step_it_is() -> None:
     ]:
         async with ScriptedServer(script) as server:
             started = monotonic()
-            report = await Probe(settings(server.environment()), seconds=1.0).run()
+            report = await Probe(settings(server.environment())).run()
             assert monotonic() - started < 5.0
         assert "given up after 1 s" in failed(report, step).detail
 

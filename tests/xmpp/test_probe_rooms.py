@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from bridge.xmpp import roomservice
+from bridge.xmpp import probe, roomservice
 from bridge.xmpp.connection import DEADLINES
 from bridge.xmpp.faults import Stage
 from bridge.xmpp.probe import MESSAGE, Probe
@@ -189,11 +189,12 @@ def with_rooms(*silent: str, refusing: str = "", cut_after: str = "") -> Script:
     return replace(HONEST, join=join)
 
 
-async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited() -> None:
+async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
-        quick = DEADLINES | {Stage.JOIN: 0.1}
-        read = settings(server.environment(MUC_ROOM=ROOMS))
-        report = await Probe(read, deadlines=quick).run()
+        monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
+        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
         heard = server.heard.decode()
     assert phases(report)[len(OF_THE_CONNECTION) :] == [
         *((name, LOBBY, True) for name in IN_A_ROOM),
@@ -238,8 +239,9 @@ async def test_where_the_time_is_over_the_other_rooms_are_not_visited(
 ) -> None:
     async with ScriptedServer(with_rooms(LOGS)) as server:
         monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
+        monkeypatch.setattr(probe, "CHECK_SECONDS", 2.0)
         started = monotonic()
-        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS)), seconds=2.0).run()
+        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
         assert monotonic() - started < 5.0
     assert phases(report)[-1] == ("join", LOGS, False)
     assert "given up after 2 s, at the step join" in report.diagnosis
