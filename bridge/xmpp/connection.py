@@ -187,14 +187,8 @@ class Connection:
             self.ended.remove_done_callback(give_up)
             answer.cancel()
 
-    def leave(self, *goodbyes: Element) -> None:
-        """Send `goodbyes`, say goodbye to the server and hang up, without waiting for anybody.
-
-        A server that we are not logged in to is told of no room.
-        """
-        if self._stage is Stage.STANDING and not self.ended.done():
-            for goodbye in goodbyes:
-                self._stream.write(goodbye)
+    def leave(self) -> None:
+        """Say goodbye to the server and hang up, without waiting for anybody."""
         self._hang_up()
         self.end(faults.of_lost_connection(self._stage, self.place))
 

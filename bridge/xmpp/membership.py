@@ -228,9 +228,11 @@ class Membership:
         self._kept_out = None
         self.inside = False
 
-    def goodbye(self) -> Element | None:
-        """Return what leaves the room; its confirmation is our own presence, unavailable."""
-        return stanzas.leave_presence(self.occupant) if self.occupant else None
+    def say_goodbye(self) -> None:
+        """Leave the room, where the connection still stands, without waiting for an answer."""
+        if self.occupant:
+            with suppress(ConnectionFailedError):  # `ended` tells, soon
+                self._begun.send(stanzas.leave_presence(self.occupant))
 
     def apply(self, record: Record) -> None:
         """Fold an event, of the room or of the connection, into the room's state."""
@@ -277,9 +279,8 @@ class Membership:
             raise ConnectionFailedError(self._begun.ended.result())
 
     async def _enter(self, attempt: int) -> None:
-        if self._put_out is not None:  # by what came first on a session that was resumed
-            raise ConnectionFailedError(self._put_out)
-        if self.inside:
+        # What came first on a session that was resumed may have put us out.
+        if self.inside or self._put_out is not None:
             # The server sends again what it had not seen acknowledged: nothing more was missed.
             self._settle()
             return
@@ -294,12 +295,11 @@ class Membership:
             try:
                 name = nickname if number == 1 else f"{nickname}-{number}"
                 await self.join(name, since, history=history, attempt=attempt)
+                return
             except ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and not self._begun.ended.done()
                 if not taken or number == NICKNAME_TRIES:
                     raise
-            else:
-                break
 
     async def _admitted(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
         """Ask to be let in; return our own presence, with which the room does it."""
@@ -334,18 +334,18 @@ class Membership:
 
     def _settle(self) -> None:
         """Be in the room, unless we have been put out again in the same breath."""
-        if self._begun.ended.done():
-            raise ConnectionFailedError(self._begun.ended.result())
-        if self._put_out is not None:
-            raise ConnectionFailedError(self._put_out)
+        if (fault := self._over()) is not None:
+            raise ConnectionFailedError(fault)
         self._tell(ConnectionChanged(Phase.JOINED))
+
+    def _over(self) -> Fault | None:
+        """Return why we cannot be in the room any more; None while we can."""
+        return self._begun.ended.result() if self._begun.ended.done() else self._put_out
 
     def _go_out(self, fault: Fault) -> None:
         """Make sure that the room has not let us in after all."""
-        goodbye = self.goodbye()
-        if goodbye is not None and (self.inside or self.room.phase is Phase.JOINING):
-            with suppress(ConnectionFailedError):  # `ended` tells, soon
-                self._begun.send(goodbye)
+        if self.inside or self.room.phase is Phase.JOINING:
+            self.say_goodbye()
         self.inside = False
         self.occupant = ""
         self._put_out = None
@@ -378,26 +378,24 @@ class Membership:
 
     async def _ask_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
-        connection, patience = self._begun, self._patience
+        patience = self._patience
         loop = asyncio.get_running_loop()
         self._heard = asked = loop.time()
         self._in_doubt = False
         while True:
-            while not (self._in_doubt or self._put_out or connection.ended.done()):
+            while not (self._in_doubt or self._over()):
                 # An answer that decides nothing is followed by another question.
                 due = max(self._heard + patience.silence, asked + patience.tick)
                 if loop.time() >= due:
                     break
                 await self._wait(due)
-            if connection.ended.done():
-                return connection.ended.result()
-            if self._put_out is not None:
-                return self._put_out
+            if (fault := self._over()) is not None:
+                return fault
             self._in_doubt = False
             occupant, heard, started = self.occupant, self._heard, loop.time()
-            found = await self_ping(connection, occupant, patience.ping_deadline)
-            if connection.ended.done():
-                return connection.ended.result()
+            found = await self_ping(self._begun, occupant, patience.ping_deadline)
+            if (fault := self._over()) is not None:
+                return fault
             asked = loop.time()
             if found is Verdict.IN:
                 self._heard = asked

@@ -132,8 +132,7 @@ class Participant:
             if not self._standing:
                 self._again.set()
             return any(out)
-        if self._connection is not None:
-            self._hang_up(self._connection)
+        self._hang_up()
         self._configure(settings)
         self._former = None
         self._again.set()
@@ -141,8 +140,7 @@ class Participant:
 
     def leave(self) -> None:
         """Leave the rooms at once: the goodbyes are written before this returns."""
-        if self._connection is not None:
-            self._hang_up(self._connection)
+        self._hang_up()
         if self.settings is not None:
             self._change(ConnectionChanged(Phase.CLOSED))
 
@@ -243,9 +241,11 @@ class Participant:
         for membership in self.memberships:
             membership.doubt()
 
-    def _hang_up(self, connection: Connection) -> None:
-        goodbyes = [one.goodbye() for one in self.memberships]
-        connection.leave(*(one for one in goodbyes if one is not None))
+    def _hang_up(self) -> None:
+        for membership in self.memberships:
+            membership.say_goodbye()
+        if self._connection is not None:
+            self._connection.leave()
 
     async def _rest(self, fault: Fault, failures: int) -> None:
         """Say what went wrong and wait as long as it calls for."""

@@ -9,7 +9,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
@@ -231,7 +230,6 @@ class _Visit:
         self.membership.begin(connection, resumed=False)
         self.fault: Fault | None = None
         """Why the visit ended early, if it did."""
-        self._connection = connection
         self._recorder = recorder
         recorder.room = named(room, settings.rooms)
         self._room_service = RoomService(place, connection, recorder.find)
@@ -267,9 +265,7 @@ class _Visit:
         else:
             recorder.end()
         finally:
-            if (goodbye := membership.goodbye()) is not None:
-                with suppress(ConnectionFailedError):
-                    self._connection.send(goodbye)
+            membership.say_goodbye()
 
     @property
     def _created(self) -> bool:

@@ -261,7 +261,7 @@ async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> Non
         staying.membership.receive(parsed(KICKED))
         assert (await staying.fault()).condition == "not-allowed"
         assert not standing.ended.done()
-        assert staying.membership.goodbye() is None
+        assert not staying.membership.occupant
     assert standing.sent == []
 
 
