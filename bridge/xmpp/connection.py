@@ -6,6 +6,7 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
+from bridge.text import one_line
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import disco, faults, sasl, session, stanzas
@@ -48,6 +50,8 @@ sockets and OpenSSL, and `TimeoutError`."""
 STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
 ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
 IQ = f"{{{stanzas.CLIENT}}}iq"
+
+log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -237,8 +241,10 @@ class Connection:
                 return faults.untrusted_server(str(error), self.place)
             case IqError(error=refusal):  # of the request for a resource
                 return faults.of_stream_error(refusal.condition, refusal.text, self.place)
-            case _:
+            case OSError() | EOFError():
                 return faults.of_exception(self._stage, error, self.place)
+            case _:
+                return fault_of_mistake("processing a stanza", error, self._stage, self.place)
 
     def _found(self, finding: str) -> None:
         self._on_finding(self._stage, finding)
@@ -267,7 +273,7 @@ class Connection:
 
     def _hang_up(self) -> None:
         if self.management is not None:
-            self.management.answer_now()
+            self.management.answer()
         self._stream.hang_up()
 
     def _receive(self, element: Element) -> None:
@@ -300,3 +306,16 @@ class Connection:
             self.end(faults.of_lost_connection(self._stage, self.place))
         else:
             self.end(self._fault_of(reason))
+
+
+def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place) -> Fault:
+    """Log a mistake of ours, which must not end the bridge, and return it as a fault."""
+    log.error(
+        "%s broke: %s: %s",
+        one_line(what),
+        type(error).__name__,
+        one_line(str(error), 200),
+        # A traceback is for whoever asked for everything.
+        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+    )
+    return faults.of_exception(stage, error, place)

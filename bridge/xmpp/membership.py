@@ -15,11 +15,11 @@ from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
-from bridge.text import iso, one_line
+from bridge.text import iso
 from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.connection import DEADLINES, Connection
+from bridge.xmpp.connection import DEADLINES, Connection, fault_of_mistake
 from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -188,7 +188,7 @@ class Membership:
             except ConnectionFailedError as failed:
                 fault = failed.fault
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake(f"being in {self.name}", error, self.place)
+                fault = fault_of_mistake(f"being in {self.name}", error, Stage.STANDING, self.place)
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
@@ -374,7 +374,7 @@ class Membership:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                fault_of_mistake("catching up", error, self.place)
+                fault_of_mistake("catching up", error, Stage.STANDING, self.place)
 
     async def _ask_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
@@ -576,16 +576,3 @@ class Membership:
 
 Publish: TypeAlias = Callable[[Event, Membership], Record]
 """Records an event of a membership's room and applies it to the membership."""
-
-
-def fault_of_mistake(what: str, error: BaseException, place: Place) -> Fault:
-    """Log a mistake of ours, which must not end the bridge, and return it as a fault."""
-    log.error(
-        "%s broke: %s: %s",
-        one_line(what),
-        type(error).__name__,
-        one_line(str(error), 200),
-        # A traceback is for whoever asked for everything.
-        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-    )
-    return faults.of_exception(Stage.STANDING, error, place)

@@ -14,13 +14,13 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.xmpp import stanzas
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.connection import Connection
+from bridge.xmpp.connection import Connection, fault_of_mistake
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
 from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
-from bridge.xmpp.membership import Membership, fault_of_mistake
+from bridge.xmpp.membership import Membership
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.session import RESUMABLE, StreamManagement
 from bridge.xmpp.trace import Trace
@@ -110,7 +110,9 @@ class Participant:
             try:
                 fault, stood = await self._attempt(settings, failures + 1)
             except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
-                fault = fault_of_mistake("the participant", error, Place.of(settings))
+                fault = fault_of_mistake(
+                    "the participant", error, Stage.STANDING, Place.of(settings)
+                )
             if self._phase is Phase.CLOSED:
                 return
             failures = 1 if stood >= STEADY_SECONDS else failures + 1

@@ -70,20 +70,12 @@ class StreamManagement:
         self.handled = (self.handled + 1) % _WRAP
         self._unacknowledged += 1
         if self._due is not None and self._unacknowledged >= MAX_UNANSWERED:
-            self._answer()
+            self.answer()
 
     def answer_soon(self) -> None:
         """Acknowledge within `DELAY_SECONDS`: the server has requested it."""
         if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(DELAY_SECONDS, self._answer)
-
-    def answer_now(self) -> None:
-        """Acknowledge what has not been yet.
-
-        At the end of a stream a server sends the senders an error for what it believes unread.
-        """
-        if self._unacknowledged:
-            self._answer()
+            self._due = asyncio.get_running_loop().call_later(DELAY_SECONDS, self.answer)
 
     def stop(self) -> None:
         """Send no acknowledgement that is due."""
@@ -91,7 +83,11 @@ class StreamManagement:
             self._due.cancel()
             self._due = None
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
+        """Acknowledge what has come.
+
+        At the end of a stream a server sends the senders an error for what it believes unread.
+        """
         self.stop()
         self._unacknowledged = 0
         self._acknowledge(self.handled)

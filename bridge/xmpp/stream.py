@@ -5,7 +5,6 @@ and offers it to handlers, which takes longer than parsing it.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
@@ -36,8 +35,6 @@ STREAM_FOOTER = "</stream:stream>"
 
 XML = "{http://www.w3.org/XML/1998/namespace}"
 """The prefix `xml`, as ElementTree writes its namespace."""
-
-log = logging.getLogger(__name__)
 
 
 class Stream(asyncio.Protocol):
@@ -185,12 +182,7 @@ class Stream(asyncio.Protocol):
         try:
             self._trace("in", element)
             self._receive(element)
-        except Exception as error:  # asyncio would only log it
-            log.error(
-                "processing a stanza failed (%s)",
-                type(error).__name__,
-                exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
-            )
+        except Exception as error:  # noqa: BLE001 - asyncio would only log it, and go on
             self._give_up(error)
 
     def _give_up(self, reason: BaseException | None) -> None:

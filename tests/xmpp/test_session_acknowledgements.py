@@ -55,13 +55,16 @@ async def test_an_answer_that_is_owed_is_given_at_once_before_the_server_keeps_t
     server.management.stop()
 
 
-async def test_at_the_end_the_server_is_told_what_it_does_not_know_and_nothing_else() -> None:
+async def test_an_answer_that_is_given_at_once_is_not_given_again() -> None:
     server = Server()
-    server.management.answer_now()
     server.send(2)
-    server.management.answer_now()
-    server.management.answer_now()
+    server.management.answer_soon()
+    server.management.answer()
     assert server.told == [2]
+    server.management.answer_soon()
+    await server.hears()
+    await server.hears()
+    assert server.told == [2, 2]
 
 
 async def test_once_stopped_nothing_more_is_answered() -> None:
