@@ -110,8 +110,7 @@ class XmlStream:
                     self._since_element = 0
                     behind, element.tail = element.tail, None
                     yield element
-                    _expect_blanks(behind)
-                    self._last = element
+                    element.tail, self._last = behind, element
                     cast("Element", self._root).clear()  # it would keep every element
                 elif self._depth == 0:
                     self._check_between()
@@ -141,15 +140,11 @@ class XmlStream:
     def _check_between(self) -> None:
         """Refuse text between stanzas, and take the blanks behind an element off it."""
         if self._last is None:
-            _expect_blanks(cast("Element", self._root).text)
+            text = cast("Element", self._root).text
         else:
-            _expect_blanks(self._last.tail)
-            self._last.tail = None
-
-
-def _expect_blanks(text: str | None) -> None:
-    if text and text.strip(_BLANKS.decode()):
-        raise NotWellFormedError
+            text, self._last.tail = self._last.tail, None
+        if text and text.strip(_BLANKS.decode()):
+            raise NotWellFormedError
 
 
 def _check_prolog(data: bytes) -> None:

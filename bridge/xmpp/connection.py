@@ -43,10 +43,6 @@ DEADLINES = {
 """Seconds for each stage. SASL has longer: a million iterations take one of them. `JOIN` is of one
 room, see `membership`."""
 
-REASONS = (OSError, ScramError, IqError, UnexpectedElementError)
-"""Why a stage fails, in the words of whoever found out. `OSError` has those of the resolver, of
-sockets and OpenSSL, and `TimeoutError`."""
-
 STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
 ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
 IQ = f"{{{stanzas.CLIENT}}}iq"
@@ -222,7 +218,8 @@ class Connection:
         try:
             async with asyncio.timeout(limit) as deadline:
                 return await work
-        except REASONS as error:
+        # `OSError` is of the resolver, of sockets and OpenSSL, or `TimeoutError`.
+        except (OSError, ScramError, IqError, UnexpectedElementError) as error:
             silent = isinstance(error, TimeoutError) and deadline.expired()
             fault = faults.of_silence(stage, limit, self.place) if silent else self._fault_of(error)
             raise ConnectionFailedError(fault) from error

@@ -18,9 +18,6 @@ MAX_SERVICES_ASKED = 10
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
 
-_UNREACHABLE = "remote-server-not-found"
-"""The condition that makes joining pointless: it would only fail with the same one."""
-
 
 class RoomService:
     """Queries the room service and the room over a connection; `find` gets each finding."""
@@ -47,7 +44,8 @@ class RoomService:
             self._find(f"{service} says nothing of what it is; joining decides")
         if stanzas.MUC not in features and (refusal is None or refusal.condition != _SILENCE):
             await self._find_others(service)
-        if refusal is not None and refusal.condition == _UNREACHABLE:
+        # Joining would only fail with the same condition.
+        if refusal is not None and refusal.condition == "remote-server-not-found":
             fault = faults.of_join_error(refusal.condition, refusal.text, place, None)
             raise ConnectionFailedError(fault)
         if refusal is None:

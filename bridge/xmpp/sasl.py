@@ -105,13 +105,12 @@ def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> Ch
 
     A server that names none is taken to support `tls-unique`, the common one of TLS libraries.
     """
-    named = [
+    wanted = [
         one.get("type")
         for one in features.iterfind(
             f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
         )
-    ]
-    wanted = named or ["tls-unique"]
+    ] or ["tls-unique"]
     return next((one for one in bindings if one.type in wanted), None)
 
 
