@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import ClassVar, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-MAX_TOKEN_BYTES = 64 * 1024
+MAX_TOKEN_BYTES = 1024 * 1024
 """Of a tag with its attributes, a comment, a CDATA section or a processing instruction: while it is
-not whole it is scanned again with all that comes. Servers write none longer than a few kB."""
+not whole it is scanned again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of
+which may be one attribute."""
 
 _BLANKS = b" \t\r\n"
 """What may stand between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""

@@ -37,9 +37,11 @@ def stream(max_bytes: int = MAX_BYTES) -> XmlStream:
     return XmlStream(max_bytes=max_bytes, max_depth=MAX_DEPTH)
 
 
-def outcome(pieces: Sequence[bytes]) -> tuple[list[bytes], type[XmlStreamError] | None]:
+def outcome(
+    pieces: Sequence[bytes], max_bytes: int = MAX_BYTES
+) -> tuple[list[bytes], type[XmlStreamError] | None]:
     """What was read behind the header, and what was raised at the end."""
-    xml, found = stream(), list[bytes]()
+    xml, found = stream(max_bytes), list[bytes]()
     try:
         for piece in pieces:
             for one in xml.feed(piece):
@@ -191,7 +193,7 @@ def test_an_element_of_the_most_bytes_is_taken_and_a_longer_one_refused(size: in
 def test_what_is_not_whole_yet_has_a_bound(opening: bytes, end: bytes) -> None:
     for length, error in ((MAX_TOKEN_BYTES, None), (MAX_TOKEN_BYTES + 1, StanzaTooLongError)):
         pieces = [HEADER, b"<message>some text<", opening.ljust(length, b"x"), end + b"</message>"]
-        found, raised = outcome(pieces)
+        found, raised = outcome(pieces, 2 * MAX_TOKEN_BYTES)
         assert raised is error
         assert len(found) == (error is None)
 
