@@ -34,8 +34,8 @@ class Play:
 Deed = Callable[[Play], Awaitable[None]]
 
 
-DOUBTFUL = Patience(ping_interval=60.0, silence=60.0, tick=0.1, ping_deadline=0.5)
-"""The server is asked only where a room did not answer."""
+SLOW = Patience(ping_interval=3.0, silence=60.0, tick=0.1, ping_deadline=0.5)
+"""The server is asked only after a room did not answer to a join."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ ROWS = {
         before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
         mend=_heal,
         way="open",
-        patience=DOUBTFUL,
+        patience=SLOW,
     ),
     "kicked by a moderator": Row(
         WAITING,
