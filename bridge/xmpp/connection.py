@@ -45,7 +45,6 @@ room, see `membership`."""
 
 STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
 ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
-IQ = f"{{{stanzas.CLIENT}}}iq"
 
 log = logging.getLogger(__name__)
 
@@ -288,7 +287,7 @@ class Connection:
                 self.management.count()
 
     def _deal_with(self, element: Element) -> None:
-        if element.tag == IQ:
+        if element.tag == stanzas.IQ:
             if element.get("type") in {"get", "set"}:
                 self._stream.write(stanzas.reply_to(element))
                 return

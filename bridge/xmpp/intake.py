@@ -39,7 +39,7 @@ class Intake:
 
         An answer to disco#info tells what to believe of the ids in the room's messages.
         """
-        if stanza.tag != f"{{{stanzas.CLIENT}}}iq":
+        if stanza.tag != stanzas.IQ:
             found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
             return map(self._believed, found)
         if (

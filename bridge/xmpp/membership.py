@@ -482,7 +482,7 @@ class Membership:
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # What comes of a join that was given up would have us inside without knowing it.
-        late = stanza.tag == f"{{{stanzas.CLIENT}}}presence" and self._entered is None
+        late = stanza.tag == stanzas.PRESENCE and self._entered is None
         if late and not self.inside:
             return
         # While we are on the way in, somebody else may have the nickname that we asked for.

@@ -16,7 +16,7 @@ from bridge.text import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.iq import IqError, UnlessEnded
-from bridge.xmpp.stanzas import BIND, CLIENT, SM
+from bridge.xmpp.stanzas import BIND, SM
 
 MAX_RESUMPTION_SECONDS = 60
 """Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
@@ -189,7 +189,7 @@ async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) 
     id_ = secrets.token_hex(8)
     negotiation.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(resource)))
     while True:
-        answer = await negotiation.next((f"{{{CLIENT}}}iq",), among_stanzas=True)
+        answer = await negotiation.next((stanzas.IQ,), among_stanzas=True)
         if answer.get("id") == id_ and may_answer(answer.get("from"), None):
             break
         negotiation.early.append(answer)

@@ -52,10 +52,15 @@ REACTIONS = "urn:xmpp:reactions:0"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
+STAMP = f"{{{DELAY}}}delay"
+GIVEN_ID = f"{{{STANZA_ID}}}stanza-id"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 
-STANZAS = frozenset(f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
+"""The tags of stanzas."""
+
+STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
 """What stream management counts (XEP-0198, section 4)."""
 
 ENCRYPTIONS = {
@@ -167,7 +172,7 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
     if address is None:
         return
     sender, bare, nickname = address
-    if stanza.tag == f"{{{CLIENT}}}message":
+    if stanza.tag == MESSAGE:
         if stanza.get("type") == "error":
             # All occupants know the id; only the room itself can bounce a message.
             if sender == room and (id_ := stanza.get("id")):
@@ -175,7 +180,7 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
                 yield SendFailed(id_, error.condition, error.text)
         elif bare == room:
             yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
-    elif stanza.tag == f"{{{CLIENT}}}presence" and bare == room:
+    elif stanza.tag == PRESENCE and bare == room:
         yield from _read_presence(stanza, sender, nickname, own)
 
 
@@ -207,7 +212,7 @@ def archive_result(stanza: Element) -> tuple[str, str, Element] | None:
 
     None for any other stanza.
     """
-    result = stanza.find(f"{{{MAM}}}result") if stanza.tag == f"{{{CLIENT}}}message" else None
+    result = stanza.find(f"{{{MAM}}}result") if stanza.tag == MESSAGE else None
     archive = None if result is None else prepared(stanza.get("from", ""))
     if result is None or archive is None:
         return None
@@ -259,9 +264,9 @@ def _read_message(
     room = sender.partition("/")[0]
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
-        if child.tag == f"{{{DELAY}}}delay" and child.get("from") == room:
+        if child.tag == STAMP and child.get("from") == room:
             stamp = stamp_of(child.get("stamp"))
-        elif child.tag == f"{{{STANZA_ID}}}stanza-id" and child.get("by") == room:
+        elif child.tag == GIVEN_ID and child.get("by") == room:
             given = child.get("id")
     yield MessageReceived(
         from_=sender,
@@ -437,7 +442,7 @@ def join_presence(
     occupant: str, password: str | None, since: str | None, *, history: bool = True
 ) -> Element:
     """Return the presence that joins a room (XEP-0045, section 7.2); `since` is a time in UTC."""
-    presence = Element(f"{{{CLIENT}}}presence", {"to": occupant})
+    presence = Element(PRESENCE, {"to": occupant})
     extension = SubElement(presence, f"{{{MUC}}}x")
     asked = {"maxstanzas": str(HISTORY_ON_JOINING)} if since is None else {"since": since}
     if not history:
@@ -450,12 +455,12 @@ def join_presence(
 
 def leave_presence(occupant: str) -> Element:
     """Return the presence that leaves a room (XEP-0045, section 7.14)."""
-    return Element(f"{{{CLIENT}}}presence", {"to": occupant, "type": "unavailable"})
+    return Element(PRESENCE, {"to": occupant, "type": "unavailable"})
 
 
 def groupchat_message(room: str, body: str, id_: str) -> Element:
     """Return a message to everybody in the room."""
-    message = Element(f"{{{CLIENT}}}message", {"to": room, "type": "groupchat", "id": id_})
+    message = Element(MESSAGE, {"to": room, "type": "groupchat", "id": id_})
     SubElement(message, f"{{{CLIENT}}}body").text = body
     return message
 
@@ -463,7 +468,7 @@ def groupchat_message(room: str, body: str, id_: str) -> Element:
 def iq_request(type_: str, to: str | None, id_: str, payload: Element) -> Element:
     """Return an IQ request around `payload`; `type_` is `get` or `set`."""
     attributes = {"type": type_, "id": id_} | ({} if to is None else {"to": to})
-    iq = Element(f"{{{CLIENT}}}iq", attributes)
+    iq = Element(IQ, attributes)
     iq.append(payload)
     return iq
 
@@ -516,7 +521,7 @@ def sm_acknowledgement(handled: int) -> Element:
 
 def reply_to(iq: Element) -> Element:
     """Return the reply to an IQ request: a result to pings and disco#info, otherwise an error."""
-    reply = Element(f"{{{CLIENT}}}iq", {"type": "result", "id": iq.get("id", "")})
+    reply = Element(IQ, {"type": "result", "id": iq.get("id", "")})
     if sender := iq.get("from"):
         reply.set("to", sender)
     asked = iq[0].tag if len(iq) else ""
