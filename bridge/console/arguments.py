@@ -2,21 +2,34 @@
 
 import json
 import shlex
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
+from types import NoneType
+from typing import Any, NoReturn
 
 from bridge.console.errors import ArgumentError
 from bridge.console.formatting import objects
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
-TRUE = frozenset({"true", "yes", "on", "1"})
-FALSE = frozenset({"false", "no", "off", "0"})
+WORDS = {"true": True, "yes": True, "on": True, "1": True} | dict.fromkeys(
+    ("false", "no", "off", "0"), False
+)
+"""What a person may type for a boolean."""
 
-TYPES = ("null", "integer", "number", "boolean", "object", "array", "string")
-"""The types of JSON Schema, the narrow ones first: almost any text is an array or a string."""
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "null": NoneType,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "object": dict,
+    "array": list,
+    "string": str,
+}
+"""The types of JSON Schema, each with those of the values that `json` reads."""
 
 MAX_PARTS = 200
 """Schemas that are read for one argument: references may lead round in circles."""
@@ -69,44 +82,30 @@ class Parameter:
 
     def read(self, text: str) -> Json:
         """Return the value that `text` stands for; raises `ArgumentError`."""
-        if not self.types and not self.choices:
-            return _json_or_text(text)
         if self.choices and "array" not in self.types:
             for choice in self.choices:
                 if text == _as_typed(choice):
                     return choice
         else:
-            for type_ in sorted(self.types, key=TYPES.index):
-                with suppress(ValueError):
-                    return self._read_as(type_, text)
+            for value in self._readings(text):
+                if not self.types or any(_is_a(value, type_) for type_ in self.types):
+                    return value
         name = one_line(self.name, SHOWN_CHARACTERS)
         raise ArgumentError(f"{name}: {self.kind} is wanted, not {one_line(text)!r}")
 
-    def _read_as(self, type_: str, text: str) -> Json:
-        """Return the value of one of `TYPES`; raises `ValueError` if `text` is none."""
-        word = text.strip().lower()
-        match type_:
-            case "null" if text == "null" and "string" not in self.types:
-                return None
-            case "integer":
-                return int(text)
-            case "number":
-                return _number(text)
-            case "boolean" if word in TRUE | FALSE:
-                return word in TRUE
-            case "object" if isinstance(value := _json_or_text(text), dict):
-                return value
-            case "array" if not text.lstrip().startswith("["):
-                item = Parameter(self.name, self.items, required=False)
-                return [item.read(one.strip()) for one in text.split(",") if one.strip()]
-            case "array" if isinstance(value := _json_or_text(text), list):
-                return value
-            case "string" if len(text) > 1 and text[0] == text[-1] == '"':
-                # In quotation marks a text can be empty, and have line breaks.
-                return _json_or_text(text)
-            case "string":
-                return text
-        raise ValueError(f"{text!r} is no {type_}")
+    def _readings(self, text: str) -> Iterator[Json]:
+        """Yield the values that `text` can stand for, the likeliest first."""
+        with suppress(ValueError, RecursionError):
+            value = read_json(text)
+            # Where a text is wanted, `null` is one.
+            if value is not None or "string" not in self.types:
+                yield value
+        if "boolean" in self.types and (word := text.strip().lower()) in WORDS:
+            yield WORDS[word]
+        if "array" in self.types and not text.lstrip().startswith("["):
+            item = Parameter(self.name, self.items, required=False)
+            yield [item.read(one.strip()) for one in text.split(",") if one.strip()]
+        yield text
 
 
 def parameters(schema: Json) -> tuple[Parameter, ...]:
@@ -123,13 +122,15 @@ def parameters(schema: Json) -> tuple[Parameter, ...]:
 
 def prompt_parameters(prompt: Mapping[str, Json]) -> tuple[Parameter, ...]:
     """Return the arguments of a prompt, which are strings all (MCP, "Prompts")."""
-    declared = {str(one.get("name")): one for one in objects(prompt, "arguments")}
-    properties = {
-        name: {"type": "string", "description": one.get("description")}
-        for name, one in declared.items()
-    }
-    required = [name for name, one in declared.items() if one.get("required") is True]
-    return parameters({"properties": properties, "required": required})
+    return tuple(
+        Parameter(
+            str(one.get("name")),
+            ("string",),
+            required=one.get("required") is True,
+            description=str(one.get("description") or ""),
+        )
+        for one in objects(prompt, "arguments")
+    )
 
 
 def read_arguments(
@@ -143,7 +144,10 @@ def read_arguments(
     if verbatim and main is not None:
         return {main: text} if text else {}
     if text.startswith("{"):
-        return _object(text)
+        try:
+            return dict(read_json(text))
+        except (ValueError, RecursionError) as error:
+            raise ArgumentError(f"the arguments are no JSON: {error}") from error
     by_name = {one.name: one for one in known}
     arguments: dict[str, Json] = {}
     words: list[str] = []
@@ -165,17 +169,6 @@ def read_arguments(
     return arguments
 
 
-def _object(text: str) -> dict[str, Json]:
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as error:
-        raise ArgumentError(f"the arguments are no JSON: {error}") from error
-    except RecursionError as error:
-        raise ArgumentError("the arguments are nested too deeply") from error
-    assert isinstance(value, dict)
-    return value
-
-
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
@@ -185,12 +178,12 @@ def _words(text: str) -> list[str]:
 
 def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]) -> Parameter:
     own = schema if isinstance(schema, dict) else {}
-    parts = list(_alternatives(own, root, set()))
+    parts = _alternatives(own, root)
     item_parts = [
         item
         for part in parts
         if isinstance(items := part.get("items"), dict)
-        for item in _alternatives(items, root, set())
+        for item in _alternatives(items, root)
     ]
     descriptions = (str(one["description"]) for one in (own, *parts) if one.get("description"))
     return Parameter(
@@ -205,26 +198,25 @@ def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]
     )
 
 
-def _alternatives(
-    schema: Mapping[str, Json], root: Mapping[str, Json], seen: set[int]
-) -> Iterator[Mapping[str, Json]]:
-    """Yield the schemas that a value may fit, with references followed, at most `MAX_PARTS`.
+def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Return the schemas that a value may fit, with references followed.
 
-    `seen` holds the ids of the schemas that were looked at before: references may lead back.
+    It looks at `MAX_PARTS` schemas at most: references may lead back.
     """
-    if id(schema) in seen or len(seen) >= MAX_PARTS:
-        return
-    seen.add(id(schema))
-    if isinstance(reference := schema.get("$ref"), str):
-        nested = [_referred(reference, root)]
-    else:
-        nested = [
-            one for key in ("anyOf", "oneOf", "allOf") for one in objects(schema, key)[:MAX_PARTS]
-        ]
-        if not nested:
-            yield schema
-    for one in nested:
-        yield from _alternatives(one, root, seen)
+    found: list[Mapping[str, Json]] = []
+    waiting = deque([schema])
+    for _ in range(MAX_PARTS):
+        if not waiting:
+            break
+        one = waiting.popleft()
+        nested = [part for key in ("anyOf", "oneOf", "allOf") for part in objects(one, key)]
+        if isinstance(reference := one.get("$ref"), str):
+            waiting.append(_referred(reference, root))
+        elif nested:
+            waiting += nested[:MAX_PARTS]
+        else:
+            found.append(one)
+    return found
 
 
 def _referred(reference: str, root: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -238,7 +230,9 @@ def _referred(reference: str, root: Mapping[str, Json]) -> Mapping[str, Json]:
 def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
     types = [schema.get("type") for schema in schemas]
     listed = [type_ for one in types for type_ in (one if isinstance(one, list) else [one])]
-    return tuple(dict.fromkeys(type_ for type_ in listed if type_ in TYPES))
+    return tuple(
+        dict.fromkeys(type_ for type_ in listed if isinstance(type_, str) and type_ in TYPES)
+    )
 
 
 def _choices(schema: Mapping[str, Json]) -> list[Json]:
@@ -261,23 +255,23 @@ def _as_typed(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _json_or_text(text: str) -> Json:
-    try:
-        value: Json = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return text
-    return value
+def read_json(text: str) -> Any:
+    """Return the JSON value in `text`; raises `ValueError`, `RecursionError`.
+
+    A number beyond what JSON can be written with is none.
+    """
+    return json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
 
 
-def _refuse_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
 
 
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        value = float(text)
-        if not isfinite(value):
-            raise
-        return value
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refuse_number(text)
+
+
+def _is_a(value: Json, type_: str) -> bool:
+    # To Python, true is a number.
+    return isinstance(value, TYPES[type_]) and isinstance(value, bool) == (type_ == "boolean")

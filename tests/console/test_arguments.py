@@ -90,6 +90,7 @@ def test_of_many_alternatives_so_many_are_read(before: int, types: tuple[str, ..
         ("anything", "7", 7),
         ("anything", "seven", "seven"),
         ("anything", "NaN", "NaN"),
+        ("anything", "1e999", "1e999"),
     ],
 )
 def test_what_is_typed_becomes_a_value_of_its_type(name: str, typed: str, value: object) -> None:
@@ -104,6 +105,7 @@ def test_what_is_typed_becomes_a_value_of_its_type(name: str, typed: str, value:
         ("count", "two"),
         ("ratio", "nan"),
         ("ratio", "inf"),
+        ("ratio", "1e999"),
         ("flag", "maybe"),
         ("numbers", "1,x"),
         ("colour", "blue"),
@@ -148,7 +150,13 @@ def test_a_text_that_is_said_is_taken_as_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "why"), [("word", "name=value"), ("{oops", "no JSON"), ('{"a": NaN}', "no JSON")]
+    ("typed", "why"),
+    [
+        ("word", "name=value"),
+        ("{oops", "no JSON"),
+        ('{"a": NaN}', "no JSON"),
+        ('{"a": 1e999}', "no JSON"),
+    ],
 )
 def test_words_that_are_no_argument_are_refused(typed: str, why: str) -> None:
     with pytest.raises(ArgumentError, match=why):
