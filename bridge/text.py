@@ -6,7 +6,6 @@ They become `\u{202E}` and the like. Times are ISO 8601, UTC, with milliseconds 
 """
 
 import json
-import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -24,11 +23,14 @@ MAX_QUOTED_CHARACTERS = 200
 """Of a stranger's words in a sentence of ours, escapes counted: enough to know what they mean, too
 few to bury the sentence."""
 
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_DRAWN_OR_NOT = re.compile(
-    f"[{''.join(HIDDEN_LETTERS)}\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+VARIATION_SELECTORS = frozenset(
+    map(chr, [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)])
 )
-"""What may be hidden though `str.isprintable` holds: letters and marks that draw nothing."""
+"""Characters that choose the shape of the one before them; more than one carry a message."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS
+"""What is hidden though `str.isprintable` may hold."""
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -60,31 +62,17 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def _shows_all(text: str) -> bool:
-    """Whether there is surely nothing to escape; takes a hundredth of looking at each character."""
-    return text.isprintable() and _DRAWN_OR_NOT.search(text) is None
-
-
-def _is_variation_selector(character: str) -> bool:
-    code = ord(character)
-    return (
-        0xFE00 <= code <= 0xFE0F
-        or 0xE0100 <= code <= 0xE01EF
-        or 0x180B <= code <= 0x180D
-        or code == 0x180F
-    )
-
-
-def _is_reserved(character: str) -> bool:
-    """Unassigned, and never to be drawn (Unicode, `Default_Ignorable_Code_Point`)."""
-    return "\ufff0" <= character <= "\ufff8" or "\U000e0000" <= character <= "\U000e0fff"
+    """Whether there is surely nothing to escape, without looking at each category."""
+    return text.isprintable() and _DRAWS_NOTHING.isdisjoint(text)
 
 
 def _is_hidden(character: str) -> bool:
     return (
         unicodedata.category(character) in _HIDDEN_CATEGORIES
-        or character in HIDDEN_LETTERS
-        or _is_variation_selector(character)
-        or _is_reserved(character)
+        or character in _DRAWS_NOTHING
+        # Unassigned, and never to be drawn (Unicode, `Default_Ignorable_Code_Point`).
+        or "\ufff0" <= character <= "\ufff8"
+        or "\U000e0000" <= character <= "\U000e0fff"
     )
 
 
@@ -92,29 +80,21 @@ def _escape(text: str, kept: frozenset[str]) -> list[str]:
     pieces: list[str] = []
     base_is_visible = False
     for position, character in enumerate(text):
-        if character in kept:
-            pieces.append(character)
-            base_is_visible = False
-        elif not _is_hidden(character):
-            pieces.append(character)
+        following = text[position + 1 : position + 2]
+        shown = character in kept or not _is_hidden(character)
+        if shown:
             base_is_visible = not character.isspace()
-        elif base_is_visible and _is_variation_selector(character):
-            pieces.append(character)
+        elif base_is_visible and character in VARIATION_SELECTORS:
+            shown = True
             # One selector a character; a second carries a message, not a shape. A joiner may
             # follow the first, as in most emoji of people.
-            base_is_visible = text[position + 1 : position + 2] in JOINERS
-        elif base_is_visible and character in JOINERS and _shows(text, position + 1):
-            pieces.append(character)
-            base_is_visible = False
+            base_is_visible = following in JOINERS
         else:
-            pieces.append(f"\\u{{{ord(character):X}}}")
+            joins = base_is_visible and character in JOINERS and following
+            shown = bool(joins) and not (following.isspace() or _is_hidden(following))
             base_is_visible = False
+        pieces.append(character if shown else f"\\u{{{ord(character):X}}}")
     return pieces
-
-
-def _shows(text: str, position: int) -> bool:
-    following = text[position : position + 1]
-    return bool(following) and not following.isspace() and not _is_hidden(following)
 
 
 def iso(at: float) -> str:
