@@ -15,7 +15,7 @@ from bridge.console.commands import LEAVE, Command, CommandRunner, parse
 from bridge.console.errors import ArgumentError, InputCancelledError, ServerError
 from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error
-from bridge.console.frontend import DumbTerminal, Frontend, Pipe, call_on_termination
+from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
 from bridge.logs import complain, open_log
 from bridge.mcp.framing import SkippedInput
@@ -106,8 +106,6 @@ async def _run(
 def _frontend(client: Client, *, interactive: bool, as_json: bool) -> Frontend:
     if not interactive:
         return Pipe(json=as_json)
-    if os.environ.get("TERM", "dumb") in {"", "dumb", "unknown"}:
-        return DumbTerminal()
     # Loads prompt_toolkit, which a script is not to wait for.
     from bridge.console.terminal import Terminal
 

@@ -1,18 +1,20 @@
-"""A terminal that can move its cursor: line editing, history, completion, events above the prompt.
+"""A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module and what it imports for it (`completion`, `history`) load prompt_toolkit.
+Only this module and what it imports for it (`completion`, `history`) load prompt_toolkit. Where a
+terminal can move no cursor (`TERM=dumb`, as in editors), prompt_toolkit edits nothing: it shows
+what is typed, and lines of ours are followed by the prompt once more.
 """
 
 import os
 import sys
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
+from prompt_toolkit.utils import is_dumb_terminal
 
 from bridge.console import formatting
 from bridge.console.arguments import Parameter
@@ -20,9 +22,13 @@ from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
 from bridge.console.errors import InputCancelledError
 from bridge.console.formatting import Answer
-from bridge.console.frontend import LEAVING, PROMPT
 from bridge.console.history import LineHistory, history_path
 from bridge.text import one_line
+
+PROMPT = "echo> "
+
+LEAVING = "Ctrl-D leaves, and so does exit."
+"""Shown after Ctrl-C at an empty prompt."""
 
 
 class Terminal:
@@ -33,22 +39,21 @@ class Terminal:
     def __init__(self, catalogue: ServerCatalogue) -> None:
         self._catalogue = catalogue
         # The terminal is not asked where its cursor is: one that never answers would cost seconds.
-        output = Vt100_Output.from_pty(
-            sys.stdout,
-            term=os.environ.get("TERM"),
-            default_color_depth=ColorDepth.from_env(),
-        )
-        output.enable_cpr = False
-        self._commands = _session(
-            output, LineCompleter(catalogue), LineHistory(history_path(os.environ))
-        )
-        self._arguments = _session(output)
-        self._sessions = (self._commands, self._arguments)
+        os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
+        if not os.environ.get("TERM"):
+            os.environ["TERM"] = "dumb"
+        history = LineHistory(history_path(os.environ))
+        plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
+        with create_app_session(output=plain):
+            self._commands = _session(LineCompleter(catalogue), history)
+            self._arguments = _session()
+        self._prompt = ""
+        """What stands before the line that is being typed."""
 
     async def line(self) -> str:
         """Prompt, and return what was typed or pasted: perhaps several lines."""
         try:
-            return await self._commands.prompt_async(_styled(PROMPT), handle_sigint=False)
+            return await self._typed(self._commands, PROMPT)
         except InputCancelledError:
             if not self._commands.default_buffer.text:
                 self.tell(LEAVING)
@@ -59,11 +64,10 @@ class Terminal:
         if parameter.description:
             self.tell(f"  {formatting.first_line(parameter.description)}")
         values = possible_values(parameter.name, parameter, self._catalogue)
-        return await self._arguments.prompt_async(
-            _styled(parameter.question),
-            completer=WordCompleter([*map(one_line, values)], ignore_case=True, sentence=True),
-            handle_sigint=False,
+        self._arguments.completer = WordCompleter(
+            [*map(one_line, values)], ignore_case=True, sentence=True
         )
+        return await self._typed(self._arguments, parameter.question)
 
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
@@ -71,16 +75,16 @@ class Terminal:
 
     def tell(self, text: str) -> None:
         """Write lines above the line that is being typed."""
-        app = self._running_app()
-        if app is None:
-            sys.stdout.write(f"{text}\n")
-            sys.stdout.flush()
-            return
-        # Not `run_in_terminal`: it leaves raw mode meanwhile, and keys pressed then are lost.
-        app.renderer.erase()
-        app.output.write_raw(f"{text}\n".replace("\n", "\r\n"))
-        app.output.flush()
-        app.invalidate()
+        app = get_app_or_none()
+        shown = f"{text}\n"
+        if app is not None and is_dumb_terminal():
+            shown = f"\n{text}\n{self._prompt}{app.current_buffer.text}"
+        elif app is not None:
+            # Not `run_in_terminal`: it leaves raw mode meanwhile, and keys pressed then are lost.
+            app.renderer.erase()
+            app.invalidate()
+        sys.stdout.write(shown)
+        sys.stdout.flush()
 
     def interrupt(self) -> bool:
         """Give up the line that is being typed; Ctrl-C in raw mode is a key, and no signal."""
@@ -91,20 +95,26 @@ class Terminal:
         self._end_prompt(EOFError())
 
     def _end_prompt(self, exception: Exception) -> bool:
-        app = self._running_app()
+        app = get_app_or_none()
         if app is not None and not app.is_done:
             app.exit(exception=exception)
         return app is not None
 
-    def _running_app(self) -> "Application[str] | None":
-        return next((one.app for one in self._sessions if one.app.is_running), None)
+    async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
+        self._prompt = prompt
+        # A blank at the end is written only where it has a style; programs that read what is shown
+        # here look for the prompt as it stands.
+        styled: StyleAndTextTuples = [("fg:ansidefault", prompt)]
+        # A dumb terminal is prompted before prompt_toolkit changes its mode, and whoever types on
+        # seeing the prompt would be too early.
+        with session.input.raw_mode():
+            return await session.prompt_async(styled, handle_sigint=False)
 
 
 def _session(
-    output: Vt100_Output, completer: Completer | None = None, history: History | None = None
+    completer: Completer | None = None, history: History | None = None
 ) -> "PromptSession[str]":
     return PromptSession(
-        output=output,
         completer=completer,
         history=history,
         complete_while_typing=False,
@@ -112,9 +122,3 @@ def _session(
         enable_suspend=True,
         interrupt_exception=InputCancelledError,
     )
-
-
-def _styled(prompt: str) -> StyleAndTextTuples:
-    # A blank at the end is written only where it has a style; programs that read what is shown
-    # here look for the prompt as it stands.
-    return [("fg:ansidefault", prompt)]

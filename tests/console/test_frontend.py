@@ -68,6 +68,8 @@ def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_pat
     with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, term="dumb") as terminal:
         terminal.until("\necho> ")
         terminal.type("half a line\x03")
+        terminal.until("\necho> ")
+        terminal.type("\x03")
         terminal.until("Ctrl-D leaves, and so does exit.\n")
         terminal.until("echo> ")  # perhaps after lines of the server's log
         terminal.type("/wait timeoutSeconds=50\n")
