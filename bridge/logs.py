@@ -100,6 +100,23 @@ def complain(text: str) -> None:
         sys.stderr = None
 
 
+def write_out(text: str) -> OSError | None:
+    """Write lines to stdout at once; return why that failed, if it did.
+
+    There is no stdout after that: it would be flushed once more at the end, and fail again.
+    Characters that its encoding lacks are escaped.
+    """
+    if sys.stdout is None:
+        return None
+    try:
+        sys.stdout.buffer.write(f"{text}\n".encode(sys.stdout.encoding, "backslashreplace"))
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        sys.stdout = None
+        return error
+    return None
+
+
 def can_print() -> bool:
     """Whether there is a stdout; if not, complain."""
     if sys.stdout is None:

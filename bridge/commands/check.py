@@ -26,7 +26,7 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     if configuration.settings is None:
         complain_of(configuration)
         if parsed.json:
-            await show_unconfigured(configuration, first)
+            show_unconfigured(configuration, first)
         return USAGE
     if parsed.send and configuration.read_only:
         source = configuration.in_effect["BRIDGE_READ_ONLY"].source

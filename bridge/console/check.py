@@ -1,18 +1,17 @@
 """The check in a terminal: what each stage found, how long each took, and the outcome."""
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import zip_longest
 from statistics import median
 from typing import cast
 
-from bridge.console.output import Output, terminal_size
+from bridge.console.output import READER_GONE, terminal_size
 from bridge.console.screen import Footer, Paint, hanging, has_colour, moves_cursor
-from bridge.logs import complain
+from bridge.logs import complain, write_out
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.text import one_line
@@ -239,61 +238,57 @@ async def check(
     `first` is the stage before the connection's: reading the settings. Whatever cannot be written
     counts as not passed. When nobody reads stdout any more, no further run is begun.
     """
-    unread = asyncio.Event()
     probe = Probe(settings)
     reports: list[Report] = []
+    screen = _Screen(environ, expected_phases(settings.rooms, send=send))
 
     async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> AsyncIterator[Report]:
         """Check as often as asked for, but not after a refused password, which locks accounts."""
-        while len(reports) < times and probe.may_repeat and not (reports and unread.is_set()):
+        while len(reports) < times and probe.may_repeat and not (reports and screen.error):
             reports.append(await probe.run(on_phase, send=send))
             yield reports[-1]
 
-    async with _stdout(unread.set) as output:
-        screen = _Screen(output, environ, expected_phases(settings.rooms, send=send))
-        if as_json:
-            async for _ in run():
-                pass
-            shown = _json(first, reports, times)
-            output.write(json.dumps(shown | {"settings": [asdict(one) for one in in_effect]}))
-        elif times == 1:
-            screen.put(screen.view.title(settings.rooms))
-            screen.show_phase(first)
-            async for report in run(screen.show_phase):
-                screen.show_verdict(report)
-        else:
-            screen.put(screen.view.title(settings.rooms))
-            screen.put([*screen.view.found(first), ""])
-            async for report in run():
-                screen.put(screen.view.run(len(reports), report))
-            screen.put(["", *screen.view.spread(reports), ""])
-            screen.put(screen.view.outcome(reports, times))
-    if output.error is not None:
-        complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    return all(report.ok for report in reports) and output.error is None
+    if as_json:
+        async for _ in run():
+            pass
+        shown = _json(first, reports, times)
+        screen.put([json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})])
+    elif times == 1:
+        screen.put(screen.view.title(settings.rooms))
+        screen.show_phase(first)
+        async for report in run(screen.show_phase):
+            screen.show_verdict(report)
+    else:
+        screen.put(screen.view.title(settings.rooms))
+        screen.put([*screen.view.found(first), ""])
+        async for report in run():
+            screen.put(screen.view.run(len(reports), report))
+        screen.put(["", *screen.view.spread(reports), ""])
+        screen.put(screen.view.outcome(reports, times))
+    if screen.error is not None and screen.error.errno not in READER_GONE:
+        complain(f"xmpp-bridge: stdout cannot be written: {screen.error.strerror}")
+        return False
+    return all(report.ok for report in reports)
 
 
-async def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
+def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
     """Write the problems of the settings as JSON, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
     shown = _object(unconfigured(configuration, first), problems)
     shown["settings"] = [asdict(one) for one in configuration.in_effect.values()]
-    async with _stdout(lambda: None) as output:
-        output.write(json.dumps(shown))
+    write_out(json.dumps(shown))
 
 
 class _Screen:
     """Writes lines to stdout; on a terminal that can move its cursor, with a footer under them."""
 
     def __init__(
-        self,
-        output: Output,
-        environ: Mapping[str, str],
-        expected: Sequence[tuple[str, str | None]],
+        self, environ: Mapping[str, str], expected: Sequence[tuple[str, str | None]]
     ) -> None:
         """`expected` has the name and the room of each stage of a check in which all goes well."""
         stdout = sys.stdout
-        self._output = output
+        self.error: OSError | None = None
+        """Why stdout cannot be written any more."""
         self._descriptor = stdout.fileno()
         self._terminal = stdout.isatty()
         self._moves_cursor = moves_cursor(terminal=self._terminal, environ=environ)
@@ -314,7 +309,8 @@ class _Screen:
         columns, rows = terminal_size(self._descriptor) if self._moves_cursor else (0, 0)
         if columns < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
             footer = ()
-        self._output.write(self._footer.replaced(lines, footer, (columns, rows)))
+        failed = write_out(self._footer.replaced(lines, footer, (columns, rows)))
+        self.error = self.error or failed
 
     def show_phase(self, phase: CheckPhase) -> None:
         """Write what a stage found, and under it the bars as far as the check has come."""
@@ -354,18 +350,6 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
     """Return the report as JSON shows it, with the `problems` of the settings."""
     return cast(dict[str, object], render(report)) | {"problems": list(problems)}
-
-
-@asynccontextmanager
-async def _stdout(ended: Callable[[], None]) -> AsyncIterator[Output]:
-    """Write to stdout without dropping anything: there is no more than was asked for."""
-    stdout = sys.stdout
-    output = Output(stdout.fileno(), None, ended, encoding=stdout.encoding, max_waiting=sys.maxsize)
-    try:
-        yield output
-        await output.flush()
-    finally:
-        output.close()
 
 
 def _can_encode(text: str, encoding: str) -> bool:

@@ -47,7 +47,6 @@ class Output:
         on_end: Callable[[], None],
         *,
         encoding: str = "utf-8",
-        max_waiting: int = MAX_WAITING_BYTES,
     ) -> None:
         """Take the descriptors; without `stderr` there are no notices.
 
@@ -57,10 +56,8 @@ class Output:
         self._stderr = stderr
         self._on_end = on_end
         self._encoding = encoding
-        self._max_waiting = max_waiting
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[tuple[int, bytes] | asyncio.Event | None] = SimpleQueue()
-        self._flushed = asyncio.Event()
+        self._queue: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
         self._lock = Lock()
         self._waiting = 0
         self._dropped = 0
@@ -81,14 +78,6 @@ class Output:
         if self._stderr is not None:
             self._enqueue(self._stderr, text)
 
-    async def flush(self) -> None:
-        """Return once all is written, however long the reader takes, or cannot be any more.
-
-        Nothing is written after that.
-        """
-        self._queue.put(self._flushed)
-        await self._flushed.wait()
-
     def close(self) -> None:
         """Write what still waits, within `CLOSING_SECONDS`."""
         if self._watching:
@@ -99,7 +88,7 @@ class Output:
     def _enqueue(self, descriptor: int, text: str) -> None:
         data = f"{text}\n".encode(self._encoding, "backslashreplace")
         with self._lock:
-            if self._waiting + len(data) > self._max_waiting:
+            if self._waiting + len(data) > MAX_WAITING_BYTES:
                 self._dropped += 1
                 return
             self._waiting += len(data)
@@ -111,29 +100,22 @@ class Output:
 
     def _write_all(self) -> None:
         while (piece := self._queue.get()) is not None:
-            if isinstance(piece, asyncio.Event):
-                self._call_in_loop(piece.set)
-                continue
             descriptor, data = piece
             try:
                 _write(descriptor, data)
             except OSError as error:
                 if descriptor == self._stdout:
                     self.error = None if error.errno in READER_GONE else error
-                    self._call_in_loop(self._end)
+                    with suppress(RuntimeError):  # the loop ended before the thread did
+                        self._loop.call_soon_threadsafe(self._end)
                     return
             with self._lock:
                 self._waiting -= len(data)
-
-    def _call_in_loop(self, action: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop ended before the thread did
-            self._loop.call_soon_threadsafe(action)
 
     def _end(self) -> None:
         if self._watching:
             self._loop.remove_reader(self._stdout)
             self._watching = False
-        self._flushed.set()
         self._on_end()
 
 

@@ -75,10 +75,10 @@ async def test_what_an_encoding_lacks_is_written_as_an_escape(pipe: Pipe) -> Non
 
 @pytest.mark.parametrize("too_much", [0, 1])
 async def test_what_nobody_reads_is_kept_up_to_the_limit_and_counted_beyond(
-    too_much: int, pipe: Pipe, beside: Pipe
+    too_much: int, pipe: Pipe, beside: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = 3 * PIPE_BYTES
-    output = Output(pipe.writing, beside.writing, lambda: None, max_waiting=limit)
+    monkeypatch.setattr("bridge.console.output.MAX_WAITING_BYTES", 3 * PIPE_BYTES)
+    output = Output(pipe.writing, beside.writing, lambda: None)
     output.write("x" * (2 * PIPE_BYTES - 1))  # the pipe fills, and the thread waits for its reader
     output.write("y" * (PIPE_BYTES - 1 + too_much))
     kept = (2 if too_much else 3) * PIPE_BYTES
@@ -103,31 +103,6 @@ async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:
     output.write("to nobody")
     output.close()
     assert output.error is None
-
-
-async def test_who_asks_for_all_of_it_to_be_written_waits_for_the_reader(pipe: Pipe) -> None:
-    output = Output(pipe.writing, None, lambda: None)
-    output.write("x" * (4 * PIPE_BYTES - 1))
-    flushed = asyncio.create_task(output.flush())
-    await asyncio.wait((flushed,), timeout=0.1)
-    assert not flushed.done()
-    await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, 4 * PIPE_BYTES), SECONDS)
-    await asyncio.wait_for(flushed, SECONDS)
-    output.close()
-
-
-@pytest.mark.parametrize("already", [True, False])
-async def test_and_no_longer_than_there_is_one(already: bool, pipe: Pipe) -> None:
-    output = Output(pipe.writing, None, lambda: None)
-    output.write("x" * 4 * PIPE_BYTES)
-    if already:
-        pipe.stop_reading()
-    flushed = asyncio.create_task(output.flush())
-    await asyncio.wait((flushed,), timeout=0.1)
-    if not already:
-        pipe.stop_reading()
-    await asyncio.wait_for(flushed, SECONDS)
-    output.close()
 
 
 @pytest.mark.parametrize("kind", ["file", "device"])
