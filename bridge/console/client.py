@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,7 +69,7 @@ class ServerCatalogue:
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
     nicknames: Sequence[str] = ()
-    """Who is in the room, as far as somebody follows it."""
+    """Who is in the room, as far as that was read."""
 
 
 class Client:
@@ -181,6 +182,15 @@ class Client:
         self.catalogue.prompts = {
             str(one.get("name")): prompt_parameters(one) for one in prompts or ()
         }
+
+    async def read_nicknames(self) -> None:
+        """Read who is in the room, for completion, if the server is a bridge."""
+        if "xmppOccupants" in self.catalogue.tools:
+            with suppress(ServerError):  # the conversation reports the end of the server
+                page = await self.structured_content("xmppOccupants", {})
+                self.catalogue.nicknames = [
+                    str(one["nickname"]) for one in objects(page, "occupants") if "nickname" in one
+                ]
 
     async def _items(self, kind: str) -> list[dict[str, Json]] | None:
         """Return all items of a list; None if the server refuses it."""

@@ -10,7 +10,6 @@ from bridge.console import formatting
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
 from bridge.console.client import Client
 from bridge.console.errors import ArgumentError, RequestError
-from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error, console_message
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
@@ -156,16 +155,14 @@ AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
 class CommandRunner:
     """Carries out commands, one after the other.
 
-    The subscriptions of `follower` end with a change of revision, and are made anew. `ask` is None
-    where nobody can be asked for arguments.
+    `ask` is None where nobody can be asked for arguments.
     """
 
-    def __init__(self, client: Client, follower: RoomFollower, ask: AskArgument | None) -> None:
+    def __init__(self, client: Client, ask: AskArgument | None) -> None:
         self.catalogue_is_stale = False
         """Whether to read the lists of the server again before the next command."""
         self._client = client
         self._ask = ask
-        self._follower = follower
         self._room: str | None = None
         """The room that calls name where the user names none; None: the server's own default."""
 
@@ -305,11 +302,7 @@ class CommandRunner:
             dates = ", ".join(one.date for one in revisions.ALL)
             return console_error(f"The revisions are {dates}.")
         if revision is not None:
-            await self._follower.stop()
-            try:
-                agreed = await self._client.negotiate(revision)
-            finally:
-                await self._follower.start()
+            agreed = await self._client.negotiate(revision)
             self.catalogue_is_stale = True  # older revisions say less of each tool
             if agreed != wanted:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)

@@ -7,13 +7,11 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import Client
 from bridge.console.commands import LEAVE, Command, CommandRunner, parse
 from bridge.console.errors import ArgumentError, InputCancelledError, ServerError
-from bridge.console.follower import RoomFollower
 from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
@@ -38,11 +36,16 @@ SCRIPT_SECONDS = 300.0
 """How long a script waits for one answer, as agents do; a person has Ctrl-C."""
 
 CLOSING_SECONDS = 1.0
-"""How long a terminal may take to restore its modes when the server has ended, and the server to
-answer that our subscriptions have ended."""
+"""How long a terminal may take to restore its modes when the server has ended."""
 
-EVENT_LINE = re.compile(r"\[Server\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
-"""How the bridge's log begins the line of an event, which `RoomFollower` shows too."""
+EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
+"""A line of the bridge's log about an event of the room, and what of it a person is shown."""
+
+SENDING_LINE = re.compile(r"\S+ (\S+: )?sending, id ")
+"""How an event begins that is followed by the room's reflection of what we said."""
+
+PRESENCE_WORDS = (" * ", " in the room as ")
+"""What stands in the events after which others may be in the room."""
 
 log = logging.getLogger(__name__)
 
@@ -76,18 +79,18 @@ async def _run(
     command: Sequence[str], *, interactive: bool, waits_for_room: bool, as_json: bool
 ) -> int:
     # Two may not write to one terminal, and what the server writes may be meant to harm it: the
-    # lines of its log are read and shown here.
-    stderr_is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    log_handler = _LogHandler()
-    _open_log(log_handler if interactive and stderr_is_terminal else None)
+    # lines of its log are read and shown here. At the prompt, they are the news of the room too.
+    to_terminal = sys.stderr is not None and sys.stderr.isatty()
+    log_handler = _LogHandler(interactive=interactive, to_terminal=to_terminal)
+    _open_log(log_handler if interactive and to_terminal else None)
     server = None
     try:
         server = await ServerProcess.start(
-            command, log_handler.show_server_line if stderr_is_terminal else None
+            command, log_handler.show_server_line if interactive or to_terminal else None
         )
         client = Client(server)
         frontend = _frontend(client, interactive=interactive, as_json=as_json)
-        if interactive and stderr_is_terminal:
+        if interactive and to_terminal:
             log_handler.tell = frontend.tell
         return await _Conversation(client, frontend, log_handler).run(waits_for_room=waits_for_room)
     except ServerError as error:
@@ -115,11 +118,13 @@ def _frontend(client: Client, *, interactive: bool, as_json: bool) -> Frontend:
 class _LogHandler(logging.Handler):
     """Shows lines of our log and the server's: on stderr until there is a frontend, then there."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, interactive: bool, to_terminal: bool) -> None:
         super().__init__()
         self.tell: Callable[[str], None] = complain
-        self.follower: RoomFollower | None = None
-        """What shows the events of the room, if anything does."""
+        self.on_event: Callable[[str], None] = complain
+        """Called with what happened in the room, if somebody is at a prompt."""
+        self._interactive = interactive
+        self._to_terminal = to_terminal
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record of our own log."""
@@ -127,9 +132,13 @@ class _LogHandler(logging.Handler):
         self.tell(f"[Client] {level}{record.getMessage()}")
 
     def show_server_line(self, line: str) -> None:
-        """Show a line of the server's log, unless the follower shows the same event."""
-        following = self.follower is not None and self.follower.following
-        if not (following and EVENT_LINE.match(line)):
+        """Show a line of the server's log."""
+        event = EVENT_LINE.match(line)
+        if not self._to_terminal:
+            complain(line)
+        if self._interactive and event is not None:
+            self.on_event(one_line(event[1]))
+        elif self._to_terminal:
             self.tell(one_line(line))
 
 
@@ -148,11 +157,9 @@ class _Conversation:
         self._server = client.server
         self._frontend = frontend
         self._log_handler = log_handler
-        # From a pipe nobody follows the room: the log on stderr has the same events.
-        interactive = frontend.interactive
-        self._follower = RoomFollower(client, frontend.tell, enabled=interactive)
-        log_handler.follower = self._follower
-        self._runner = CommandRunner(client, self._follower, self._ask if interactive else None)
+        log_handler.on_event = self._take_event
+        self._runner = CommandRunner(client, self._ask if frontend.interactive else None)
+        self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._server.on_unsolicited = self._take_unsolicited
@@ -163,7 +170,8 @@ class _Conversation:
         await self._client.read_catalogue()
         if waits_for_room:
             self._log_handler.tell(f"[Client] {await self._room_state()}")
-        await self._follower.start()
+        if self._frontend.interactive:
+            await self._client.read_nicknames()
         self._frontend.tell(GREETING)
         if self._frontend.interactive:  # from a pipe, Ctrl-C ends the client and its call
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
@@ -172,9 +180,6 @@ class _Conversation:
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
             self._frontend.close()
-            with suppress(TimeoutError):  # the subscriptions end with the server at the latest
-                async with asyncio.timeout(CLOSING_SECONDS):
-                    await self._follower.stop()
 
     def _interrupt(self) -> None:
         """Cancel what is being typed, or else the command in flight, as Ctrl-C is meant."""
@@ -273,11 +278,17 @@ class _Conversation:
             name_shown = one_line(name, SHOWN_CHARACTERS)
             self._frontend.tell(f"  {name_shown} is required; Ctrl-C gives it up")
 
+    def _take_event(self, event: str) -> None:
+        """Show what happened in the room, and read anew who is there if that may have changed."""
+        if not SENDING_LINE.match(event):
+            self._frontend.tell(event)
+        reading = self._reading_nicknames
+        if any(words in event for words in PRESENCE_WORDS) and (reading is None or reading.done()):
+            self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
+
     def _take_unsolicited(self, message: Unsolicited) -> None:
         tell = self._log_handler.tell
         match message:
-            case Notification(method="notifications/resources/updated", params=params):
-                self._follower.take_update(params)
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 level = one_line(str(said.get("level")), 20)

@@ -12,21 +12,18 @@ from typing import Any
 HONEST: dict[str, Any] = {
     "initialize": {
         "protocolVersion": "2025-11-25",
-        "capabilities": {"tools": {}, "resources": {"subscribe": True}, "prompts": {}},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
         "serverInfo": {"name": "hostile", "version": "0"},
     },
     "tools/list": {
         "tools": [
             {"name": name, "inputSchema": {"type": "object"}}
-            for name in ("echo", "odd", "xmppHistory", "xmppOccupants")
+            for name in ("echo", "odd", "xmppOccupants")
         ]
     },
     "resources/list": {"resources": [{"uri": "bridge://status", "name": "status"}]},
     "prompts/list": {"prompts": [{"name": "odd"}]},
-    "resources/subscribe": {},
-    "resources/unsubscribe": {},
     "tools/call echo": {"content": [{"type": "text", "text": "Echo: there"}]},
-    "tools/call xmppHistory": {"content": [], "structuredContent": {"entries": [], "next": "1"}},
     "tools/call xmppOccupants": {"content": [], "structuredContent": {"occupants": []}},
 }
 

@@ -79,6 +79,7 @@ def test_at_a_plain_terminal_ctrl_c_tells_how_to_leave_and_cancels_calls(tmp_pat
         terminal.until("cancelled after")
         terminal.type("hello\n")
         terminal.until("Echo: hello")
+        terminal.until("echo> ")
         terminal.type("\x04")
         assert terminal.end() == 0
 

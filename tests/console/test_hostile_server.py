@@ -251,16 +251,6 @@ def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_pa
     assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")
 
 
-def test_a_server_that_never_hears_that_nothing_is_watched_any_more_is_left_all_the_same(
-    tmp_path: Path,
-) -> None:
-    table = hostile_server.command(tmp_path, {"resources/unsubscribe": ""})
-    with Terminal(tmp_path, ["--", *table]) as terminal:
-        terminal.prompts()
-        terminal.type("\x04")
-        assert terminal.end() == 0
-
-
 OCCUPANTS = {
     "a number": "3",
     "odd ones": f'[3,null,"nickname",{{"nickname":[]}},{{"nickname":{HOSTILE}}}]',
@@ -270,13 +260,7 @@ OCCUPANTS = {
 
 @pytest.mark.parametrize("name", OCCUPANTS)
 def test_odd_occupants_break_no_terminal(name: str, tmp_path: Path) -> None:
-    table = {
-        "tools/call xmppOccupants": structured(f'{{"occupants":{OCCUPANTS[name]}}}'),
-        "tools/call xmppHistory": structured(
-            f'{{"entries":[3,null,{{"kind":[],"sender":{HOSTILE}}},{{"kind":{{"a":1e3}}}},'
-            '{"kind":"join","direction":[]}],"next":{},"more":1}'
-        ),
-    }
+    table = {"tools/call xmppOccupants": structured(f'{{"occupants":{OCCUPANTS[name]}}}')}
     with Terminal(tmp_path, ["--", *hostile_server.command(tmp_path, table)]) as terminal:
         terminal.prompts()
         terminal.type("send \t\t")
