@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -13,7 +14,7 @@ from bridge.console.errors import ArgumentError, RequestError
 from bridge.console.formatting import Answer, console_error, console_message
 from bridge.mcp import jsonrpc, revisions
 from bridge.mcp.framing import Framing
-from bridge.mcp.jsonrpc import Id, Json, Malformed, Request, Response
+from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
 from bridge.text import one_line
 
 RAW_SECONDS = 5.0
@@ -91,21 +92,7 @@ USAGES = {
 
 HELP = "\n".join(f"{usage:{max(map(len, USAGES))}}  {does}" for usage, does in USAGES.items())
 
-NAMES: tuple[str, ...] = (
-    *TOOL_COMMANDS,
-    "tools",
-    "call",
-    "resources",
-    "prompts",
-    "raw",
-    "room",
-    "framing",
-    "revision",
-    "bare",
-    "help",
-    "exit",
-    "quit",
-)
+NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
 """The commands that may follow a slash."""
 
 
@@ -266,7 +253,10 @@ class CommandRunner:
         if not responses:
             return console_message("(sent; nothing answers that)")
         wire = [json.loads(jsonrpc.encode(one)) for one in responses]
-        failed = any(_failed(one) for one in responses)
+        failed = any(
+            one.error is not None or formatting.tool_result(one.result, 0).failed
+            for one in responses
+        )
         came: Json = wire[0] if len(wire) == 1 else wire
         return Answer(came, came, seconds=clock() - began, failed=failed)
 
@@ -275,11 +265,12 @@ class CommandRunner:
         rooms = await self._client.rooms()
         if not wanted:
             return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
-        found = [one for one in rooms if wanted.casefold() in (one.casefold(), _local_part(one))]
+        names = [(one, one.partition("@")[0]) for one in rooms]
+        found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
         if len(found) != 1:
             listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
             return console_error(f"The rooms of this server are: {listed}.")
-        self._room = found[0]
+        self._room = found[0][0]
         return console_message(f"room: {one_line(self._room)}")
 
     def _framing(self, wanted: str) -> Answer:
@@ -310,10 +301,6 @@ class CommandRunner:
         return console_message(f"speaking {self._client.dialect}")
 
 
-def _local_part(room: str) -> str:
-    return room.partition("@")[0].casefold()
-
-
 def _no_tool(name: str) -> Answer:
     return console_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
 
@@ -325,10 +312,3 @@ def _answered_ids(text: str) -> list[Id | None]:
     if not messages:  # an empty batch is answered with an error
         return [None]
     return [one.id for one in messages if isinstance(one, (Request, Malformed))]
-
-
-def _failed(response: Response) -> bool:
-    result = response.result
-    return response.error is not None or (
-        isinstance(result, dict) and result.get("isError") is True
-    )
