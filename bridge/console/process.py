@@ -251,7 +251,7 @@ class ServerProcess:
         return None
 
     def _receive(self, message: Message) -> None:
-        if why := _unfit(message):
+        if why := _flaw(message):
             id_ = None if isinstance(message, Notification) else message.id
             message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
         if isinstance(message, Malformed) and message.id is not None:
@@ -287,22 +287,13 @@ async def _read_log(stderr: asyncio.StreamReader, on_log_line: Callable[[str], N
         on_log_line(rest.decode("utf-8", "replace"))
 
 
-def _unfit(message: Message) -> str:
-    """Return why a message cannot be shown as JSON; empty if it can."""
-    match message:
-        case Response(result=result, error=error):
-            level: list[Json] = [result, error]
-        case Request(params=params) | Notification(params=params):
-            level = [params]
-        case Malformed():
-            return ""
-    for _ in range(MAX_DEPTH):
-        if any(isinstance(one, float) and not isfinite(one) for one in level):
-            return "it has a number beyond what computers count with"
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return f"it has more than {MAX_DEPTH} values inside one another" if level else ""
+def _flaw(value: object, levels: int = MAX_DEPTH) -> str:
+    """Return why a message, or a value in one, cannot be shown as JSON; empty if it can."""
+    if isinstance(value, float) and not isfinite(value):
+        return "it has a number beyond what computers count with"
+    if not isinstance(value, (dict, list, tuple)):
+        return ""
+    if levels < 0:
+        return f"it has more than {MAX_DEPTH} values inside one another"
+    inner = value.values() if isinstance(value, dict) else value
+    return next(filter(None, (_flaw(one, levels - 1) for one in inner)), "")
