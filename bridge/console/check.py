@@ -10,7 +10,7 @@ from statistics import median
 from typing import cast
 
 from bridge.console.output import READER_GONE, terminal_size
-from bridge.console.screen import Footer, Paint, hanging, has_colour, moves_cursor
+from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, has_colour, moves_cursor
 from bridge.logs import complain, write_out
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
@@ -69,17 +69,10 @@ class CheckView:
         lines = self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
         return self._under_rooms(lines, [phase.room], None if former is None else former.room)
 
-    def bars(
-        self, phases: Sequence[CheckPhase], under_way: str = "", room: str | None = None
-    ) -> list[str]:
-        """Return a line a stage, each with a bar on a time axis that they share, and the axis.
-
-        A stage that is still `under_way`, in this one of several rooms, has a line, too.
-        """
+    def bars(self, phases: Sequence[CheckPhase]) -> list[str]:
+        """Return a line a stage, each with a bar on a time axis that they share, and the axis."""
         rows = [(self._head(phase), phase.ms, phase.ok) for phase in phases]
-        waiting = [f"{under_way:<{NAME_WIDTH}}{self._paint.dim('...')}"] if under_way else []
-        rooms = [*(phase.room for phase in phases), room if under_way else None]
-        return self._under_rooms(self._chart(HEAD_WIDTH, rows, waiting), rooms)
+        return self._under_rooms(self._chart(HEAD_WIDTH, rows), [phase.room for phase in phases])
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -166,16 +159,14 @@ class CheckView:
     def _verdict_colour(self, text: str, *, ok: bool) -> str:
         return self._paint.green(text) if ok else self._paint.red(text)
 
-    def _chart(
-        self, indent: int, rows: Sequence[tuple[str, float, bool]], more: Sequence[str] = ()
-    ) -> list[str]:
-        """Return the heads of `rows`, each with a bar of its milliseconds, `more`, and the axis.
+    def _chart(self, indent: int, rows: Sequence[tuple[str, float, bool]]) -> list[str]:
+        """Return the heads of `rows`, each with a bar of its milliseconds, and the axis.
 
         Where there is no room for bars, there is no axis either.
         """
         columns = min(BAR_WIDTH, (self._columns or PIPE_COLUMNS) - indent)
         if columns < MIN_BAR_WIDTH:
-            return [*(head for head, _, _ in rows), *more]
+            return [head for head, _, _ in rows]
         total, began = sum(ms for _, ms, _ in rows), 0.0
         lines = []
         for head, ms, ok in rows:
@@ -183,7 +174,7 @@ class CheckView:
             lines.append(f"{head}  {self._verdict_colour(drawn, ok=ok)}")
             began += ms
         end = f"{total:.1f} ms"
-        return [*lines, *more, self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")]
+        return [*lines, self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
         first, *rest = hanging(f"{head}  ", used, text, used, self._columns)
@@ -280,7 +271,7 @@ def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
 
 
 class _Screen:
-    """Writes lines to stdout; on a terminal that can move its cursor, with a footer under them."""
+    """Writes lines to stdout; on a terminal, under them the stage that is under way."""
 
     def __init__(
         self, environ: Mapping[str, str], expected: Sequence[tuple[str, str | None]]
@@ -294,9 +285,9 @@ class _Screen:
         self._moves_cursor = moves_cursor(terminal=self._terminal, environ=environ)
         self._paint = Paint(has_colour(terminal=self._terminal, environ=environ))
         self._blocks = _can_encode(BLOCKS, stdout.encoding)
-        self._footer = Footer()
         self._expected = expected
         self._phases: list[CheckPhase] = []
+        self._erase = ""
 
     @property
     def view(self) -> CheckView:
@@ -304,30 +295,30 @@ class _Screen:
         columns = terminal_size(self._descriptor).columns if self._terminal else None
         return CheckView(self._paint, columns, blocks=self._blocks)
 
-    def put(self, lines: Sequence[str], footer: Sequence[str] = ()) -> None:
-        """Write lines in the place of the footer, and a new footer under them."""
-        columns, rows = terminal_size(self._descriptor) if self._moves_cursor else (0, 0)
-        if columns < HEAD_WIDTH + MIN_BAR_WIDTH:  # the terminal would break lines itself
-            footer = ()
-        failed = write_out(self._footer.replaced(lines, footer, (columns, rows)))
+    def put(self, lines: Sequence[str], under_way: str = "") -> None:
+        """Write lines in the place of the stage that was under way, and under them the next."""
+        erase, self._erase = self._erase, ""
+        if under_way and self._moves_cursor:
+            lines = [*lines, f"{under_way:<{NAME_WIDTH}}..."]
+            self._erase = ERASE_LINE_ABOVE
+        failed = write_out(erase + "\n".join(lines))
         self.error = self.error or failed
 
     def show_phase(self, phase: CheckPhase) -> None:
-        """Write what a stage found, and under it the bars as far as the check has come."""
+        """Write what a stage found."""
         found = self.view.found(phase, self._phases[-1] if self._phases else None)
         self._phases.append(phase)
-        near = [one for one in self._phases if one.room in {None, phase.room}]
-        self.put(found, ["", *self.view.bars(near, *self._after(phase))])
+        self.put(found, self._after(phase))
 
-    def _after(self, phase: CheckPhase) -> tuple[str, str | None]:
-        """Return the name and the room of the stage after `phase`; an empty name if it is last."""
+    def _after(self, phase: CheckPhase) -> str:
+        """Return the name of the stage after `phase`; an empty one if it is the last."""
         for name, room in self._expected[self._expected.index((phase.name, phase.room)) + 1 :]:
             if phase.ok or (phase.room is not None and room != phase.room):
-                return name, room
-        return "", None
+                return name
+        return ""
 
     def show_verdict(self, report: Report) -> None:
-        """Write the bars for good, and the outcome."""
+        """Write the bars, and the outcome."""
         self.put(["", *self.view.bars(self._phases), "", *self.view.verdict(report)])
 
 

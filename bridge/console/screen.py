@@ -1,4 +1,4 @@
-"""Text on a terminal: its width, line breaks, colours, and lines that are redrawn. Pure.
+"""Text on a terminal: its width, line breaks and colours. Pure.
 
 A line that the terminal breaks by itself goes on at the left edge, where a stranger's words would
 pass for a line of ours; so we break it first. Where terminals differ, a character counts as the
@@ -6,7 +6,7 @@ wider.
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -24,11 +24,8 @@ MIN_FIRST_COLUMNS = 20
 NICKNAME_COLOURS = (32, 33, 34, 35, 36, 92, 94, 95, 96)
 """ANSI colours that can be read on dark and on light; both reds are for what went wrong."""
 
-CURSOR_UP = "\x1b[{}A"
-"""Moves the cursor up by so many lines (ECMA-48, CUU)."""
-
-ERASE_BELOW = "\x1b[J"
-"""Erases from the cursor to the end of the screen (ECMA-48, ED)."""
+ERASE_LINE_ABOVE = "\x1b[A\x1b[J"
+"""Moves the cursor up by a line, and erases that line (ECMA-48, CUU and ED)."""
 
 
 def moves_cursor(*, terminal: bool, environ: Mapping[str, str]) -> bool:
@@ -126,33 +123,6 @@ class Paint:
 
     def _in(self, code: int, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.on and text else text
-
-
-class Footer:
-    """Lines at the foot of a terminal that are drawn anew, under lines that stay.
-
-    A replacement is one piece, for one write, so that no terminal shows the half of it. A terminal
-    that changed its size has broken its lines anew, and nobody knows where the footer begins: then
-    the old one stays, and another is begun below.
-    """
-
-    def __init__(self) -> None:
-        self._height = 0
-        self._size = (0, 0)
-
-    def replaced(self, above: Sequence[str], lines: Sequence[str], size: tuple[int, int]) -> str:
-        """Return what puts `above` in the footer's place, for good, and a new footer under it.
-
-        It is to be written with a line break behind it, to a terminal of `size`: columns and
-        lines. No line may be wider than that; of a footer that is too high the end is drawn.
-        """
-        # The cursor will stand below the footer, and cannot go up to what is out of sight.
-        lines = lines[max(0, len(lines) - size[1] + 1) :]
-        back = ""
-        if self._height and size == self._size:
-            back = CURSOR_UP.format(self._height) + ERASE_BELOW
-        self._height, self._size = len(lines), size
-        return back + "\n".join([*above, *lines])
 
 
 def _fitting(text: str, start: int, columns: int) -> int:

@@ -157,20 +157,6 @@ def test_without_blocks_the_screen_is_ascii() -> None:
     assert _often(_at(80, blocks=False), report, report, times=2).isascii()
 
 
-def test_a_stage_that_is_under_way_has_a_line_without_a_time() -> None:
-    lines = _at(80).bars((FIRST, *REACHED), "sasl")
-    assert lines[:-2] == _at(80).bars((FIRST, *REACHED))[:-1]
-    assert lines[-2] == "sasl       ..."
-
-
-def test_a_stage_that_is_under_way_stands_under_its_room() -> None:
-    lines = _at(80).bars(SEVERAL.phases[:7], "disco", ROOMS[1])
-    assert [line.split()[0] for line in lines[5:]] == [
-        *(ROOMS[0], "disco", "join"),
-        *(ROOMS[1], "disco", "0"),
-    ]
-
-
 def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
     first = replace(SEVERAL, phases=SEVERAL.phases[:6])
     times = times_of([first, SEVERAL])

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from bridge.console.screen import (
     MIN_FIRST_COLUMNS,
     NICKNAME_COLOURS,
-    Footer,
     Paint,
     cut,
     has_colour,
@@ -13,7 +12,6 @@ from bridge.console.screen import (
     width,
     wrapped,
 )
-from tests.console.screen import Screen
 
 
 @pytest.mark.parametrize(
@@ -144,59 +142,3 @@ def test_all_colours_are_given_out_and_none_is_the_red_of_what_went_wrong() -> N
 
 def test_a_lone_surrogate_has_a_colour_too() -> None:
     assert PAINT.nickname("\ud83d", "x").endswith("mx\x1b[0m")
-
-
-# --- The footer ---
-
-SIZE = (40, 10)
-
-
-def _screen(*pieces: str) -> list[str]:
-    screen = Screen(SIZE[0])
-    for piece in pieces:
-        screen.feed(f"{piece}\n".replace("\n", "\r\n"))
-    return screen.lines[:-1]
-
-
-def test_a_footer_gives_way_to_what_stays_and_to_the_next() -> None:
-    footer = Footer()
-    assert _screen(
-        footer.replaced(["title"], ["one", "1"], SIZE),
-        footer.replaced(["found one"], ["two", "22", "222"], SIZE),
-        footer.replaced(["found two"], [], SIZE),
-        footer.replaced(["the end"], [], SIZE),
-    ) == ["title", "found one", "found two", "the end"]
-
-
-def test_a_smaller_footer_leaves_nothing_of_a_larger() -> None:
-    footer = Footer()
-    shown = _screen(
-        footer.replaced([], ["long", "longer", "last"], SIZE), footer.replaced([], ["x"], SIZE)
-    )
-    assert shown == ["x"]
-
-
-def test_without_a_footer_there_is_nothing_but_the_lines() -> None:
-    footer = Footer()
-    assert footer.replaced(["a", "b"], [], (0, 0)) == "a\nb"
-    assert footer.replaced(["c"], [], (0, 0)) == "c"
-
-
-def test_of_a_footer_that_is_too_high_the_end_is_drawn() -> None:
-    rows = [str(number) for number in range(20)]
-    assert _screen(Footer().replaced([], rows[:9], SIZE)) == rows[:9]
-    assert _screen(Footer().replaced([], rows[:10], SIZE)) == rows[1:10]
-    assert _screen(Footer().replaced(["found"], rows, (40, 1))) == ["found"]
-
-
-def test_the_cursor_never_has_to_go_up_out_of_sight() -> None:
-    footer = Footer()
-    footer.replaced([], [str(number) for number in range(20)], SIZE)
-    assert "\x1b[9A" in footer.replaced([], [], SIZE)
-
-
-def test_after_a_change_of_size_the_old_footer_stays() -> None:
-    footer = Footer()
-    footer.replaced([], ["one"], SIZE)
-    assert footer.replaced(["found"], ["two"], (50, 10)) == "found\ntwo"
-    assert footer.replaced(["more"], [], (50, 10)) == "\x1b[1A\x1b[Jmore"
