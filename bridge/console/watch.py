@@ -33,8 +33,8 @@ NICKNAME_WIDTH = 16
 NICKNAME_LIMIT = 40
 """Columns after which a nickname is cut; a room may allow a thousand characters."""
 
-NOTE_LIMIT = 60
-"""Characters that are shown of an id or a time in a message: strangers choose them too."""
+NOTES_LIMIT = 100
+"""Characters that are shown of the ids and times in a message: strangers choose them too."""
 
 EVENT_INDENT = len("12:34:56") + 2
 """Columns by which the further lines of an event are indented."""
@@ -131,20 +131,8 @@ class RoomView:
         beside = EVENT_INDENT + len("<>") + 2
         limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
         nickname = padded(f"<{cut(_unambiguous(said.sender), limit)}>", NICKNAME_WIDTH + len("<>"))
-        notes = (
-            ("said", "" if said.source is events.Source.LIVE else said.delayed_from or "earlier"),
-            ("instead of", said.replaces),
-            ("answering", said.reply_to),
-            ("taking back", said.retracts),
-            ("reacting to", said.reacts_to),
-            ("", " ".join(said.reactions or ())),
-            ("encrypted:", said.encrypted),
-            ("no body:", ", ".join(said.payload)),
-        )
-        shown = [f"{words} {one_line(text, NOTE_LIMIT)}".lstrip() for words, text in notes if text]
-        if said.type == "chat":
-            shown.insert(0, "private")
-        about = f"({', '.join(shown)})" if shown else ""
+        notes = format_event(events.encode(replace(said, sender="", body=""))).removeprefix("<>")
+        about = one_line(notes.lstrip(), NOTES_LIMIT)
         if about and said.body:
             about += " "
         used = EVENT_INDENT + width(nickname) + 2

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.console.screen import Paint, width
-from bridge.console.watch import INDENT, NICKNAME_LIMIT, RoomView
+from bridge.console.watch import INDENT, NICKNAME_LIMIT, NOTES_LIMIT, RoomView
 from bridge.text import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
@@ -196,9 +196,11 @@ def test_a_nickname_is_cut_at_its_limit() -> None:
 
 
 def test_a_mark_is_no_place_for_a_long_text() -> None:
-    shown = _shown(_at(None), _said("Bob", "hi", replaces="x" * 5_000))
-    assert len(shown) < 200
-    assert "(5000 characters)" in shown
+    head = len("(instead of ")
+    longest = "x" * (NOTES_LIMIT - head - 1)
+    assert f"(instead of {longest}) hi\n" in _shown(_at(None), _said("B", "hi", replaces=longest))
+    shown = _shown(_at(None), _said("Bob", "hi", replaces=longest + "x"))
+    assert f"(instead of {longest}x... ({NOTES_LIMIT + 1} characters) hi\n" in shown
 
 
 def test_the_further_lines_of_a_message_stand_under_the_first() -> None:
