@@ -10,7 +10,7 @@ from bridge.console.conversation import run_client
 def run(parsed: argparse.Namespace) -> int:
     """Start the server and talk to it."""
     command = parsed.server or _own_command(parsed)
-    return asyncio.run(run_client(command, waits_for_room=not parsed.server, as_json=parsed.json))
+    return asyncio.run(run_client(command, as_json=parsed.json))
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:

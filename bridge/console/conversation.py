@@ -17,7 +17,7 @@ from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
 from bridge.logs import complain, open_log
 from bridge.mcp.framing import SkippedInput
-from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, preview
+from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, RpcError, preview
 from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
@@ -47,10 +47,8 @@ SENDING_LINE = re.compile(r"\S+ (\S+: )?sending, id ")
 PRESENCE_WORDS = (" * ", " in the room as ")
 """What stands in the events after which others may be in the room."""
 
-log = logging.getLogger(__name__)
 
-
-async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: bool = False) -> int:
+async def run_client(command: Sequence[str], *, as_json: bool) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
     From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
@@ -60,9 +58,7 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
         complain("[Client] stdout is closed, so no answer could be read")
         return 1
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    running = asyncio.create_task(
-        _run(command, interactive=interactive, waits_for_room=waits_for_room, as_json=as_json)
-    )
+    running = asyncio.create_task(_run(command, interactive=interactive, as_json=as_json))
     if interactive:
         # The modes of the terminal are restored before the end. The signal's number goes along as
         # the message of the cancellation.
@@ -75,9 +71,7 @@ async def run_client(command: Sequence[str], *, waits_for_room: bool, as_json: b
         return 128 + int(error.args[0])
 
 
-async def _run(
-    command: Sequence[str], *, interactive: bool, waits_for_room: bool, as_json: bool
-) -> int:
+async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> int:
     # Two may not write to one terminal, and what the server writes may be meant to harm it: the
     # lines of its log are read and shown here. At the prompt, they are the news of the room too.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -92,7 +86,7 @@ async def _run(
         frontend = _frontend(client, interactive=interactive, as_json=as_json)
         if interactive and to_terminal:
             log_handler.tell = frontend.tell
-        return await _Conversation(client, frontend, log_handler).run(waits_for_room=waits_for_room)
+        return await _Conversation(client, frontend, log_handler).run()
     except ServerError as error:
         complain(f"[Client] {error}")
     except BrokenPipeError:
@@ -164,11 +158,11 @@ class _Conversation:
         """The command that is being carried out."""
         self._server.on_unsolicited = self._take_unsolicited
 
-    async def run(self, *, waits_for_room: bool) -> int:
+    async def run(self) -> int:
         """Return the exit code; raises `ServerError` when the server ends first."""
         await self._client.open()
         await self._client.read_catalogue()
-        if waits_for_room:
+        if "xmppStatus" in self._client.catalogue.tools:
             self._log_handler.tell(f"[Client] {await self._room_state()}")
         if self._frontend.interactive:
             await self._client.read_nicknames()
@@ -297,11 +291,5 @@ class _Conversation:
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
                 tell(f"[Client] the server found fault: {preview(error)}")
-            case Response(id=id_):
-                log.debug("<- a response that nobody waits for, id %s", preview(id_))
-            case Malformed(error=error):
-                tell(f"[Client] on the server's stdout is no message: {error.data}")
-            case SkippedInput(reason=reason):
+            case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
                 tell(f"[Client] on the server's stdout is no message: {reason}")
-            case _:
-                pass
