@@ -43,18 +43,14 @@ class LineCompleter(Completer):
         return _after(word[1:], rest, catalogue) if word.startswith("/") else iter(())
 
 
-def possible_values(
-    name: str, parameter: Parameter | None, catalogue: ServerCatalogue
-) -> list[str]:
+def possible_values(parameter: Parameter, catalogue: ServerCatalogue) -> list[str]:
     """Return the values that an argument may have, as far as they are known."""
-    found: list[str] = []
-    if parameter is not None:
-        found += [str(one) for one in parameter.choices]
-        if parameter.types == ("boolean",):
-            found += ["true", "false"]
-    if name in NICKNAME_ARGUMENTS:
+    found = [str(one) for one in parameter.choices]
+    if parameter.types == ("boolean",):
+        found += ["true", "false"]
+    if parameter.name in NICKNAME_ARGUMENTS:
         found += catalogue.nicknames
-    if name == "target":
+    if parameter.name == "target":
         found += TARGETS
     return found
 
@@ -91,13 +87,12 @@ def _arguments(
     name, equals, value = last.partition("=")
     by_name = {one.name: one for one in parameters}
     if not equals:
-        if main is not None:
-            values = possible_values(main, by_name.get(main), catalogue)
-            yield from _matching(values, typed)
+        if main in by_name:
+            yield from _matching(possible_values(by_name[main], catalogue), typed)
         yield from _matching((f"{one}=" for one in by_name), last)
     elif name in by_name:
         # Of several values, the last is the one being typed.
-        values = possible_values(name, by_name[name], catalogue)
+        values = possible_values(by_name[name], catalogue)
         for one in _matching(values, value.rpartition(",")[2]):
             yield Completion(shlex.quote(one.text), one.start_position)
 

@@ -122,7 +122,7 @@ def for_person(answer: Answer) -> str:
     """Return `answer` in several lines, with the time it took."""
     text = answer.text
     if not text and answer.value is not None:
-        text = _page(answer.value) or _indented(answer.value)
+        text = _page(answer.value) or _as_json(answer.value, indent=2)
     if answer.seconds is None:
         return text
     return f"{text}\n({answer.seconds * 1000:.1f} ms)"
@@ -131,9 +131,9 @@ def for_person(answer: Answer) -> str:
 def for_pipe(answer: Answer) -> str:
     """Return `answer` in one line; only words of our own may be several."""
     if answer.value is not None:
-        return _compact(_escaped(answer.value))
+        return _as_json(answer.value)
     if answer.failed:
-        return _compact({"error": answer.text})
+        return _as_json({"error": answer.text})
     if answer.own:
         return answer.text
     return answer.text.replace("\n", "\\u{A}")
@@ -166,13 +166,13 @@ def _page(value: Json) -> str:
             case _:
                 return ""
     around = {k: value[k] for k in SHOWN_BESIDE_ENTRIES if value.get(k) not in (None, False)}
-    return "\n".join([*(lines or ["(nothing)"]), _compact(_escaped(around))])
+    return "\n".join([*(lines or ["(nothing)"]), _as_json(around)])
 
 
 def _content_block(block: Json) -> str:
     """Return one block of content (MCP, "Tool Result")."""
     if not isinstance(block, dict):
-        return _compact(_escaped(block))
+        return _as_json(block)
     match block.get("type"):
         case "text":
             return visible(str(block.get("text")))
@@ -212,17 +212,13 @@ def _summary(item: Mapping[str, Json]) -> str:
 def _json_text(text: str) -> str:
     """Return a text indented if it is JSON."""
     try:
-        return _indented(json.loads(text))
+        return _as_json(json.loads(text), indent=2)
     except (ValueError, RecursionError):
         return visible(text)
 
 
-def _indented(value: Json) -> str:
-    return json.dumps(_escaped(value), ensure_ascii=False, indent=2, allow_nan=False)
-
-
-def _compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _as_json(value: Json, indent: int | None = None) -> str:
+    return json.dumps(_escaped(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
 def _escaped(value: Json) -> Json:

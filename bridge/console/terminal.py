@@ -63,7 +63,7 @@ class Terminal:
         """Ask for an argument, with its possible values as completions."""
         if parameter.description:
             self.tell(f"  {formatting.first_line(parameter.description)}")
-        values = possible_values(parameter.name, parameter, self._catalogue)
+        values = possible_values(parameter, self._catalogue)
         self._arguments.completer = WordCompleter(
             [*map(one_line, values)], ignore_case=True, sentence=True
         )

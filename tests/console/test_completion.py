@@ -80,4 +80,4 @@ def test_a_completion_stands_for_what_it_continues(before: str, replaced: str) -
 
 def test_the_values_of_an_argument_that_is_asked_for_are_known() -> None:
     (kinds,) = (one for one in CATALOGUE.tools["xmppHistory"] if one.name == "kinds")
-    assert possible_values("kinds", kinds, CATALOGUE) == ["message", "join"]
+    assert possible_values(kinds, CATALOGUE) == ["message", "join"]
