@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from bridge import __version__
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.formatting import objects
-from bridge.console.process import Reply, ServerProcess
+from bridge.console.process import ServerProcess
 from bridge.mcp import revisions
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.revisions import Revision
@@ -31,30 +31,6 @@ STATELESS = next(one for one in revisions.ALL if not one.handshake)
 """The revision that a server is offered when it refuses the handshake."""
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How requests are worded: a revision of MCP, or bare JSON-RPC for calls of tools."""
-
-    revision: Revision
-    bare: bool = False
-    """Whether a tool's name is the method, and its arguments are the params."""
-
-    def __str__(self) -> str:
-        spoken = f"MCP {self.revision.date}"
-        return f"bare JSON-RPC, and {spoken} for what is no tool" if self.bare else spoken
-
-    def params(self, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Return `params` with the envelope that the revision puts around every request."""
-        if self.revision.handshake:
-            return dict(params)
-        meta = {
-            revisions.PROTOCOL_VERSION: self.revision.date,
-            revisions.CLIENT_CAPABILITIES: {},
-            revisions.CLIENT_INFO: CLIENT_INFO,
-        }
-        return {"_meta": meta, **params}
-
-
 LISTS = ("tools", "resources", "prompts")
 """What a server can be asked to list, by MCP's names."""
 
@@ -73,14 +49,22 @@ class ServerCatalogue:
 
 
 class Client:
-    """Speaks MCP with one server; `dialect` may be changed between any two requests."""
+    """Speaks MCP with one server; the dialect may be changed between any two requests."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
-        self.dialect = Dialect(HANDSHAKE)
+        self.revision = HANDSHAKE
+        self.bare = False
+        """Whether tools are called by bare JSON-RPC, by their name and with arguments as params."""
         self.capabilities: Mapping[str, Json] = {}
         """The capabilities that the server declared; empty if it declared none."""
         self.catalogue = ServerCatalogue()
+
+    @property
+    def dialect(self) -> str:
+        """How requests are worded now, for a person."""
+        spoken = f"MCP {self.revision.date}"
+        return f"bare JSON-RPC, and {spoken} for what is no tool" if self.bare else spoken
 
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
         """Agree on a revision, with the handshake or without; raises `ServerError`."""
@@ -100,75 +84,67 @@ class Client:
     async def negotiate(self, revision: Revision) -> str:
         """Offer `revision` to the server, and return the date of the revision agreed on.
 
-        Raises `RequestError`, and keeps the former dialect then.
+        Raises `RequestError`, and keeps the former revision then.
         """
-        wanted = replace(self.dialect, revision=revision)
         if revision.handshake:
             offer: dict[str, Json] = {
                 "protocolVersion": revision.date,
                 "capabilities": {},
                 "clientInfo": CLIENT_INFO,
             }
-            result = (await self.server.request("initialize", offer)).result
+            result = await self.server.request("initialize", offer)
             await self.server.notify("notifications/initialized")
         else:
-            result = (await self.server.request("server/discover", wanted.params({}))).result
+            result = await self.server.request("server/discover", _enveloped({}, revision))
         told = result if isinstance(result, dict) else {}
-        date = revision.date
-        if revision.handshake:
-            date = str(told.get("protocolVersion", date))
+        date = str(told.get("protocolVersion", revision.date))
         # A revision that we do not know is spoken as the one we offered: there is no other way.
-        self.dialect = replace(wanted, revision=revisions.find(date) or revision)
+        self.revision = revisions.find(date) or revision
         capabilities = told.get("capabilities")
         self.capabilities = capabilities if isinstance(capabilities, dict) else {}
         return date
 
-    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Reply:
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Return the result of a method of MCP; raises `RequestError`, `ServerError`."""
-        return await self.server.request(method, self.dialect.params(params or {}))
+        return await self.server.request(method, _enveloped(params or {}, self.revision))
 
-    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Reply:
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Any:
         """Return the result of a tool in the current dialect; raises as `request` does."""
-        if self.dialect.bare:
+        if self.bare:
             return await self.server.request(tool, arguments)
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    async def structured_content(
-        self, tool: str, arguments: Mapping[str, Json]
-    ) -> dict[str, Any] | None:
-        """Return the structured content of a tool's result; None if it has none, or failed.
+    async def structured_content(self, tool: str) -> dict[str, Any]:
+        """Return the structured content of a tool's result; nothing if it has none, or failed.
 
-        The tool is called by MCP, even while the dialect is bare.
+        The tool is called by MCP, without arguments, even while the dialect is bare.
         """
-        params = {"name": tool, "arguments": arguments}
         try:
-            result = (await self.request("tools/call", params)).result
+            result = await self.request("tools/call", {"name": tool, "arguments": {}})
         except RequestError:
-            return None
+            return {}
         content = result.get("structuredContent") if isinstance(result, dict) else None
-        return content if isinstance(content, dict) else None
+        return content if isinstance(content, dict) else {}
 
     async def rooms(self) -> list[str]:
         """Return the rooms that the server says it sits in, its default room first."""
-        status = await self.structured_content("xmppStatus", {}) or {}
+        status = await self.structured_content("xmppStatus")
         listed = [one.get("room") for one in objects(status, "rooms")] or [status.get("room")]
         return [one for one in listed if isinstance(one, str)]
 
-    async def list_all(self, kind: str) -> Reply:
+    async def list_all(self, kind: str) -> dict[str, Any]:
         """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
         items: list[Json] = []
-        seconds = 0.0
         params: dict[str, Json] = {}
         for _ in range(MAX_PAGES + 1):
-            reply = await self.request(f"{kind}/list", params)
-            result = reply.result if isinstance(reply.result, dict) else {}
+            page = await self.request(f"{kind}/list", params)
+            result = page if isinstance(page, dict) else {}
             items += objects(result, kind)
-            seconds += reply.seconds
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
                 break
             params = {"cursor": cursor}
-        return Reply({**result, kind: items}, seconds)
+        return {**result, kind: items}
 
     async def read_catalogue(self) -> None:
         """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
@@ -187,7 +163,7 @@ class Client:
         """Read who is in the room, for completion, if the server is a bridge."""
         if "xmppOccupants" in self.catalogue.tools:
             with suppress(ServerError):  # the conversation reports the end of the server
-                page = await self.structured_content("xmppOccupants", {})
+                page = await self.structured_content("xmppOccupants")
                 self.catalogue.nicknames = [
                     str(one["nickname"]) for one in objects(page, "occupants") if "nickname" in one
                 ]
@@ -197,6 +173,18 @@ class Client:
         if self.capabilities and kind not in self.capabilities:
             return []
         try:
-            return objects((await self.list_all(kind)).result, kind)
+            return objects(await self.list_all(kind), kind)
         except RequestError:
             return None
+
+
+def _enveloped(params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
+    """Return `params` with the envelope that a revision puts around every request."""
+    if revision.handshake:
+        return dict(params)
+    meta = {
+        revisions.PROTOCOL_VERSION: revision.date,
+        revisions.CLIENT_CAPABILITIES: {},
+        revisions.CLIENT_INFO: CLIENT_INFO,
+    }
+    return {"_meta": meta, **params}

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TypeAlias
 
 from bridge.console import formatting
@@ -150,6 +151,8 @@ class CommandRunner:
         """Whether to read the lists of the server again before the next command."""
         self._client = client
         self._ask = ask
+        self._asking_seconds = 0.0
+        """How long the person took to answer, while the command was carried out."""
         self._room: str | None = None
         """The room that calls name where the user names none; None: the server's own default."""
 
@@ -158,12 +161,15 @@ class CommandRunner:
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
             await self._client.read_catalogue()
+        began, self._asking_seconds = monotonic(), 0.0
         try:
-            return await self._run(command)
+            answer = await self._run(command)
         except ArgumentError as error:
             return console_error(str(error))
         except RequestError as refusal:
-            return formatting.error_response(refusal)
+            answer = formatting.error_response(refusal)
+        seconds = None if answer.own else monotonic() - began - self._asking_seconds
+        return replace(answer, seconds=seconds)
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest
@@ -211,39 +217,37 @@ class CommandRunner:
             arguments |= await self._asked([one for one in missing if every or one.required])
             if self._room is not None and ROOM_ARGUMENT in (one.name for one in missing):
                 arguments.setdefault(ROOM_ARGUMENT, self._room)
-        reply = await self._client.call(tool, arguments)
-        return formatting.tool_result(reply.result, reply.seconds)
+        return formatting.tool_result(await self._client.call(tool, arguments))
 
     async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
         arguments: dict[str, Json] = {}
+        began = monotonic()
         if self._ask is not None:
             for one in wanted:
                 arguments |= await self._ask(one)
+        self._asking_seconds += monotonic() - began
         return arguments
 
     async def _show(self, kind: str, name: str, typed: str) -> Answer:
         """Show a list, or the tool, resource or prompt of this name in it."""
         client, catalogue = self._client, self._client.catalogue
         if not name:
-            reply = await client.list_all(kind)
-            return formatting.listing(kind, reply.result, reply.seconds)
+            return formatting.listing(kind, await client.list_all(kind))
         if kind == "tools":
             tool = (catalogue.definitions or {}).get(name)
             if tool is None:
                 return _no_tool(name)
             return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])
         if kind == "resources":
-            reply = await client.request("resources/read", {"uri": name})
-            return formatting.resource_contents(reply.result, reply.seconds)
+            read = await client.request("resources/read", {"uri": name})
+            return formatting.resource_contents(read)
         known = catalogue.prompts.get(name, ())
         arguments = read_arguments(typed, known) if typed else await self._asked(known)
-        reply = await client.request("prompts/get", {"name": name, "arguments": arguments})
-        return formatting.prompt_messages(reply.result, reply.seconds)
+        prompt = await client.request("prompts/get", {"name": name, "arguments": arguments})
+        return formatting.prompt_messages(prompt)
 
     async def _raw(self, text: str) -> Answer:
         ids = _answered_ids(text)
-        clock = asyncio.get_running_loop().time
-        began = clock()
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
                 body = text.encode("utf-8", "replace")
@@ -254,11 +258,10 @@ class CommandRunner:
             return console_message("(sent; nothing answers that)")
         wire = [json.loads(jsonrpc.encode(one)) for one in responses]
         failed = any(
-            one.error is not None or formatting.tool_result(one.result, 0).failed
-            for one in responses
+            one.error is not None or formatting.tool_result(one.result).failed for one in responses
         )
         came: Json = wire[0] if len(wire) == 1 else wire
-        return Answer(came, came, seconds=clock() - began, failed=failed)
+        return Answer(came, came, failed=failed)
 
     async def _choose_room(self, wanted: str) -> Answer:
         """Make a room of the server the default of this session, or tell which one is."""
@@ -281,11 +284,11 @@ class CommandRunner:
         return console_message(f"framing: {server.framing.value}")
 
     def _bare(self, wanted: str) -> Answer:
-        dialect = self._client.dialect
+        client = self._client
         if wanted not in {"", "on", "off"}:
             return console_error("Type /bare, /bare on or /bare off.")
-        self._client.dialect = replace(dialect, bare=wanted == "on" if wanted else not dialect.bare)
-        return console_message(f"speaking {self._client.dialect}")
+        client.bare = wanted == "on" if wanted else not client.bare
+        return console_message(f"speaking {client.dialect}")
 
     async def _revision(self, wanted: str) -> Answer:
         revision = revisions.find(wanted)

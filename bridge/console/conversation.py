@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import Client
@@ -182,12 +183,11 @@ class _Conversation:
 
     async def _room_state(self) -> str:
         """Return whether the bridge is in the room, once that is settled."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + ROOM_SECONDS
+        deadline = monotonic() + ROOM_SECONDS
         while True:
-            status = await self._client.structured_content("xmppStatus", {}) or {}
+            status = await self._client.structured_content("xmppStatus")
             phase = one_line(str(status.get("phase")))
-            if phase in SETTLED_PHASES or clock() > deadline:
+            if phase in SETTLED_PHASES or monotonic() > deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
         error = status.get("lastError")

@@ -16,9 +16,7 @@ class ServerError(ConsoleError):
 class RequestError(ConsoleError):
     """The server answered a request with an error object (JSON-RPC 2.0, section 5.1)."""
 
-    def __init__(self, error: Json, seconds: float) -> None:
-        self.seconds = seconds
-        """How long the answer took."""
+    def __init__(self, error: Json) -> None:
         self.error: dict[str, Json] = error if isinstance(error, dict) else {"message": error}
         data = self.error.get("data")
         detail = f": {data if isinstance(data, str) else json.dumps(data)}" if data else ""

@@ -30,10 +30,10 @@ class Answer:
     text: str = ""
     """The answer in words, already escaped."""
     failed: bool = False
-    seconds: float | None = None
-    """How long the server took; None where it was not asked."""
     own: bool = False
-    """Whether the words are the console's own, which may be several lines."""
+    """Whether the server was not asked: the words are the console's, and may be several lines."""
+    seconds: float | None = None
+    """How long the server took, once that is known."""
 
 
 def console_message(text: str, *, raw: Json = None) -> Answer:
@@ -46,17 +46,17 @@ def console_error(text: str) -> Answer:
     return Answer({"error": text}, text=text, failed=True, own=True)
 
 
-def tool_result(result: Json, seconds: float) -> Answer:
+def tool_result(result: Json) -> Answer:
     """Return the result of a tool, under MCP or by bare JSON-RPC."""
     content = result.get("content") if isinstance(result, dict) else None
     if not isinstance(result, dict) or not isinstance(content, list):
         # By bare JSON-RPC the result is the tool's own object.
-        return Answer(result, result, "null" if result is None else "", seconds=seconds)
+        return Answer(result, result, "null" if result is None else "")
     failed = result.get("isError") is True
     structured = result.get("structuredContent")
     if not failed and structured is not None and _repeats(content, structured):
-        return Answer(result, structured, seconds=seconds)
-    return Answer(result, None, "\n".join(map(_content_block, content)), failed, seconds)
+        return Answer(result, structured)
+    return Answer(result, None, "\n".join(map(_content_block, content)), failed)
 
 
 def error_response(refusal: RequestError) -> Answer:
@@ -66,10 +66,10 @@ def error_response(refusal: RequestError) -> Answer:
         # The bridge's failures by bare JSON-RPC, in the words that they have under MCP.
         lines = [str(refusal.error.get("message"))]
         text = "\n".join([*lines, *(f"{name.capitalize()}: {said}" for name, said in data.items())])
-    return Answer({"error": refusal.error}, None, visible(text), True, refusal.seconds)
+    return Answer({"error": refusal.error}, None, visible(text), failed=True)
 
 
-def listing(kind: str, result: Json, seconds: float) -> Answer:
+def listing(kind: str, result: Json) -> Answer:
     """Return a list of tools, resources or prompts, a line each."""
     items = objects(result, kind)
     names = [one_line(str(one.get("uri", one.get("name"))), FIRST_LINE_CHARACTERS) for one in items]
@@ -78,7 +78,7 @@ def listing(kind: str, result: Json, seconds: float) -> Answer:
         f"{name:{width}}  {_summary(one)}".rstrip() for name, one in zip(names, items, strict=True)
     ]
     text = "\n".join(lines) or f"This server has no {kind}."
-    return Answer(result, result, text, seconds=seconds)
+    return Answer(result, result, text)
 
 
 def tool_definition(tool: Mapping[str, Json], parameters: Iterable[str]) -> Answer:
@@ -89,25 +89,25 @@ def tool_definition(tool: Mapping[str, Json], parameters: Iterable[str]) -> Answ
     if isinstance(annotations, dict):
         hints = [one_line(str(k)) for k, v in annotations.items() if v is True]
         lines.append(f"  [{', '.join(hints) or 'no hints'}]")
-    return Answer(dict(tool), dict(tool), "\n".join(lines))
+    return Answer(dict(tool), dict(tool), "\n".join(lines), own=True)
 
 
-def resource_contents(result: Json, seconds: float) -> Answer:
+def resource_contents(result: Json) -> Answer:
     """Return what a resource holds."""
     texts = [
         _json_text(str(one["text"])) if "text" in one else _content_block(one)
         for one in objects(result, "contents")
     ]
-    return Answer(result, result, "\n".join(texts), seconds=seconds)
+    return Answer(result, result, "\n".join(texts))
 
 
-def prompt_messages(result: Json, seconds: float) -> Answer:
+def prompt_messages(result: Json) -> Answer:
     """Return the messages of a prompt."""
     texts = [
         f"{one_line(str(one.get('role')))}: {_content_block(one.get('content'))}"
         for one in objects(result, "messages")
     ]
-    return Answer(result, result, "\n".join(texts), seconds=seconds)
+    return Answer(result, result, "\n".join(texts))
 
 
 def first_line(description: str) -> str:
@@ -177,7 +177,7 @@ def _content_block(block: Json) -> str:
         case "text":
             return visible(str(block.get("text")))
         case "resource" if isinstance(block.get("resource"), dict):
-            return resource_contents({"contents": [block["resource"]]}, 0).text
+            return resource_contents({"contents": [block["resource"]]}).text
         case "resource_link":
             return f"[{one_line(str(block.get('name')))} {one_line(str(block.get('uri')))}]"
         case _:

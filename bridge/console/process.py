@@ -7,10 +7,10 @@ import re
 from asyncio.subprocess import PIPE
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from math import isfinite
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any, TypeAlias
 
 from bridge.console.errors import RequestError, ServerError
@@ -52,14 +52,6 @@ Unsolicited: TypeAlias = Notification | Response | Malformed | SkippedInput
 """What the server sent that is no answer to a request of ours."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The result of a request, and how many seconds it took to come."""
-
-    result: Any
-    seconds: float
 
 
 class ServerProcess:
@@ -120,7 +112,7 @@ class ServerProcess:
             raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
         return cls(process, on_log_line)
 
-    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Reply:
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Send a request and return its result.
 
         Raises `RequestError` for an error object and `ServerError` when the server ends first.
@@ -128,8 +120,7 @@ class ServerProcess:
         """
         id_ = f"client-{next(self._request_numbers)}"
         body = jsonrpc.encode(Request(id_, method, params or {}))
-        clock = asyncio.get_running_loop().time
-        began = clock()
+        began = monotonic()
         try:
             (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
         except asyncio.CancelledError:
@@ -137,11 +128,10 @@ class ServerProcess:
             self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
             log.debug("-> notifications/cancelled id %s", id_)
             raise
-        took = clock() - began
-        log.debug("<- %s id %s, %.1f ms", one_line(method), id_, took * 1000)
+        log.debug("<- %s id %s, %.1f ms", one_line(method), id_, (monotonic() - began) * 1000)
         if response.error is not None:
-            raise RequestError(response.error, took)
-        return Reply(response.result, took)
+            raise RequestError(response.error)
+        return response.result
 
     async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:
         """Send `body` as it is, and return the responses to `ids`.

@@ -240,7 +240,7 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
                 mcp = McpClient(server)
                 await mcp.open()
                 async with asyncio.timeout(LIST_SECONDS):
-                    tools = (await mcp.list_all("tools")).result["tools"]
+                    tools = (await mcp.list_all("tools"))["tools"]
             finally:
                 await server.stop()
         except (ServerError, RequestError, TimeoutError) as error:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,32 +28,32 @@ def _result(*texts: str, **more: object) -> dict[str, Any]:
 
 
 def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:
-    answer = tool_result(_result("two\nlines"), 0.0123)
+    answer = replace(tool_result(_result("two\nlines")), seconds=0.0123)
     assert for_pipe(answer) == "two\\u{A}lines"
     assert for_person(answer) == "two\nlines\n(12.3 ms)"
 
 
 def test_an_object_is_json_in_one_line_or_laid_out() -> None:
-    answer = tool_result(_result('{"a":[1]}', structuredContent={"a": [1]}), 0.001)
+    answer = replace(tool_result(_result('{"a":[1]}', structuredContent={"a": [1]})), seconds=0.001)
     assert for_pipe(answer) == '{"a": [1]}'
     assert for_person(answer) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
 
 
 def test_a_text_made_for_reading_goes_before_the_object() -> None:
-    answer = tool_result(_result("sunny", structuredContent={"result": "sunny"}), 0)
+    answer = tool_result(_result("sunny", structuredContent={"result": "sunny"}))
     assert for_pipe(answer) == "sunny"
 
 
 def test_a_bare_result_is_the_object_itself() -> None:
-    assert for_pipe(tool_result({"phase": "joined"}, 0)) == '{"phase": "joined"}'
-    assert for_pipe(tool_result(None, 0)) == "null"
+    assert for_pipe(tool_result({"phase": "joined"})) == '{"phase": "joined"}'
+    assert for_pipe(tool_result(None)) == "null"
 
 
 def test_a_failure_is_an_error_in_both_dialects() -> None:
     told = "No.\nCondition: c\nHint: h"
-    mcp = tool_result(_result(told, isError=True), 0)
+    mcp = tool_result(_result(told, isError=True))
     error = {"code": -32603, "message": "No.", "data": {"condition": "c", "hint": "h"}}
-    bare = error_response(RequestError(error, 0))
+    bare = error_response(RequestError(error))
     assert (mcp.failed, bare.failed) == (True, True)
     assert json.loads(for_pipe(mcp)) == json.loads(for_pipe(bare)) == {"error": told}
     assert json.loads(for_program(bare)) == {"error": error}
@@ -61,15 +62,15 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        tool_result(_result(HOSTILE), 0),
-        tool_result(_result(json.dumps({HOSTILE: HOSTILE})), 0),
-        tool_result({HOSTILE: [HOSTILE]}, 0),
-        tool_result({"content": [{"type": HOSTILE, "mimeType": HOSTILE, "data": ""}]}, 0),
-        tool_result({"content": [{"type": "resource_link", "name": HOSTILE}]}, 0),
-        tool_result({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}, 0),
-        tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}, 0),
-        error_response(RequestError({"message": HOSTILE, "data": HOSTILE}, 0)),
-        listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}, 0),
+        tool_result(_result(HOSTILE)),
+        tool_result(_result(json.dumps({HOSTILE: HOSTILE}))),
+        tool_result({HOSTILE: [HOSTILE]}),
+        tool_result({"content": [{"type": HOSTILE, "mimeType": HOSTILE, "data": ""}]}),
+        tool_result({"content": [{"type": "resource_link", "name": HOSTILE}]}),
+        tool_result({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}),
+        tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}),
+        error_response(RequestError({"message": HOSTILE, "data": HOSTILE})),
+        listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}),
         tool_definition(
             {
                 "name": HOSTILE,
@@ -78,9 +79,9 @@ def test_a_failure_is_an_error_in_both_dialects() -> None:
             },
             [one.summary for one in parameters(SCHEMA)],
         ),
-        resource_contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}, 0),
-        resource_contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}, 0),
-        prompt_messages({"messages": [{"role": HOSTILE, "content": HOSTILE}]}, 0),
+        resource_contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}),
+        resource_contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}),
+        prompt_messages({"messages": [{"role": HOSTILE, "content": HOSTILE}]}),
     ],
 )
 def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) -> None:
@@ -92,7 +93,7 @@ def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) ->
 
 def test_a_program_gets_exactly_what_came() -> None:
     result = _result(f"{HOSTILE}\x7f é")
-    shown = for_program(tool_result(result, 0))
+    shown = for_program(tool_result(result))
     assert json.loads(shown) == result
     assert "\x7f" not in shown
 
@@ -100,10 +101,10 @@ def test_a_program_gets_exactly_what_came() -> None:
 @pytest.mark.parametrize("result", [None, 3, [], {}, {"contents": 3}, {"contents": [3]}])
 def test_what_makes_no_sense_breaks_nothing(result: object) -> None:
     for answer in (
-        tool_result(result, 0),
-        resource_contents(result, 0),
-        prompt_messages(result, 0),
-        tool_result({"content": [result]}, 0),
+        tool_result(result),
+        resource_contents(result),
+        prompt_messages(result),
+        tool_result({"content": [result]}),
     ):
         assert "\n" not in for_pipe(answer)
         for_person(answer)
