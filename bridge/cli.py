@@ -10,6 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -73,18 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-class HelpPage(argparse.RawDescriptionHelpFormatter):
-    """Lays out a help page that is `WIDTH` columns wide."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=WIDTH)
-
-
 class Parser(argparse.ArgumentParser):
     """A parser whose `--help` also lists the settings, the environment and the exit codes."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(formatter_class=HelpPage, **arguments)
+        page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
+        super().__init__(formatter_class=page, **arguments)
 
     def format_help(self) -> str:
         """Return the whole page, as long as a manual page is."""
@@ -94,9 +89,8 @@ class Parser(argparse.ArgumentParser):
         # Every command that reads settings has this option.
         reads_settings = is_first or "--env-file" in page
         sections = [_settings(), _environment()] if reads_settings else []
-        return "\n".join(
-            [page, "\n\n".join([*sections, EXIT_CODES, *([ELSEWHERE] if is_first else [])]), ""]
-        )
+        sections += [EXIT_CODES, ELSEWHERE] if is_first else [EXIT_CODES]
+        return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
 
 
 def parser() -> Parser:
