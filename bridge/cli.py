@@ -45,8 +45,7 @@ FILES = """\
     the file that TIA_ENV_PATH names,
     .env beside the package."""
 
-ELSEWHERE = """\
-xmpp-bridge COMMAND --help tells of each command, README.md of the rest."""
+ELSEWHERE = "xmpp-bridge COMMAND --help tells of each command, README.md of the rest."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any
 
 from bridge.console.errors import ArgumentError
 from bridge.console.formatting import objects
@@ -96,7 +96,7 @@ class Parameter:
     def _readings(self, text: str) -> Iterator[Json]:
         """Yield the values that `text` can stand for, the likeliest first."""
         with suppress(ValueError, RecursionError):
-            value = read_json(text)
+            value = _read_json(text)
             # Where a text is wanted, `null` is one.
             if value is not None or "string" not in self.types:
                 yield value
@@ -145,7 +145,7 @@ def read_arguments(
         return {main: text} if text else {}
     if text.startswith("{"):
         try:
-            return dict(read_json(text))
+            return dict(_read_json(text))
         except (ValueError, RecursionError) as error:
             raise ArgumentError(f"the arguments are no JSON: {error}") from error
     by_name = {one.name: one for one in known}
@@ -255,21 +255,19 @@ def _as_typed(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def read_json(text: str) -> Any:
+def _read_json(text: str) -> Any:
     """Return the JSON value in `text`; raises `ValueError`, `RecursionError`.
 
     A number beyond what JSON can be written with is none.
     """
-    return json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
-
-
-def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
 
 
 def _finite(text: str) -> float:
     value = float(text)
-    return value if isfinite(value) else _refuse_number(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is not JSON")
+    return value
 
 
 def _is_a(value: Json, type_: str) -> bool:

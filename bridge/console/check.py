@@ -92,17 +92,12 @@ class CheckView:
 
         The bars are the medians', on a time axis that they share.
         """
-        rows, taken = [], times_of(reports)
-        for (name, room), times in taken.items():
-            passed = sum(
-                phase.ok
-                for report in reports
-                for phase in report.phases
-                if (phase.name, phase.room) == (name, room)
-            )
+        rows, taken = [], by_stage(reports)
+        for (name, _), phases in taken.items():
+            passed = sum(phase.ok for phase in phases)
             count = f"{passed}/{len(reports)}"
-            middle = median(times)
-            head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{max(times):>11.1f} ms"
+            middle, worst = _middle_and_worst(phases)
+            head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{worst:>11.1f} ms"
             rows.append((head, middle, passed == len(reports)))
         title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
         chart = self._chart(SPREAD_WIDTH, rows)
@@ -184,19 +179,25 @@ class CheckView:
         return hanging("", 0, text, PARAGRAPH_INDENT, self._columns)
 
 
-def times_of(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[float]]:
-    """Return the milliseconds of each stage, by its name and its one of several rooms, in order.
+def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckPhase]]:
+    """Return what came of each stage, by its name and its one of several rooms, in order.
 
-    They are of the runs that came as far as that.
+    It is of the runs that came as far as that.
     """
     rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
-    times: dict[tuple[str, str | None], list[float]] = {
+    found: dict[tuple[str, str | None], list[CheckPhase]] = {
         stage: [] for stage in expected_phases(rooms or [""], send=True)
     }
     for report in reports:
         for phase in report.phases:
-            times[phase.name, phase.room].append(phase.ms)
-    return {stage: taken for stage, taken in times.items() if taken}
+            found[phase.name, phase.room].append(phase)
+    return {stage: phases for stage, phases in found.items() if phases}
+
+
+def _middle_and_worst(phases: Sequence[CheckPhase]) -> tuple[float, float]:
+    """Return the median and the worst of the milliseconds of a stage."""
+    times = [phase.ms for phase in phases]
+    return median(times), max(times)
 
 
 def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = True) -> str:
@@ -327,14 +328,15 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
     runs = [_object(report.preceded_by(first)) for report in reports]
     if times == 1:
         return runs[0]
-    taken = times_of(reports)
+    taken = {
+        " ".join(filter(None, stage)): _middle_and_worst(phases)
+        for stage, phases in by_stage(reports).items()
+    }
     return {
         "ok": all(report.ok for report in reports),
         "runs": runs,
-        "medianMs": {
-            " ".join(filter(None, one)): round(median(ms), 3) for one, ms in taken.items()
-        },
-        "worstMs": {" ".join(filter(None, one)): max(ms) for one, ms in taken.items()},
+        "medianMs": {stage: round(middle, 3) for stage, (middle, _) in taken.items()},
+        "worstMs": {stage: worst for stage, (_, worst) in taken.items()},
     }
 
 

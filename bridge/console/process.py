@@ -188,13 +188,11 @@ class ServerProcess:
         self._waiting |= waiting
         try:
             await self._send(body, what)
-            while not (
-                all(waiting[id_].done() for id_ in ids) or any(waiting[id_].done() for id_ in last)
-            ):
-                if self.ended.done():
-                    raise ServerError("the server ended without an answer")
-                pending = {self.ended, *(one for one in waiting.values() if not one.done())}
-                await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            complete = asyncio.gather(*(waiting[id_] for id_ in ids))
+            ends: set[asyncio.Future[Any]] = {complete, self.ended, *(waiting[id_] for id_ in last)}
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if done == {self.ended}:
+                raise ServerError("the server ended without an answer")
             return [one.result() for one in waiting.values() if one.done()]
         finally:
             for id_ in waiting:

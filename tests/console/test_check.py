@@ -14,7 +14,7 @@ from bridge.console.check import (
     MIN_BAR_WIDTH,
     CheckView,
     bar,
-    times_of,
+    by_stage,
 )
 from bridge.console.screen import Paint, width
 from bridge.text import one_line
@@ -159,10 +159,10 @@ def test_without_blocks_the_screen_is_ascii() -> None:
 
 def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
     first = replace(SEVERAL, phases=SEVERAL.phases[:6])
-    times = times_of([first, SEVERAL])
-    assert list(times) == [(phase.name, phase.room) for phase in SEVERAL.phases]
-    assert times["disco", ROOMS[0]] == [33.0, 33.0]
-    assert times["disco", ROOMS[2]] == [33.0]
+    found = by_stage([first, SEVERAL])
+    assert list(found) == [(phase.name, phase.room) for phase in SEVERAL.phases]
+    assert [phase.ms for phase in found["disco", ROOMS[0]]] == [33.0, 33.0]
+    assert [phase.ms for phase in found["disco", ROOMS[2]]] == [33.0]
 
 
 @pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
