@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 import signal
 import time
 from functools import partial
@@ -43,7 +42,6 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             send=parsed.send,
             as_json=parsed.json,
             times=parsed.repeat,
-            environ=os.environ,
             in_effect=configuration.in_effect.values(),
         )
     )

@@ -4,11 +4,15 @@ import argparse
 import asyncio
 import sys
 
+from bridge.commands.process import FAILURE
 from bridge.console.conversation import run_client
+from bridge.logs import can_print
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Start the server and talk to it."""
+    if not can_print():
+        return FAILURE
     command = parsed.server or _own_command(parsed)
     return asyncio.run(run_client(command, as_json=parsed.json))
 

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 from functools import partial
 
 from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
@@ -22,8 +21,6 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
     if configuration.settings is None:
         return USAGE
     open_log("[Client]", configuration.log_level)
-    well = await watch(
-        configuration.settings, stanzas=parsed.stanzas, as_json=parsed.json, environ=os.environ
-    )
+    well = await watch(configuration.settings, stanzas=parsed.stanzas, as_json=parsed.json)
     ignore_further_signals(asyncio.get_running_loop())
     return SUCCESS if well else FAILURE

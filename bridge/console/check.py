@@ -1,15 +1,15 @@
 """The check in a terminal: what each stage found, how long each took, and the outcome."""
 
 import json
+import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from statistics import median
 from typing import cast
 
-from bridge.console.output import READER_GONE, terminal_size
+from bridge.console.output import READER_GONE, terminal_columns
 from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, has_colour, moves_cursor
 from bridge.logs import complain, write_out
 from bridge.mcp.schema import render
@@ -222,7 +222,6 @@ async def check(
     send: bool,
     as_json: bool,
     times: int,
-    environ: Mapping[str, str],
     in_effect: Iterable[Setting],
 ) -> bool:
     """Check so many times, and write the outcome to stdout; return whether every stage passed.
@@ -232,7 +231,7 @@ async def check(
     """
     probe = Probe(settings)
     reports: list[Report] = []
-    screen = _Screen(environ, expected_phases(settings.rooms, send=send))
+    screen = _Screen(expected_phases(settings.rooms, send=send))
 
     async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> AsyncIterator[Report]:
         """Check as often as asked for, but not after a refused password, which locks accounts."""
@@ -274,18 +273,16 @@ def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
 class _Screen:
     """Writes lines to stdout; on a terminal, under them the stage that is under way."""
 
-    def __init__(
-        self, environ: Mapping[str, str], expected: Sequence[tuple[str, str | None]]
-    ) -> None:
+    def __init__(self, expected: Sequence[tuple[str, str | None]]) -> None:
         """`expected` has the name and the room of each stage of a check in which all goes well."""
         stdout = sys.stdout
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
         self._descriptor = stdout.fileno()
         self._terminal = stdout.isatty()
-        self._moves_cursor = moves_cursor(terminal=self._terminal, environ=environ)
-        self._paint = Paint(has_colour(terminal=self._terminal, environ=environ))
-        self._blocks = _can_encode(BLOCKS, stdout.encoding)
+        self._moves_cursor = moves_cursor(terminal=self._terminal, environ=os.environ)
+        self._paint = Paint(has_colour(terminal=self._terminal, environ=os.environ))
+        self._blocks = stdout.encoding.lower().startswith("utf")
         self._expected = expected
         self._phases: list[CheckPhase] = []
         self._erase = ""
@@ -293,7 +290,7 @@ class _Screen:
     @property
     def view(self) -> CheckView:
         """The view for the terminal as wide as it is now."""
-        columns = terminal_size(self._descriptor).columns if self._terminal else None
+        columns = terminal_columns(self._descriptor) if self._terminal else None
         return CheckView(self._paint, columns, blocks=self._blocks)
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
@@ -343,9 +340,3 @@ def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str,
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
     """Return the report as JSON shows it, with the `problems` of the settings."""
     return cast(dict[str, object], render(report)) | {"problems": list(problems)}
-
-
-def _can_encode(text: str, encoding: str) -> bool:
-    with suppress(UnicodeEncodeError):
-        return bool(text.encode(encoding))
-    return False

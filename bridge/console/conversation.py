@@ -9,16 +9,15 @@ import sys
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import Client
 from bridge.console.commands import LEAVE, Command, CommandRunner, parse
-from bridge.console.errors import ArgumentError, InputCancelledError, ServerError
+from bridge.console.errors import InputCancelledError, OutputError, ServerError
 from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess, Unsolicited
 from bridge.logs import complain, open_log
 from bridge.mcp.framing import SkippedInput
-from bridge.mcp.jsonrpc import Json, Malformed, Notification, Response, RpcError, preview
+from bridge.mcp.jsonrpc import Malformed, Notification, Response, RpcError, preview
 from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
@@ -55,9 +54,6 @@ async def run_client(command: Sequence[str], *, as_json: bool) -> int:
     From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
     code is 1 if any call failed, or the server did.
     """
-    if sys.stdout is None:
-        complain("[Client] stdout is closed, so no answer could be read")
-        return 1
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     running = asyncio.create_task(_run(command, interactive=interactive, as_json=as_json))
     if interactive:
@@ -77,7 +73,10 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
     # lines of its log are read and shown here. At the prompt, they are the news of the room too.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     log_handler = _LogHandler(interactive=interactive, to_terminal=to_terminal)
-    _open_log(log_handler if interactive and to_terminal else None)
+    level = os.environ.get("LOG_LEVEL", "").upper()
+    open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")
+    if interactive and to_terminal:
+        logging.getLogger("bridge").handlers = [log_handler]
     server = None
     try:
         server = await ServerProcess.start(
@@ -88,12 +87,8 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
         if interactive and to_terminal:
             log_handler.tell = frontend.tell
         return await _Conversation(client, frontend, log_handler).run()
-    except ServerError as error:
+    except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
-    except BrokenPipeError:
-        # Python flushes stdout once more at the end, and would complain about that too.
-        sys.stdout = None
-        complain("[Client] nobody reads the answers any more")
     finally:
         log_handler.tell = complain
         if server is not None:
@@ -137,13 +132,6 @@ class _LogHandler(logging.Handler):
             self.tell(one_line(line))
 
 
-def _open_log(handler: logging.Handler | None) -> None:
-    level = os.environ.get("LOG_LEVEL", "").upper()
-    open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")
-    if handler is not None:
-        logging.getLogger("bridge").handlers = [handler]
-
-
 class _Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
@@ -151,9 +139,10 @@ class _Conversation:
         self._client = client
         self._server = client.server
         self._frontend = frontend
+        self._interactive = frontend.ask is not None
         self._log_handler = log_handler
         log_handler.on_event = self._take_event
-        self._runner = CommandRunner(client, self._ask if frontend.interactive else None)
+        self._runner = CommandRunner(client, frontend.ask)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
@@ -165,10 +154,10 @@ class _Conversation:
         await self._client.read_catalogue()
         if "xmppStatus" in self._client.catalogue.tools:
             self._log_handler.tell(f"[Client] {await self._room_state()}")
-        if self._frontend.interactive:
+        if self._interactive:
             await self._client.read_nicknames()
         self._frontend.tell(GREETING)
-        if self._frontend.interactive:  # from a pipe, Ctrl-C ends the client and its call
+        if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             return 1 if await self._converse() else 0
@@ -177,8 +166,8 @@ class _Conversation:
             self._frontend.close()
 
     def _interrupt(self) -> None:
-        """Cancel what is being typed, or else the command in flight, as Ctrl-C is meant."""
-        if not self._frontend.interrupt() and self._call is not None:
+        """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""
+        if self._call is not None:
             self._call.cancel()
 
     async def _room_state(self) -> str:
@@ -229,7 +218,7 @@ class _Conversation:
             await asyncio.wait((reading, self._server.ended), return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 self._frontend.close()
-                if self._frontend.interactive:
+                if self._interactive:
                     await asyncio.wait((reading,), timeout=CLOSING_SECONDS)
                 raise ServerError(await self._server.exit_description())
             return reading.result()
@@ -241,7 +230,7 @@ class _Conversation:
         """Carry out `command` and return its answer; None if the person cancelled it."""
         self._call = asyncio.create_task(self._runner.run(command))
         try:
-            async with asyncio.timeout(None if self._frontend.interactive else SCRIPT_SECONDS):
+            async with asyncio.timeout(None if self._interactive else SCRIPT_SECONDS):
                 return await self._call
         except TimeoutError:
             return console_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
@@ -253,24 +242,6 @@ class _Conversation:
         except (InputCancelledError, EOFError):
             self._frontend.tell("(not called)")
         return None
-
-    async def _ask(self, parameter: Parameter) -> dict[str, Json]:
-        """Ask for an argument until it is valid, or left out; return it by its name."""
-        name = parameter.name
-        while True:
-            text = (await self._frontend.ask(parameter)).strip()
-            try:
-                if text:
-                    return {name: parameter.read(text)}
-            except ArgumentError as error:
-                self._frontend.tell(f"  {error}")
-                continue
-            if not parameter.required:
-                return {}
-            if "string" in parameter.types:
-                return {name: ""}
-            name_shown = one_line(name, SHOWN_CHARACTERS)
-            self._frontend.tell(f"  {name_shown} is required; Ctrl-C gives it up")
 
     def _take_event(self, event: str) -> None:
         """Show what happened in the room, and read anew who is there if that may have changed."""

@@ -29,3 +29,7 @@ class ArgumentError(ConsoleError):
 
 class InputCancelledError(ConsoleError):
     """The person pressed Ctrl-C while typing."""
+
+
+class OutputError(ConsoleError):
+    """The answers cannot be written any more."""

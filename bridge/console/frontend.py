@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from bridge.console import formatting
-from bridge.console.arguments import Parameter
+from bridge.console.commands import AskArgument
+from bridge.console.errors import OutputError
 from bridge.console.formatting import Answer
-from bridge.logs import complain
+from bridge.logs import complain, write_out
 from bridge.mcp.stdio import read_chunks
 
 COMMENT = "#"
@@ -20,8 +21,8 @@ class Frontend(Protocol):
     """A terminal, or a pipe."""
 
     @property
-    def interactive(self) -> bool:
-        """Whether a person is there, who can be asked for arguments and shown the room's events."""
+    def ask(self) -> AskArgument | None:
+        """Asks a person for an argument; None where nobody is there."""
 
     async def line(self) -> str:
         """Return what is typed next, perhaps several lines.
@@ -29,17 +30,11 @@ class Frontend(Protocol):
         Raises `EOFError` at the end of input, and `InputCancelledError` after Ctrl-C.
         """
 
-    async def ask(self, parameter: Parameter) -> str:
-        """Return what is typed for an argument; raises as `line` does."""
-
     def show(self, answer: Answer) -> None:
-        """Show the answer to a command."""
+        """Show the answer to a command; raises `OutputError` where it cannot be written."""
 
     def tell(self, text: str) -> None:
         """Show one line, already escaped, without disturbing what is being typed."""
-
-    def interrupt(self) -> bool:
-        """Cancel what is being typed, as Ctrl-C does; return whether there was a prompt."""
 
     def close(self) -> None:
         """Stop reading lines."""
@@ -48,7 +43,7 @@ class Frontend(Protocol):
 class Pipe:
     """Standard input and output of a script: one answer a line, and nothing else on stdout."""
 
-    interactive = False
+    ask = None
 
     def __init__(self, *, json: bool = False) -> None:
         self._format = formatting.for_program if json else formatting.for_pipe
@@ -61,22 +56,14 @@ class Pipe:
                 return line
         raise EOFError
 
-    async def ask(self, parameter: Parameter) -> str:
-        """Raise `EOFError`: nobody is there to answer."""
-        raise EOFError
-
     def show(self, answer: Answer) -> None:
         """Write the answer at once: whoever reads it may choose the next line by it."""
-        sys.stdout.write(f"{self._format(answer)}\n")
-        sys.stdout.flush()
+        if error := write_out(self._format(answer)):
+            raise OutputError(f"nobody reads the answers any more: {error.strerror}")
 
     def tell(self, text: str) -> None:
         """Write a line to stderr."""
         complain(text)
-
-    def interrupt(self) -> bool:
-        """Return False: there is no prompt."""
-        return False
 
     def close(self) -> None:
         """Do nothing: there is no prompt."""

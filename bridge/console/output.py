@@ -24,17 +24,15 @@ CLOSING_SECONDS = 1.0
 READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
 """The errors of writing when the reader has left, which is no failure."""
 
-USUAL_SIZE = os.terminal_size((80, 24))
-"""The size of a terminal that does not tell its own."""
+USUAL_COLUMNS = 80
+"""The width of a terminal that does not tell its own."""
 
 
-def terminal_size(descriptor: int) -> os.terminal_size:
-    """Return how many columns and lines a terminal has now."""
-    try:
-        size = os.get_terminal_size(descriptor)
-    except OSError:  # it hung up
-        return USUAL_SIZE
-    return os.terminal_size((size.columns or USUAL_SIZE.columns, size.lines or USUAL_SIZE.lines))
+def terminal_columns(descriptor: int) -> int:
+    """Return how many columns a terminal has now."""
+    with suppress(OSError):  # it hung up
+        return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
+    return USUAL_COLUMNS
 
 
 class Output:

@@ -17,12 +17,13 @@ from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 from prompt_toolkit.utils import is_dumb_terminal
 
 from bridge.console import formatting
-from bridge.console.arguments import Parameter
+from bridge.console.arguments import SHOWN_CHARACTERS, Parameter
 from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
-from bridge.console.errors import InputCancelledError
+from bridge.console.errors import ArgumentError, InputCancelledError
 from bridge.console.formatting import Answer
 from bridge.console.history import LineHistory, history_path
+from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
 PROMPT = "echo> "
@@ -33,8 +34,6 @@ LEAVING = "Ctrl-D leaves, and so does exit."
 
 class Terminal:
     """The frontend for a person at a terminal, on prompt_toolkit."""
-
-    interactive = True
 
     def __init__(self, catalogue: ServerCatalogue) -> None:
         self._catalogue = catalogue
@@ -59,15 +58,26 @@ class Terminal:
                 self.tell(LEAVING)
             raise
 
-    async def ask(self, parameter: Parameter) -> str:
-        """Ask for an argument, with its possible values as completions."""
+    async def ask(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for an argument until it is valid, or left out; return it by its name."""
         if parameter.description:
             self.tell(f"  {formatting.first_line(parameter.description)}")
         values = possible_values(parameter, self._catalogue)
         self._arguments.completer = WordCompleter(
             [*map(one_line, values)], ignore_case=True, sentence=True
         )
-        return await self._typed(self._arguments, parameter.question)
+        while True:
+            text = (await self._typed(self._arguments, parameter.question)).strip()
+            if not (text or parameter.required):
+                return {}
+            try:
+                if text or "string" in parameter.types:
+                    return {parameter.name: parameter.read(text)}
+            except ArgumentError as error:
+                self.tell(f"  {error}")
+            else:
+                name = one_line(parameter.name, SHOWN_CHARACTERS)
+                self.tell(f"  {name} is required; Ctrl-C gives it up")
 
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
@@ -86,19 +96,11 @@ class Terminal:
         sys.stdout.write(shown)
         sys.stdout.flush()
 
-    def interrupt(self) -> bool:
-        """Give up the line that is being typed; Ctrl-C in raw mode is a key, and no signal."""
-        return self._end_prompt(InputCancelledError())
-
     def close(self) -> None:
         """End the prompt that stands, if one does."""
-        self._end_prompt(EOFError())
-
-    def _end_prompt(self, exception: Exception) -> bool:
         app = get_app_or_none()
         if app is not None and not app.is_done:
-            app.exit(exception=exception)
-        return app is not None
+            app.exit(exception=EOFError())
 
     async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
         self._prompt = prompt

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.console.frontend import call_on_termination
-from bridge.console.output import Output, terminal_size
+from bridge.console.output import Output, terminal_columns
 from bridge.console.screen import Paint, cut, hanging, has_colour, padded, width
 from bridge.logs import complain
 from bridge.settings.table import Settings
@@ -152,13 +153,7 @@ class RoomView:
         return [f"{head}{paint(first)}", *map(paint, rest)]
 
 
-async def watch(
-    settings: Settings,
-    *,
-    stanzas: bool = False,
-    as_json: bool = False,
-    environ: Mapping[str, str],
-) -> bool:
+async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
     It ends with Ctrl-C, and when nobody reads stdout any more. Return False if nothing can be
@@ -177,10 +172,10 @@ async def watch(
         encoding=stdout.encoding,
     )
     several = len(settings.rooms) > 1
-    view = notices = _view(stdout, environ, names_rooms=several)
+    view = notices = _view(stdout, names_rooms=several)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = _view(stderr, environ, names_rooms=several)
+        notices = _view(stderr, names_rooms=several)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless
@@ -217,12 +212,12 @@ async def watch(
     return not hopeless and output.error is None
 
 
-def _view(stream: TextIO, environ: Mapping[str, str], *, names_rooms: bool) -> RoomView:
+def _view(stream: TextIO, *, names_rooms: bool) -> RoomView:
     terminal = stream.isatty()
-    paint = Paint(has_colour(terminal=terminal, environ=environ))
+    paint = Paint(has_colour(terminal=terminal, environ=os.environ))
     return RoomView(
         paint,
-        lambda: terminal_size(stream.fileno()).columns if terminal else None,
+        lambda: terminal_columns(stream.fileno()) if terminal else None,
         names_rooms=names_rooms,
     )
 

@@ -117,7 +117,7 @@ def test_without_input_it_greets_and_ends(redirection: str, tmp_path: Path, noth
 
 def test_with_stdout_closed_it_says_so(tmp_path: Path, nothing: str) -> None:
     ran = run_in_shell(tmp_path, ">&-", "--env-file", nothing)
-    told = "[Client] stdout is closed, so no answer could be read\n"
+    told = "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
     assert (ran.stderr, ran.returncode) == (told, 1)
 
 
