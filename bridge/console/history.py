@@ -44,19 +44,13 @@ class LineHistory(History):
         self._file = file
 
     def load_history_strings(self) -> Sequence[str]:
-        """Return the lines that are kept, newest first; cut a file of more than `MAX_LINES`."""
-        if self._file is None:
-            return []
+        """Return the lines that are kept, newest first."""
         try:
-            with os.fdopen(_opened(self._file, os.O_RDONLY), "rb") as file:
-                lines = file.read().decode("utf-8", "replace").splitlines()
-            if len(lines) > MAX_LINES:
-                lines = lines[-MAX_LINES:]
-                _replace(self._file, lines)
+            kept = [] if self._file is None else _lines(self._file)
         except OSError as error:
             log.debug("no history from %s: %s", self._file, error.strerror)
             return []
-        return [one_line(line) for line in reversed(lines)]
+        return [one_line(line) for line in reversed(kept)]
 
     def store_string(self, string: str) -> None:
         """Keep a line, unless it holds what is said in the room, or begins with a space."""
@@ -66,34 +60,33 @@ class LineHistory(History):
             return
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _append(self._file, f"{string}\n")
+            _replace(self._file, [*_lines(self._file), string][-MAX_LINES:])
         except OSError as error:
             log.debug("no history to %s: %s", self._file, error.strerror)
             self._file = None
 
 
-def _replace(file: Path, lines: list[str]) -> None:
+def _lines(file: Path) -> list[str]:
+    """Return the newest lines of a regular file with one name; raises `OSError` for any other."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    with os.fdopen(descriptor, "rb") as opened:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(errno.EINVAL, "it is no regular file, or has another name too")
+        return opened.read().decode("utf-8", "replace").splitlines()[-MAX_LINES:]
+
+
+def _replace(file: Path, lines: Sequence[str]) -> None:
     fresh = file.with_suffix(f".{os.getpid()}")
     fresh.unlink(missing_ok=True)
     try:
-        _append(fresh, "".join(f"{one}\n" for one in lines))
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write("".join(f"{one}\n" for one in lines).encode("utf-8", "replace"))
         fresh.replace(file)
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-
-
-def _append(file: Path, text: str) -> None:
-    with os.fdopen(_opened(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as opened:
-        os.fchmod(opened.fileno(), 0o600)  # another program may have made it readable for others
-        opened.write(text.encode("utf-8", "replace"))
-
-
-def _opened(file: Path, flags: int) -> int:
-    """Open a regular file with one name, without waiting; raises `OSError` for anything else."""
-    descriptor = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is no regular file, or has another name too")

@@ -58,7 +58,9 @@ def test_the_newest_lines_stay(more: int, tmp_path: Path) -> None:
     file.write_text("".join(f"{n}\n" for n in range(MAX_LINES + more)), "utf-8")
     recalled = LineHistory(file).load_history_strings()
     assert (len(recalled), recalled[-1]) == (MAX_LINES, str(more))
-    assert LineHistory(file).load_history_strings() == recalled
+    LineHistory(file).store_string("last")
+    assert LineHistory(file).load_history_strings() == ["last", *recalled[:-1]]
+    assert len(file.read_text("utf-8").splitlines()) == MAX_LINES
     assert [one.name for one in tmp_path.iterdir()] == ["history"]
 
 

@@ -11,7 +11,7 @@ from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
 PRECIOUS = "precious\n" * (MAX_LINES + 1)
-"""As long as a history that is to be cut down."""
+"""Longer than a history that is kept."""
 KINDS = ["link", "link to nothing", "hard link", "FIFO", "directory", "endless device"]
 
 
@@ -63,11 +63,11 @@ def test_what_is_swapped_in_ahead_of_the_opening_is_neither_read_nor_written(
 def test_nothing_that_waits_under_the_name_of_the_new_history_is_written_to(
     kind: str, file: Path, victim: Path
 ) -> None:
-    """A history is cut down by writing a new one beside it; whoever knows our id knows its name."""
+    """A line is kept by writing a new history beside it; whoever knows our id knows its name."""
     file.write_text("line\n" * (MAX_LINES + 1))
     put(file.with_suffix(f".{os.getpid()}"), kind, victim)
-    assert len(LineHistory(file).load_history_strings()) == MAX_LINES
-    assert file.read_text() == "line\n" * MAX_LINES
+    LineHistory(file).store_string("one")
+    assert file.read_text() == "line\n" * (MAX_LINES - 1) + "one\n"
     assert not file.is_symlink()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert untouched(victim)
@@ -78,9 +78,8 @@ def test_whatever_the_umask_it_is_for_its_owner_alone(umask: int, tmp_path: Path
     file = tmp_path / "new" / "history"
     with mask(umask):
         LineHistory(file).store_string("one")
-        file.write_text("line\n" * (MAX_LINES + 1))
         file.chmod(0o666)
-        LineHistory(file).load_history_strings()
+        LineHistory(file).store_string("two")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
@@ -89,7 +88,6 @@ def test_a_full_disk_costs_the_history_and_not_what_is_kept(file: Path) -> None:
     whole = "line\n" * (MAX_LINES + 1)
     file.write_text(whole)
     with no_file_beyond(100):
-        assert len(LineHistory(file).load_history_strings()) in {0, MAX_LINES}
         LineHistory(file).store_string("one")
     assert file.read_text() == whole
     assert [one.name for one in file.parent.iterdir()] == ["history"]
