@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from bridge.console import formatting
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
-from bridge.console.client import Client
+from bridge.console.client import LISTS, Client
 from bridge.console.errors import ArgumentError, RequestError
 from bridge.console.formatting import Answer, console_error, console_message
 from bridge.mcp import jsonrpc, revisions
@@ -126,14 +126,8 @@ def is_room_text(line: str) -> bool:
     The history of typed lines does not keep it: room text is on disk only where the user asked
     for a traffic log.
     """
-    command, send = parse(line), TOOL_COMMANDS["send"].tool
-    match command.name:
-        case "call":
-            return command.rest.partition(" ")[0] == send
-        case "raw":
-            return send in command.rest
-        case name:
-            return name == "send"
+    command, tool = parse(line), TOOL_COMMANDS["send"].tool
+    return command.name == "send" or (command.name in {"call", "raw"} and tool in command.rest)
 
 
 AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
@@ -173,35 +167,31 @@ class CommandRunner:
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest
-        first, _, others = rest.partition(" ")
         tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
         if tool_command is not None:
             return await self._call(tool_command, rest or tool_command.default)
-        match name:
-            case "call" if first:
-                return await self._call(ToolCommand(first, asks_all=True), others.strip())
-            case "call":
-                return console_error("Which tool? Type /call NAME; /tools lists them.")
-            case "tools" | "resources" | "prompts":
-                return await self._show(name, first, others.strip())
-            case "raw" if rest:
-                return await self._raw(rest)
-            case "raw":
-                example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-                return console_error(f"What? For example /raw {example}")
-            case "room":
-                return await self._choose_room(rest)
-            case "framing":
-                return self._framing(rest)
-            case "bare":
-                return self._bare(rest)
-            case "revision":
-                return await self._revision(rest)
-            case "help":
-                return console_message(HELP, raw=USAGES)
-            case _:
-                unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
-                return console_error(one_line(unknown))
+        if name in LISTS:
+            return await self._show(name, *_two(rest))
+        others = {
+            "call": self._call_by_name,
+            "raw": self._raw,
+            "room": self._choose_room,
+            "framing": self._framing,
+            "bare": self._bare,
+            "revision": self._revision,
+        }
+        if name in others:
+            return await others[name](rest)
+        if name == "help":
+            return console_message(HELP, raw=USAGES)
+        unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
+        return console_error(one_line(unknown))
+
+    async def _call_by_name(self, rest: str) -> Answer:
+        tool, typed = _two(rest)
+        if not tool:
+            return console_error("Which tool? Type /call NAME; /tools lists them.")
+        return await self._call(ToolCommand(tool, asks_all=True), typed)
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
         tool, main, catalogue = command.tool, command.argument, self._client.catalogue
@@ -247,6 +237,9 @@ class CommandRunner:
         return formatting.prompt_messages(prompt)
 
     async def _raw(self, text: str) -> Answer:
+        if not text:
+            example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+            return console_error(f"What? For example /raw {example}")
         ids = _answered_ids(text)
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
@@ -276,14 +269,14 @@ class CommandRunner:
         self._room = found[0][0]
         return console_message(f"room: {one_line(self._room)}")
 
-    def _framing(self, wanted: str) -> Answer:
+    async def _framing(self, wanted: str) -> Answer:
         server = self._client.server
         if wanted and wanted not in FRAMINGS:
             return console_error("The framings are lines and headers.")
         server.framing = FRAMINGS.get(wanted, server.framing)
         return console_message(f"framing: {server.framing.value}")
 
-    def _bare(self, wanted: str) -> Answer:
+    async def _bare(self, wanted: str) -> Answer:
         client = self._client
         if wanted not in {"", "on", "off"}:
             return console_error("Type /bare, /bare on or /bare off.")
@@ -302,6 +295,12 @@ class CommandRunner:
                 spoken = one_line(agreed, SHOWN_CHARACTERS)
                 return console_error(f"The server speaks {spoken} instead of {wanted}.")
         return console_message(f"speaking {self._client.dialect}")
+
+
+def _two(rest: str) -> tuple[str, str]:
+    """Return the first word, and what follows it."""
+    first, _, others = rest.partition(" ")
+    return first, others.strip()
 
 
 def _no_tool(name: str) -> Answer:
