@@ -5,6 +5,7 @@ What strangers wrote, or another server says of itself, is escaped before it rea
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bridge.console.errors import RequestError
@@ -194,12 +195,9 @@ def _repeats(content: Sequence[Json], structured: Json) -> bool:
         case []:
             return True
         case [{"type": "text", "text": str(text)}]:
-            try:
+            with suppress(ValueError, RecursionError):
                 return bool(json.loads(text) == structured)
-            except (ValueError, RecursionError):
-                return False
-        case _:
-            return False
+    return False
 
 
 def _summary(item: Mapping[str, Json]) -> str:

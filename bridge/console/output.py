@@ -13,7 +13,8 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
+from typing import TextIO
 
 MAX_WAITING_BYTES = 16_000_000
 """Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
@@ -38,34 +39,28 @@ def terminal_columns(descriptor: int) -> int:
 class Output:
     """Writes to stdout, and notices to stderr, in the order in which they were given."""
 
-    def __init__(
-        self,
-        stdout: int,
-        stderr: int | None,
-        on_end: Callable[[], None],
-        *,
-        encoding: str = "utf-8",
-    ) -> None:
-        """Take the descriptors; without `stderr` there are no notices.
+    def __init__(self, stdout: TextIO, stderr: TextIO | None, on_end: Callable[[], None]) -> None:
+        """Without `stderr` there are no notices.
 
         `on_end` is called in the running loop when stdout cannot be written any more.
         """
-        self._stdout = stdout
-        self._stderr = stderr
+        self._stdout = stdout.fileno()
+        self._stderr = None if stderr is None else stderr.fileno()
+        self._encoding = stdout.encoding
         self._on_end = on_end
-        self._encoding = encoding
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
-        self._lock = Lock()
-        self._waiting = 0
+        self._enqueued = 0
+        self._written = 0
+        """Bytes that the thread has written; only there it is changed."""
         self._dropped = 0
         self.error: OSError | None = None
         """Why stdout cannot be written any more, unless its reader just left."""
         self._thread = Thread(target=self._write_all, name="output", daemon=True)
         self._thread.start()
-        self._watching = _is_writing_end_of_pipe(stdout)
+        self._watching = _is_writing_end_of_pipe(self._stdout)
         if self._watching:  # `| head` may leave while nothing is written
-            self._loop.add_reader(stdout, self._end)
+            self._loop.add_reader(self._stdout, self._end)
 
     def write(self, text: str) -> None:
         """Write `text` and a line break to stdout."""
@@ -85,15 +80,15 @@ class Output:
 
     def _enqueue(self, descriptor: int, text: str) -> None:
         data = f"{text}\n".encode(self._encoding, "backslashreplace")
-        with self._lock:
-            if self._waiting + len(data) > MAX_WAITING_BYTES:
-                self._dropped += 1
-                return
-            self._waiting += len(data)
-            dropped, self._dropped = self._dropped, 0
-        if dropped and self._stderr is not None:
-            notice = f"[Client] WARNING: {dropped} pieces were dropped: nobody read on\n"
-            self._queue.put((self._stderr, notice.encode()))
+        if self._enqueued - self._written + len(data) > MAX_WAITING_BYTES:
+            self._dropped += 1
+            return
+        self._enqueued += len(data)
+        if self._dropped and self._stderr is not None:
+            notice = f"[Client] WARNING: {self._dropped} pieces were dropped: nobody read on\n"
+            self._enqueued += len(notice)
+            self._queue.put((self._stderr, notice.encode("ascii")))
+        self._dropped = 0
         self._queue.put((descriptor, data))
 
     def _write_all(self) -> None:
@@ -107,8 +102,7 @@ class Output:
                     with suppress(RuntimeError):  # the loop ended before the thread did
                         self._loop.call_soon_threadsafe(self._end)
                     return
-            with self._lock:
-                self._waiting -= len(data)
+            self._written += len(data)
 
     def _end(self) -> None:
         if self._watching:

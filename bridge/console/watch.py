@@ -92,21 +92,21 @@ class RoomView:
 
     def event(self, record: Record) -> str:
         """Return the lines of one event; none for a message of ours: its reflection is shown."""
+        event = record.event
+        if isinstance(event, events.MessageSent):
+            return ""
         head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}") + "  "
         room = one_line(record.room) if self._names_rooms else ""
         above: list[str] = []
-        if isinstance(record.event, events.MessageSent):
-            return ""  # its reflection is the message
         if room and self._columns() is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
             above = hanging("", 0, f"--- {room}", EVENT_INDENT, self._columns())
-        match record.event:
-            case events.MessageReceived() as said:
-                lines = self._message(head, said)
-            case event:
-                lines = self._other(head, event)
+        if isinstance(event, events.MessageReceived):
+            lines = self._message(head, event)
+        else:
+            lines = self._other(head, event)
         return "\n".join([*self._new_day(record.at), *map(self._paint.dim, above), *lines])
 
     def stanza(self, traced: TracedStanza) -> str:
@@ -165,12 +165,7 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
     hopeless = False
-    output = Output(
-        stdout.fileno(),
-        None if stderr is None else stderr.fileno(),
-        ended.set,
-        encoding=stdout.encoding,
-    )
+    output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
     view = notices = _view(stdout, names_rooms=several)
     # On one terminal one view writes both, so that the date is written once.

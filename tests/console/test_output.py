@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -39,6 +40,10 @@ class Pipe:
                 os.close(descriptor)
 
 
+def stream(descriptor: int, encoding: str = "utf-8") -> TextIO:
+    return os.fdopen(descriptor, "w", encoding=encoding, closefd=False)
+
+
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
     """For the matter."""
@@ -56,7 +61,7 @@ def beside() -> Iterator[Pipe]:
 
 
 async def test_both_are_written_each_to_its_own(pipe: Pipe, beside: Pipe) -> None:
-    output = Output(pipe.writing, beside.writing, lambda: None)
+    output = Output(stream(pipe.writing), stream(beside.writing), lambda: None)
     for number in range(100):
         output.write(f"{number}")
         output.write_notice(f"about {number}")
@@ -66,7 +71,7 @@ async def test_both_are_written_each_to_its_own(pipe: Pipe, beside: Pipe) -> Non
 
 
 async def test_what_an_encoding_lacks_is_written_as_an_escape(pipe: Pipe) -> None:
-    output = Output(pipe.writing, None, lambda: None, encoding="latin-1")
+    output = Output(stream(pipe.writing, "latin-1"), None, lambda: None)
     output.write("é 日 \ud83d")
     output.write_notice("to nobody")
     output.close()
@@ -78,7 +83,7 @@ async def test_what_nobody_reads_is_kept_up_to_the_limit_and_counted_beyond(
     too_much: int, pipe: Pipe, beside: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bridge.console.output.MAX_WAITING_BYTES", 3 * PIPE_BYTES)
-    output = Output(pipe.writing, beside.writing, lambda: None)
+    output = Output(stream(pipe.writing), stream(beside.writing), lambda: None)
     output.write("x" * (2 * PIPE_BYTES - 1))  # the pipe fills, and the thread waits for its reader
     output.write("y" * (PIPE_BYTES - 1 + too_much))
     kept = (2 if too_much else 3) * PIPE_BYTES
@@ -97,7 +102,7 @@ def test_the_limit_is_more_than_the_largest_stanza() -> None:
 
 async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:
     ended = asyncio.Event()
-    output = Output(pipe.writing, None, ended.set)
+    output = Output(stream(pipe.writing), None, ended.set)
     pipe.stop_reading()
     await asyncio.wait_for(ended.wait(), SECONDS)
     output.write("to nobody")
@@ -109,7 +114,7 @@ async def test_a_reader_who_leaves_ends_it_without_a_word(pipe: Pipe) -> None:
 async def test_a_file_is_written_like_a_pipe(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file" if kind == "file" else Path("/dev/null")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
-    output = Output(descriptor, None, lambda: None)
+    output = Output(stream(descriptor), None, lambda: None)
     output.write("text")
     output.close()
     os.close(descriptor)
@@ -119,7 +124,7 @@ async def test_a_file_is_written_like_a_pipe(kind: str, tmp_path: Path) -> None:
 async def test_a_full_disk_ends_it_with_the_reason() -> None:
     ended = asyncio.Event()
     descriptor = os.open("/dev/full", os.O_WRONLY)
-    output = Output(descriptor, None, ended.set)
+    output = Output(stream(descriptor), None, ended.set)
     output.write("text")
     await asyncio.wait_for(ended.wait(), SECONDS)
     output.close()
@@ -130,7 +135,7 @@ async def test_a_full_disk_ends_it_with_the_reason() -> None:
 
 async def test_a_pipe_that_another_program_made_not_to_block_loses_nothing(pipe: Pipe) -> None:
     os.set_blocking(pipe.writing, False)
-    output = Output(pipe.writing, None, lambda: None)
+    output = Output(stream(pipe.writing), None, lambda: None)
     output.write("x" * (4 * PIPE_BYTES - 1))
     read = await asyncio.wait_for(asyncio.to_thread(_read, pipe.reading, 4 * PIPE_BYTES), SECONDS)
     assert read == b"x" * (4 * PIPE_BYTES - 1) + b"\n"
