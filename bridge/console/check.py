@@ -9,8 +9,8 @@ from itertools import zip_longest
 from statistics import median
 from typing import cast
 
-from bridge.console.output import READER_GONE, terminal_columns
-from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, has_colour, moves_cursor
+from bridge.console.output import READER_GONE, look_of
+from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.logs import complain, write_out
 from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
@@ -50,8 +50,13 @@ class CheckView:
     None is wider than the terminal, so that nothing a stranger wrote begins a line.
     """
 
-    def __init__(self, paint: Paint, columns: int | None = None, *, blocks: bool = True) -> None:
-        """`columns` is the width of the terminal, None for no end; without `blocks`, bars are #."""
+    def __init__(
+        self, paint: Paint, columns: Callable[[], int | None], *, blocks: bool = True
+    ) -> None:
+        """`columns` returns how wide the terminal is now; None stands for no terminal.
+
+        Without `blocks`, bars are #.
+        """
         self._paint = paint
         self._columns = columns
         self._blocks = blocks
@@ -159,7 +164,7 @@ class CheckView:
 
         Where there is no room for bars, there is no axis either.
         """
-        columns = min(BAR_WIDTH, (self._columns or PIPE_COLUMNS) - indent)
+        columns = min(BAR_WIDTH, (self._columns() or PIPE_COLUMNS) - indent)
         if columns < MIN_BAR_WIDTH:
             return [head for head, _, _ in rows]
         total, began = sum(ms for _, ms, _ in rows), 0.0
@@ -172,11 +177,11 @@ class CheckView:
         return [*lines, self._paint.dim(f"{'':<{indent}}0{end:>{columns - 1}}")]
 
     def _hanging(self, head: str, used: int, text: str) -> list[str]:
-        first, *rest = hanging(f"{head}  ", used, text, used, self._columns)
+        first, *rest = hanging(f"{head}  ", used, text, used, self._columns())
         return [first.rstrip(), *rest]
 
     def _paragraph(self, text: str) -> list[str]:
-        return hanging("", 0, text, PARAGRAPH_INDENT, self._columns)
+        return hanging("", 0, text, PARAGRAPH_INDENT, self._columns())
 
 
 def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckPhase]]:
@@ -278,20 +283,12 @@ class _Screen:
         stdout = sys.stdout
         self.error: OSError | None = None
         """Why stdout cannot be written any more."""
-        self._descriptor = stdout.fileno()
-        self._terminal = stdout.isatty()
-        self._moves_cursor = moves_cursor(terminal=self._terminal, environ=os.environ)
-        self._paint = Paint(has_colour(terminal=self._terminal, environ=os.environ))
-        self._blocks = stdout.encoding.lower().startswith("utf")
+        self._moves_cursor = moves_cursor(terminal=stdout.isatty(), environ=os.environ)
+        blocks = stdout.encoding.lower().startswith("utf")
+        self.view = CheckView(*look_of(stdout), blocks=blocks)
         self._expected = expected
         self._phases: list[CheckPhase] = []
         self._erase = ""
-
-    @property
-    def view(self) -> CheckView:
-        """The view for the terminal as wide as it is now."""
-        columns = terminal_columns(self._descriptor) if self._terminal else None
-        return CheckView(self._paint, columns, blocks=self._blocks)
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
         """Write lines in the place of the stage that was under way, and under them the next."""

@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TextIO
 
+from bridge.console.screen import Paint, has_colour
+
 MAX_WAITING_BYTES = 16_000_000
 """Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
 
@@ -29,11 +31,20 @@ USUAL_COLUMNS = 80
 """The width of a terminal that does not tell its own."""
 
 
-def terminal_columns(descriptor: int) -> int:
-    """Return how many columns a terminal has now."""
-    with suppress(OSError):  # it hung up
-        return os.get_terminal_size(descriptor).columns or USUAL_COLUMNS
-    return USUAL_COLUMNS
+def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
+    """Return what colours text for a stream, and what returns the columns that it has now.
+
+    Without a terminal there are no colours, and the columns are None.
+    """
+    terminal = stream.isatty()
+
+    def columns() -> int | None:
+        with suppress(OSError):  # it hung up
+            return os.get_terminal_size(stream.fileno()).columns or USUAL_COLUMNS
+        return USUAL_COLUMNS
+
+    paint = Paint(has_colour(terminal=terminal, environ=os.environ))
+    return paint, columns if terminal else lambda: None
 
 
 class Output:

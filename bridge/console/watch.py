@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
 import sys
@@ -11,12 +10,11 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TextIO
 from xml.etree.ElementTree import indent
 
 from bridge.console.frontend import call_on_termination
-from bridge.console.output import Output, terminal_columns
-from bridge.console.screen import Paint, cut, hanging, has_colour, padded, width
+from bridge.console.output import Output, look_of
+from bridge.console.screen import Paint, cut, hanging, padded, width
 from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import iso, one_line, visible
@@ -167,10 +165,10 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     hopeless = False
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
-    view = notices = _view(stdout, names_rooms=several)
+    view = notices = RoomView(*look_of(stdout), names_rooms=several)
     # On one terminal one view writes both, so that the date is written once.
     if stderr is not None and not (stderr.isatty() and stdout.isatty()):
-        notices = _view(stderr, names_rooms=several)
+        notices = RoomView(*look_of(stderr), names_rooms=several)
 
     def on_record(record: Record) -> None:
         nonlocal hopeless
@@ -205,16 +203,6 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     return not hopeless and output.error is None
-
-
-def _view(stream: TextIO, *, names_rooms: bool) -> RoomView:
-    terminal = stream.isatty()
-    paint = Paint(has_colour(terminal=terminal, environ=os.environ))
-    return RoomView(
-        paint,
-        lambda: terminal_columns(stream.fileno()) if terminal else None,
-        names_rooms=names_rooms,
-    )
 
 
 def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:

@@ -89,7 +89,7 @@ SEVERAL = report_of(
 
 
 def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> CheckView:
-    return CheckView(Paint(paint), columns, blocks=blocks)
+    return CheckView(Paint(paint), lambda: columns, blocks=blocks)
 
 
 def _once(view: CheckView, report: Report) -> str:
