@@ -46,14 +46,11 @@ class StderrHandler(logging.Handler):
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
-        self._send(before.encode(), lines.encode())
-
-    def _send(self, before: bytes, lines: bytes) -> None:
-        data = before + lines
+        data = (before + lines).encode()
         sent = self._write(data)
         if sent:
             self._torn = data[sent - 1 : sent] != b"\n"
-        if sent >= len(before):
+        if sent >= len(before):  # which is ASCII
             self._dropped = 0
         self._dropped += data.count(b"\n", max(sent, len(before)))
 

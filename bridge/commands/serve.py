@@ -46,9 +46,8 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
 
 def _report(configuration: Configuration) -> None:
     """Say on stderr where the settings came from and what is wrong with them."""
-    for candidate in configuration.candidates:
-        complain(f"[Server] settings: {one_line(candidate.path)}: {one_line(candidate.reason)}")
-    for warning in configuration.warnings:
-        complain(f"[Server] WARNING: {one_line(warning)}")
-    for problem in configuration.problems:
-        complain(f"[Server] ERROR: {one_line(str(problem))}")
+    lines = [f"settings: {one.path}: {one.reason}" for one in configuration.candidates]
+    lines += [f"WARNING: {warning}" for warning in configuration.warnings]
+    lines += [f"ERROR: {problem}" for problem in configuration.problems]
+    for line in lines:
+        complain(f"[Server] {one_line(line)}")

@@ -69,9 +69,6 @@ def complain_of(configuration: Configuration) -> None:
     for warning in configuration.warnings:
         complain(f"WARNING: {one_line(warning)}")
     if configuration.settings is None:
-        for problem in configuration.problems:
-            complain(f"xmpp-bridge: {one_line(str(problem))}")
-        for candidate in configuration.candidates:
-            complain(
-                f"xmpp-bridge: looked at {one_line(candidate.path)}: {one_line(candidate.reason)}"
-            )
+        looked = [f"looked at {one.path}: {one.reason}" for one in configuration.candidates]
+        for line in (*map(str, configuration.problems), *looked):
+            complain(f"xmpp-bridge: {one_line(line)}")

@@ -39,8 +39,8 @@ LISTS = ("tools", "resources", "prompts")
 class ServerCatalogue:
     """What the server has told of itself so far, for completion and for reading arguments."""
 
-    definitions: Mapping[str, Mapping[str, Json]] | None = None
-    """The tools as they were listed, by name; None while the server refuses to list them."""
+    definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    """The tools as they were listed, by name."""
     tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
@@ -149,15 +149,11 @@ class Client:
     async def read_catalogue(self) -> None:
         """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
         tools, resources, prompts = [await self._items(kind) for kind in LISTS]
-        definitions = {str(one.get("name")): one for one in tools or ()}
-        self.catalogue.definitions = None if tools is None else definitions
-        self.catalogue.tools = {
-            name: parameters(one.get("inputSchema")) for name, one in definitions.items()
-        }
-        self.catalogue.resources = [str(one.get("uri")) for one in resources or ()]
-        self.catalogue.prompts = {
-            str(one.get("name")): prompt_parameters(one) for one in prompts or ()
-        }
+        there = self.catalogue
+        there.definitions = {str(one.get("name")): one for one in tools}
+        there.tools = {k: parameters(v.get("inputSchema")) for k, v in there.definitions.items()}
+        there.resources = [str(one.get("uri")) for one in resources]
+        there.prompts = {str(one.get("name")): prompt_parameters(one) for one in prompts}
 
     async def read_nicknames(self) -> None:
         """Read who is in the room, for completion, if the server is a bridge."""
@@ -168,14 +164,12 @@ class Client:
                     str(one["nickname"]) for one in objects(page, "occupants") if "nickname" in one
                 ]
 
-    async def _items(self, kind: str) -> list[dict[str, Json]] | None:
-        """Return all items of a list; None if the server refuses it."""
-        if self.capabilities and kind not in self.capabilities:
-            return []
-        try:
-            return objects(await self.list_all(kind), kind)
-        except RequestError:
-            return None
+    async def _items(self, kind: str) -> list[dict[str, Json]]:
+        """Return all items of a list, none if the server refuses it."""
+        if not self.capabilities or kind in self.capabilities:
+            with suppress(RequestError):
+                return objects(await self.list_all(kind), kind)
+        return []
 
 
 def _enveloped(params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:

@@ -195,7 +195,7 @@ class CommandRunner:
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
         tool, main, catalogue = command.tool, command.argument, self._client.catalogue
-        if catalogue.definitions is not None and tool not in catalogue.definitions:
+        if catalogue.definitions and tool not in catalogue.definitions:
             return _no_tool(tool)
         known = catalogue.tools.get(tool, ())
         if main is None and len(known) == 1 and known[0].types == ("string",):
@@ -224,7 +224,7 @@ class CommandRunner:
         if not name:
             return formatting.listing(kind, await client.list_all(kind))
         if kind == "tools":
-            tool = (catalogue.definitions or {}).get(name)
+            tool = catalogue.definitions.get(name)
             if tool is None:
                 return _no_tool(name)
             return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])

@@ -38,9 +38,34 @@ class LineCompleter(Completer):
         if not space:
             names = (f"/{name}" for name in NAMES) if word.startswith("/") else PLAIN_NAMES
             return _matching(names if word else (), word)
-        if word == "send":
-            word = "/send"
-        return _after(word[1:], rest, catalogue) if word.startswith("/") else iter(())
+        if not word.startswith("/") and word != "send":
+            return iter(())
+        first, has_first, others = rest.partition(" ")
+        match word.removeprefix("/"):
+            case "send":
+                return _matching(catalogue.nicknames, rest.rpartition(" ")[2])
+            case "call" if has_first:
+                return _arguments(others, catalogue.tools.get(first, ()), None, catalogue)
+            case "prompts" if has_first:
+                return _arguments(others, catalogue.prompts.get(first, ()), None, catalogue)
+            case name if command := TOOL_COMMANDS.get(name):
+                known = catalogue.tools.get(command.tool, ())
+                return _arguments(rest, known, command.argument, catalogue)
+            case name:
+                return _matching(_only_words(catalogue).get(name, ()), rest)
+
+
+def _only_words(catalogue: ServerCatalogue) -> dict[str, Iterable[str]]:
+    """Return what the one word may be that stands behind a command."""
+    return {
+        "tools": catalogue.tools,
+        "call": catalogue.tools,
+        "prompts": catalogue.prompts,
+        "resources": catalogue.resources,
+        "framing": FRAMINGS,
+        "revision": [one.date for one in revisions.ALL],
+        "bare": ("on", "off"),
+    }
 
 
 def possible_values(parameter: Parameter, catalogue: ServerCatalogue) -> list[str]:
@@ -53,31 +78,6 @@ def possible_values(parameter: Parameter, catalogue: ServerCatalogue) -> list[st
     if parameter.name == "target":
         found += TARGETS
     return found
-
-
-def _after(word: str, rest: str, catalogue: ServerCatalogue) -> Iterator[Completion]:
-    """Return what may stand at the end of `rest`, behind the command `word`."""
-    one_word = {
-        "tools": catalogue.tools,
-        "resources": catalogue.resources,
-        "framing": FRAMINGS,
-        "revision": [one.date for one in revisions.ALL],
-        "bare": ("on", "off"),
-    }
-    first, space, others = rest.partition(" ")
-    match word:
-        case "send":
-            return _matching(catalogue.nicknames, rest.rpartition(" ")[2])
-        case "call" | "prompts":
-            known = catalogue.tools if word == "call" else catalogue.prompts
-            if not space:
-                return _matching(known, first)
-            return _arguments(others, known.get(first, ()), None, catalogue)
-        case _ if command := TOOL_COMMANDS.get(word):
-            known_arguments = catalogue.tools.get(command.tool, ())
-            return _arguments(rest, known_arguments, command.argument, catalogue)
-        case _:
-            return _matching(one_word.get(word, ()), rest)
 
 
 def _arguments(

@@ -14,10 +14,10 @@ from bridge.console.commands import LEAVE, Command, CommandRunner, parse
 from bridge.console.errors import InputCancelledError, OutputError, ServerError
 from bridge.console.formatting import Answer, console_error
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
-from bridge.console.process import ServerProcess, Unsolicited
+from bridge.console.process import ServerProcess
 from bridge.logs import complain, open_log
 from bridge.mcp.framing import SkippedInput
-from bridge.mcp.jsonrpc import Malformed, Notification, Response, RpcError, preview
+from bridge.mcp.jsonrpc import Malformed, Message, Notification, Response, RpcError, preview
 from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
@@ -83,9 +83,13 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
             command, log_handler.show_server_line if interactive or to_terminal else None
         )
         client = Client(server)
-        frontend = _frontend(client, interactive=interactive, as_json=as_json)
-        if interactive and to_terminal:
-            log_handler.tell = frontend.tell
+        frontend: Frontend = Pipe(json=as_json)
+        if interactive:
+            # Loads prompt_toolkit, which a script is not to wait for.
+            from bridge.console.terminal import Terminal
+
+            frontend = Terminal(client.catalogue)
+            log_handler.tell = frontend.tell if to_terminal else complain
         return await _Conversation(client, frontend, log_handler).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
@@ -94,15 +98,6 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
         if server is not None:
             await server.stop()
     return 1
-
-
-def _frontend(client: Client, *, interactive: bool, as_json: bool) -> Frontend:
-    if not interactive:
-        return Pipe(json=as_json)
-    # Loads prompt_toolkit, which a script is not to wait for.
-    from bridge.console.terminal import Terminal
-
-    return Terminal(client.catalogue)
 
 
 class _LogHandler(logging.Handler):
@@ -199,9 +194,7 @@ class _Conversation:
                 continue
             except EOFError:
                 return failed
-            for line in typed.splitlines():
-                if not line.strip():
-                    continue
+            for line in filter(str.strip, typed.splitlines()):
                 command = parse(line)
                 if command.name in LEAVE:
                     return failed
@@ -251,7 +244,7 @@ class _Conversation:
         if any(words in event for words in PRESENCE_WORDS) and (reading is None or reading.done()):
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
-    def _take_unsolicited(self, message: Unsolicited) -> None:
+    def _take_unsolicited(self, message: Message | SkippedInput) -> None:
         tell = self._log_handler.tell
         match message:
             case Notification(method="notifications/message", params=params):

@@ -11,11 +11,11 @@ from itertools import count
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 from bridge.console.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
-from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
+from bridge.mcp.framing import Frame, SkippedInput, Framer, Framing
 from bridge.mcp.jsonrpc import (
     LOGGED_CHARACTERS,
     Id,
@@ -48,9 +48,6 @@ MAX_DEPTH = 100
 MAX_LOG_LINE_BYTES = 16 * 1024
 """Length of a line of the server's stderr; a longer one is handed over in pieces."""
 
-Unsolicited: TypeAlias = Notification | Response | Malformed | SkippedInput
-"""What the server sent that is no answer to a request of ours."""
-
 log = logging.getLogger(__name__)
 
 
@@ -71,7 +68,7 @@ class ServerProcess:
         assert process.stdout is not None
         self.framing = Framing.LINES
         """How the next message is framed; what comes in may be framed either way."""
-        self.on_unsolicited: Callable[[Unsolicited], None] = lambda message: None
+        self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
         self._process = process
         self._stdin = process.stdin
         self._request_numbers = count(1)
@@ -242,10 +239,9 @@ class ServerProcess:
         if why := _flaw(message):
             id_ = None if isinstance(message, Notification) else message.id
             message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
-        if isinstance(message, Malformed) and message.id is not None:
+        if isinstance(message, Malformed) and message.id in self._waiting:
             why = f"the server's answer cannot be read: {message.error.data}"
-            if message.id in self._waiting:
-                message = Response(message.id, error={"message": why})
+            message = Response(message.id, error={"message": why})
         match message:
             case Response(id=id_) if (answer := self._waiting.get(id_)) is not None:
                 if not answer.done():
