@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Sequence
 from time import monotonic
 
@@ -72,16 +73,12 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
     # Two may not write to one terminal, and what the server writes may be meant to harm it: the
     # lines of its log are read and shown here. At the prompt, they are the news of the room too.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
-    log_handler = _LogHandler(interactive=interactive, to_terminal=to_terminal)
     level = os.environ.get("LOG_LEVEL", "").upper()
     open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")
-    if interactive and to_terminal:
-        logging.getLogger("bridge").handlers = [log_handler]
     server = None
     try:
-        server = await ServerProcess.start(
-            command, log_handler.show_server_line if interactive or to_terminal else None
-        )
+        stderr = PIPE if interactive or to_terminal else None
+        server = await ServerProcess.start(command, stderr=stderr)
         client = Client(server)
         frontend: Frontend = Pipe(json=as_json)
         if interactive:
@@ -89,54 +86,43 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
             from bridge.console.terminal import Terminal
 
             frontend = Terminal(client.catalogue)
-            log_handler.tell = frontend.tell if to_terminal else complain
-        return await _Conversation(client, frontend, log_handler).run()
+            if to_terminal:
+                logging.getLogger("bridge").handlers = [_LogHandler(frontend.tell)]
+        return await _Conversation(client, frontend, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
     finally:
-        log_handler.tell = complain
         if server is not None:
             await server.stop()
     return 1
 
 
 class _LogHandler(logging.Handler):
-    """Shows lines of our log and the server's: on stderr until there is a frontend, then there."""
+    """Shows lines of our log above the prompt."""
 
-    def __init__(self, *, interactive: bool, to_terminal: bool) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
-        self.tell: Callable[[str], None] = complain
-        self.on_event: Callable[[str], None] = complain
-        """Called with what happened in the room, if somebody is at a prompt."""
-        self._interactive = interactive
-        self._to_terminal = to_terminal
+        self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record of our own log."""
+        """Show a record of the log."""
         level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
-        self.tell(f"[Client] {level}{record.getMessage()}")
-
-    def show_server_line(self, line: str) -> None:
-        """Show a line of the server's log."""
-        event = EVENT_LINE.match(line)
-        if not self._to_terminal:
-            complain(line)
-        if self._interactive and event is not None:
-            self.on_event(one_line(event[1]))
-        elif self._to_terminal:
-            self.tell(one_line(line))
+        self._tell(f"[Client] {level}{record.getMessage()}")
 
 
 class _Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
-    def __init__(self, client: Client, frontend: Frontend, log_handler: _LogHandler) -> None:
+    def __init__(self, client: Client, frontend: Frontend, *, to_terminal: bool) -> None:
+        """`to_terminal` says whether stderr is a terminal."""
         self._client = client
         self._server = client.server
         self._frontend = frontend
         self._interactive = frontend.ask is not None
-        self._log_handler = log_handler
-        log_handler.on_event = self._take_event
+        self._to_terminal = to_terminal
+        self._note = frontend.tell if to_terminal else complain
+        """Shows a line of the client's own, or of the server's log."""
+        self._server.on_log_line = self._take_log_line
         self._runner = CommandRunner(client, frontend.ask)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
@@ -148,7 +134,7 @@ class _Conversation:
         await self._client.open()
         await self._client.read_catalogue()
         if "xmppStatus" in self._client.catalogue.tools:
-            self._log_handler.tell(f"[Client] {await self._room_state()}")
+            self._note(f"[Client] {await self._room_state()}")
         if self._interactive:
             await self._client.read_nicknames()
         self._frontend.tell(GREETING)
@@ -236,8 +222,14 @@ class _Conversation:
             self._frontend.tell("(not called)")
         return None
 
-    def _take_event(self, event: str) -> None:
-        """Show what happened in the room, and read anew who is there if that may have changed."""
+    def _take_log_line(self, line: str) -> None:
+        """Show a line of the server's log, and read anew who is there if that may have changed."""
+        found = EVENT_LINE.match(line) if self._interactive else None
+        if found is None or not self._to_terminal:
+            self._note(one_line(line))
+        if found is None:
+            return
+        event = one_line(found[1])
         if not SENDING_LINE.match(event):
             self._frontend.tell(event)
         reading = self._reading_nicknames
@@ -245,7 +237,7 @@ class _Conversation:
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
-        tell = self._log_handler.tell
+        tell = self._note
         match message:
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}

@@ -11,7 +11,7 @@ from itertools import count
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any
+from typing import Any
 
 from bridge.console.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
@@ -54,21 +54,17 @@ log = logging.getLogger(__name__)
 class ServerProcess:
     """An MCP server that runs as our child.
 
-    `on_unsolicited` is called with what the server sends unasked. With `on_log_line` its stderr is
-    a pipe that is read here, and the callback gets each line; without, its stderr is ours, or the
-    file that `start` was given.
+    `on_unsolicited` is called with what the server sends unasked, and `on_log_line` with each line
+    of its stderr, if that is a pipe.
     """
 
-    def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        on_log_line: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.framing = Framing.LINES
         """How the next message is framed; what comes in may be framed either way."""
         self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
+        self.on_log_line: Callable[[str], None] = lambda line: None
         self._process = process
         self._stdin = process.stdin
         self._request_numbers = count(1)
@@ -77,37 +73,35 @@ class ServerProcess:
         self.ended = asyncio.create_task(self._read(process.stdout))
         """Done once the server's stdout has ended, and no answer can come any more."""
         self._readers = [self.ended]
-        if on_log_line is not None:
-            assert process.stderr is not None
-            self._readers.append(asyncio.create_task(_read_log(process.stderr, on_log_line)))
+        if process.stderr is not None:
+            self._readers.append(asyncio.create_task(self._read_log(process.stderr)))
 
     @classmethod
     async def start(
         cls,
         command: Sequence[str],
-        on_log_line: Callable[[str], None] | None = None,
         *,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        stderr: IO[bytes] | None = None,
+        stderr: int | None = None,
     ) -> "ServerProcess":
         """Start `command`; raises `ServerError` when that fails.
 
-        `environment`, `cwd` and `stderr` are our own unless given.
+        `environment`, `cwd` and `stderr` are our own unless given; `stderr` may be a pipe (`PIPE`).
         """
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=PIPE,
                 stdout=PIPE,
-                stderr=stderr if on_log_line is None else PIPE,
+                stderr=stderr,
                 cwd=cwd,
                 env=environment,
                 start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
             )
         except OSError as error:
             raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
-        return cls(process, on_log_line)
+        return cls(process)
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Send a request and return its result.
@@ -213,6 +207,18 @@ class ServerProcess:
         for frame in framer.end():
             self._take(frame)
 
+    async def _read_log(self, stderr: asyncio.StreamReader) -> None:
+        rest = b""
+        while chunk := await stderr.read(READ_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_LOG_LINE_BYTES:
+                lines.append(rest)
+                rest = b""
+            for line in lines:
+                self.on_log_line(line.decode("utf-8", "replace"))
+        if rest:
+            self.on_log_line(rest.decode("utf-8", "replace"))
+
     def _take(self, frame: Frame | SkippedInput) -> None:
         if isinstance(frame, SkippedInput):
             self.on_unsolicited(frame)
@@ -256,19 +262,6 @@ class ServerProcess:
                 if isinstance(message, Notification):
                     log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
                 self.on_unsolicited(message)
-
-
-async def _read_log(stderr: asyncio.StreamReader, on_log_line: Callable[[str], None]) -> None:
-    rest = b""
-    while chunk := await stderr.read(READ_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_LOG_LINE_BYTES:
-            lines.append(rest)
-            rest = b""
-        for line in lines:
-            on_log_line(line.decode("utf-8", "replace"))
-    if rest:
-        on_log_line(rest.decode("utf-8", "replace"))
 
 
 def _flaw(value: object, levels: int = MAX_DEPTH) -> str:

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -234,8 +235,9 @@ async def list_tools(command: Sequence[str], env: Mapping[str, str]) -> list[str
     with tempfile.TemporaryDirectory() as folder:
         try:
             server = await ServerProcess.start(
-                command, logged.append, environment={**kept, **env}, cwd=Path(folder)
+                command, environment={**kept, **env}, cwd=Path(folder), stderr=PIPE
             )
+            server.on_log_line = logged.append
             try:
                 mcp = McpClient(server)
                 await mcp.open()

@@ -2,6 +2,7 @@ import asyncio
 import logging
 import sys
 import time
+from asyncio.subprocess import PIPE
 
 import pytest
 
@@ -29,7 +30,8 @@ async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str
         if not line.done():
             line.set_result(one)
 
-    server = await ServerProcess.start([sys.executable, "-c", program], take)
+    server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
+    server.on_log_line = take
     try:
         server.framing = framing
         await server.notify("notifications/initialized")
@@ -77,7 +79,8 @@ async def test_a_server_that_does_not_end_with_its_input_is_waited_for_told_and_
 
         program = f"import signal, sys, time; {prelude}; print('up', file=sys.stderr, flush=True)"
         program += "\ntime.sleep(600)"  # it does not end by itself
-        server = await ServerProcess.start([sys.executable, "-c", program], take)
+        server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
+        server.on_log_line = take
         async with asyncio.timeout(20):
             await up.wait()
             await server.stop()
@@ -94,6 +97,6 @@ async def test_a_servers_own_children_do_not_hold_us_up_once_it_is_gone(
     monkeypatch.setattr(process, "EXIT_SECONDS", 0.2)
     child = "import subprocess; subprocess.Popen(['sleep', '15'])"
     began = time.monotonic()
-    server = await ServerProcess.start([sys.executable, "-c", child], lambda line: None)
+    server = await ServerProcess.start([sys.executable, "-c", child], stderr=PIPE)
     await server.stop()
     assert time.monotonic() - began < 10

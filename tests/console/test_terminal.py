@@ -106,6 +106,25 @@ def test_in_the_newest_revision_the_room_is_followed_as_well(sandboxed: Terminal
     assert not [one for one in sandboxed.screen.lines if re.match(r"\[Server\].* You said", one)]
 
 
+def test_where_stderr_is_a_file_the_prompt_has_the_news_and_the_file_the_whole_log(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as stderr, Terminal(tmp_path, ["--sandbox"], stderr=stderr) as terminal:
+        terminal.prompts()
+        terminal.type(f"send hi{ENTER}")
+        terminal.tells("<Echo> You said: hi")
+        terminal.shows('"sent": true')
+        terminal.prompts()
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+    assert "[Server]" not in terminal.written
+    assert "sending, id" not in terminal.written
+    written = log.read_text("utf-8")
+    assert re.search(r"(?m)^\[Server\] \S+Z sending, id \S+: hi$", written)
+    assert re.search(r"(?m)^\[Server\] \S+Z <Echo> You said: hi$", written)
+
+
 def test_ctrl_c_cancels_the_call_in_flight_and_the_server_sees_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
