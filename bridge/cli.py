@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.command == "serve":
             # What starting makes stays; the service enables it again once it is started.
             gc.disable()
-        code: int = import_module(f"bridge.commands.{parsed.module}").run(parsed)
+        return int(import_module(f"bridge.commands.{parsed.module}").run(parsed))
     except KeyboardInterrupt:
         ignore_further_signals()
         return INTERRUPTED
@@ -70,7 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "xmpp-debug-bridge and what it depends on again"
         )
         return FAILURE
-    return code
 
 
 class Parser(argparse.ArgumentParser):

@@ -236,9 +236,7 @@ def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
 
 
 def _choices(schema: Mapping[str, Json]) -> list[Json]:
-    if "const" in schema:
-        return [schema["const"]]
-    choices = schema.get("enum")
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
     return [one for one in choices if one is not None] if isinstance(choices, list) else []
 
 

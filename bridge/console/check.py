@@ -86,10 +86,8 @@ class CheckView:
     def run(self, number: int, report: Report) -> list[str]:
         """Return the outcome of one run of several, and why it failed."""
         head = f"{number:>4}  {self._mark(ok=report.ok)}{report.ms:>8.1f} ms"
-        why = "" if report.ok else report.diagnosis
-        for phase in report.phases:
-            if not phase.ok and phase.room is None:
-                why = f"{phase.name}: {why}"
+        stages = [one.name for one in report.phases if not one.ok and one.room is None]
+        why = "" if report.ok else ": ".join([*stages, report.diagnosis])
         return self._hanging(head, RUN_WIDTH, why)
 
     def spread(self, reports: Sequence[Report]) -> list[str]:

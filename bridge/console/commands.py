@@ -243,8 +243,7 @@ class CommandRunner:
         ids = _answered_ids(text)
         try:
             async with asyncio.timeout(RAW_SECONDS if None in ids else None):
-                body = text.encode("utf-8", "replace")
-                responses = await self._client.server.send_raw(body, ids)
+                responses = await self._client.server.send_raw(text.encode("utf-8", "replace"), ids)
         except TimeoutError:
             return console_error(f"no answer within {RAW_SECONDS:g} s")
         if not responses:
@@ -259,15 +258,14 @@ class CommandRunner:
     async def _choose_room(self, wanted: str) -> Answer:
         """Make a room of the server the default of this session, or tell which one is."""
         rooms = await self._client.rooms()
-        if not wanted:
-            return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
-        names = [(one, one.partition("@")[0]) for one in rooms]
-        found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
-        if len(found) != 1:
-            listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
-            return console_error(f"The rooms of this server are: {listed}.")
-        self._room = found[0][0]
-        return console_message(f"room: {one_line(self._room)}")
+        if wanted:
+            names = [(one, one.partition("@")[0]) for one in rooms]
+            found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
+            if len(found) != 1:
+                listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
+                return console_error(f"The rooms of this server are: {listed}.")
+            self._room = found[0][0]
+        return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
 
     async def _framing(self, wanted: str) -> Answer:
         server = self._client.server

@@ -166,8 +166,7 @@ class ServerProcess:
     async def _exited(self, seconds: float) -> bool:
         """Wait at most so long for the process to exit; return whether it did."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._process.wait()
+            await asyncio.wait_for(self._process.wait(), seconds)
         return self._process.returncode is not None
 
     async def _exchange(

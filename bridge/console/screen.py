@@ -40,8 +40,6 @@ def has_colour(*, terminal: bool, environ: Mapping[str, str]) -> bool:
 
 def width(text: str) -> int:
     """Return the columns that `text` takes; it has no line breaks, tabs or controls."""
-    if text.isascii():
-        return len(text)
     return sum(map(_width, text))
 
 
