@@ -10,9 +10,8 @@ from bridge.logs import complain
 from bridge.sandbox.server import HOST, Sandbox
 
 
-def run(parsed: argparse.Namespace) -> int:
+def run(_parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
-    del parsed
     return asyncio.run(_serve())
 
 

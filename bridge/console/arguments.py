@@ -5,10 +5,9 @@ import shlex
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isfinite
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bridge.console.errors import ArgumentError
 from bridge.console.formatting import objects
@@ -38,8 +37,7 @@ SHOWN_CHARACTERS = 300
 """Characters that are shown of what a server declares or answers, in a sentence of ours."""
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One argument that a tool takes."""
 
     name: str
@@ -242,11 +240,9 @@ def _choices(schema: Mapping[str, Json]) -> list[Json]:
 
 def _bounds(schema: Mapping[str, Json]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f" {low} to {high}"
-    if low is not None:
-        return f" from {low}"
-    return "" if high is None else f" up to {high}"
+    if low is None:
+        return "" if high is None else f" up to {high}"
+    return f" from {low}" if high is None else f" {low} to {high}"
 
 
 def _as_typed(value: Json) -> str:

@@ -4,9 +4,9 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bridge.console import formatting
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
@@ -22,8 +22,7 @@ RAW_SECONDS = 5.0
 """How long an answer to a text that is no message is waited for: there may be none."""
 
 
-@dataclass(frozen=True)
-class ToolCommand:
+class ToolCommand(NamedTuple):
     """A command that calls one tool."""
 
     tool: str
@@ -97,8 +96,7 @@ NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
 """The commands that may follow a slash."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One line that was typed."""
 
     name: str | None

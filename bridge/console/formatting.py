@@ -113,10 +113,7 @@ def prompt_messages(result: Json) -> Answer:
 
 def first_line(description: str) -> str:
     """Return the first line of a description, cut to `FIRST_LINE_CHARACTERS`."""
-    first = description.strip().partition("\n")[0]
-    if len(first) > FIRST_LINE_CHARACTERS:
-        first = f"{first[:FIRST_LINE_CHARACTERS]}..."
-    return one_line(first)
+    return one_line(description.strip().partition("\n")[0], FIRST_LINE_CHARACTERS)
 
 
 def for_person(answer: Answer) -> str:

@@ -151,12 +151,11 @@ class ServerProcess:
             log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
             if not await self._exited(STOP_SECONDS - NOTICE_SECONDS):
                 log.info("the server did not end when its input did, so it is told to")
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError):  # it ended by then
                     self._process.terminate()
-                if not await self._exited(TERMINATE_SECONDS):
-                    with suppress(ProcessLookupError):
+                    if not await self._exited(TERMINATE_SECONDS):
                         self._process.kill()
-                    await self._exited(EXIT_SECONDS)
+                        await self._exited(EXIT_SECONDS)
         # A child that the server left behind may hold its stdout open for as long as it likes.
         await asyncio.wait(self._readers, timeout=EXIT_SECONDS)
         # asyncio has no public way to close the pipes of a process.

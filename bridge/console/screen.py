@@ -7,7 +7,7 @@ wider.
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 from wcwidth import wcwidth
@@ -92,8 +92,7 @@ def hanging(head: str, used: int, text: str, indent: int, columns: int | None) -
     return [head + first, *(" " * indent + line for line in rest)]
 
 
-@dataclass(frozen=True)
-class Paint:
+class Paint(NamedTuple):
     """Puts colour around a text, or leaves it unchanged."""
 
     on: bool
