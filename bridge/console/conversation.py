@@ -42,8 +42,10 @@ CLOSING_SECONDS = 1.0
 EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
 """A line of the bridge's log about an event of the room, and what of it a person is shown."""
 
-SENDING_LINE = re.compile(r"\S+ (\S+: )?sending, id ")
-"""How an event begins that is followed by the room's reflection of what we said."""
+SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
+"""How an event begins that is followed by the room's reflection of what we said.
+
+What strangers do begins with `<` or `*`, behind the time and perhaps the room."""
 
 PRESENCE_WORDS = (" * ", " in the room as ")
 """What stands in the events after which others may be in the room."""
@@ -122,6 +124,8 @@ class _Conversation:
         self._to_terminal = to_terminal
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
+        self._following = False
+        """Whether what happens in the room is shown at the prompt."""
         self._server.on_log_line = self._take_log_line
         self._runner = CommandRunner(client, frontend.ask)
         self._reading_nicknames: asyncio.Task[None] | None = None
@@ -135,15 +139,16 @@ class _Conversation:
         await self._client.read_catalogue()
         if "xmppStatus" in self._client.catalogue.tools:
             self._note(f"[Client] {await self._room_state()}")
-        if self._interactive:
-            await self._client.read_nicknames()
         self._frontend.tell(GREETING)
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
+            self._following = True
+            await self._client.read_nicknames()
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             return 1 if await self._converse() else 0
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+            self._following = False
             self._frontend.close()
 
     def _interrupt(self) -> None:
@@ -224,7 +229,7 @@ class _Conversation:
 
     def _take_log_line(self, line: str) -> None:
         """Show a line of the server's log, and read anew who is there if that may have changed."""
-        found = EVENT_LINE.match(line) if self._interactive else None
+        found = EVENT_LINE.match(line) if self._following else None
         if found is None or not self._to_terminal:
             self._note(one_line(line))
         if found is None:
@@ -237,15 +242,14 @@ class _Conversation:
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
-        tell = self._note
         match message:
             case Notification(method="notifications/message", params=params):
                 said = params if isinstance(params, dict) else {}
                 level = one_line(str(said.get("level")), 20)
-                tell(f"[Client] the server logs ({level}): {preview(said.get('data'))}")
+                self._note(f"[Client] the server logs ({level}): {preview(said.get('data'))}")
             case Notification(method=method) if method.endswith("/list_changed"):
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
-                tell(f"[Client] the server found fault: {preview(error)}")
+                self._note(f"[Client] the server found fault: {preview(error)}")
             case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
-                tell(f"[Client] on the server's stdout is no message: {reason}")
+                self._note(f"[Client] on the server's stdout is no message: {reason}")

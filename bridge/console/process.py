@@ -15,7 +15,7 @@ from typing import Any
 
 from bridge.console.errors import RequestError, ServerError
 from bridge.mcp import framing, jsonrpc
-from bridge.mcp.framing import Frame, SkippedInput, Framer, Framing
+from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
 from bridge.mcp.jsonrpc import (
     LOGGED_CHARACTERS,
     Id,

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bridge.console.conversation import SENDING_LINE
 from tests.console import other_server
 from tests.console.piped import Piped, run, run_in_shell
 from tests.console.terminal import GREETING
@@ -68,6 +69,22 @@ def test_what_follows_an_exit_is_not_read(word: str, tmp_path: Path, nothing: st
 def test_what_only_looks_like_a_command_is_a_text(line: str, tmp_path: Path, nothing: str) -> None:
     ran = run(tmp_path, f"{line}\n", "--env-file", nothing)
     assert ran.stdout == f"Echo: {line.strip()}\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "hidden"),
+    [
+        ("T sending, id c3: hi", True),
+        ("T lobby@muc.example: sending, id c3: hi", True),
+        ("T <Ann> sending, id c3: hi", False),
+        ("T <Ann: sending, id c3> hi", False),
+        ("T * subject: sending, id c3", False),
+        ("T *: sending, id c3: is here", False),
+        ("T lobby@muc.example: <Ann: sending, id c3> hi", False),
+    ],
+)
+def test_only_our_own_sending_is_left_to_its_reflection(event: str, hidden: bool) -> None:
+    assert bool(SENDING_LINE.match(event)) is hidden
 
 
 def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reason(
