@@ -23,19 +23,19 @@ from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 from bridge.tools import (
-    basics,
     check,
     history,
-    info,
     occupants,
-    ping,
     prompts,
+    query,
     resources,
+    send,
+    status,
     trace,
     wait,
 )
 from bridge.tools.link import RoomLink
-from bridge.tools.pace import Pace
+from bridge.tools.send import RateLimiter
 from bridge.tools.setup import Setup
 from bridge.xmpp.formatting import format_event
 
@@ -74,7 +74,7 @@ INSTRUCTIONS = (
 )
 """How the tools work together, for the model."""
 
-MODULES = (basics, history, wait, occupants, ping, info, trace, check, resources, prompts)
+MODULES = (status, send, history, wait, occupants, query, trace, check, resources, prompts)
 """What the bridge offers, in the order in which it is listed."""
 
 IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __version__, INSTRUCTIONS)
@@ -102,10 +102,10 @@ async def serve(
     """
     room = _RoomWing(configuration)
     link = RoomLink(lambda: room.participant, room.warnings)
-    rate = configuration.in_effect.get("BRIDGE_SEND_RATE")
-    pace = Pace(configuration.send_rate, rate.source if rate else "")
+    row = configuration.in_effect.get("BRIDGE_SEND_RATE")
+    rate = RateLimiter(configuration.send_rate, row.source if row else "")
     setup = Setup(configuration, read)
-    collaborators = (link, pace, setup, configuration)
+    collaborators = (link, rate, setup, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
     setup.problems = problems
     if read_only or configuration.read_only:

@@ -30,7 +30,7 @@ from bridge.mcp.session import Session
 from bridge.mcp.toolset import Toolset
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.tools import basics
+from bridge.tools import status
 from bridge.xmpp import stanzas
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.formatting import format_event
@@ -212,7 +212,7 @@ def test_an_echo_calls_few_functions() -> None:
 
         server = Server(
             Implementation("tests", "tests", "0", ""),
-            Catalogue(replace(Toolset.of_modules("bridge", basics), tools=(basics.echo,)), ()),
+            Catalogue(replace(Toolset.of_modules("bridge", status), tools=(status.echo,)), ()),
         )
         written: list[bytes] = []
         asyncio.run(Session(server, written.append).run(chunks()))

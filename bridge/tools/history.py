@@ -1,13 +1,16 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote, unquote
 
 from bridge.mcp.schema import ABSENT_IF_NONE
-from bridge.mcp.toolset import ArgumentError, tool
-from bridge.tools.archive import MARK, read
-from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, sanitized
-from bridge.tools.link import RoomLink, RoomName
+from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.text import iso, iso_of, quoted
+from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, noticed, sanitized
+from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     Contains,
@@ -19,11 +22,21 @@ from bridge.tools.paging import (
     PatternText,
     Sender,
     Since,
+    TimeSlice,
     event_filter,
 )
 
 if TYPE_CHECKING:
+    from bridge.xmpp.archive import ArchiveError, ArchiveQuery, ArchiveResult
+    from bridge.xmpp.events import Event
+    from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
+
+BUDGET_SECONDS = 25.0
+"""For one page: clients give up on a call after a minute, and a search can be gone on with."""
+
+MARK = "archive:"
+"""How the archive's cursors begin, which the journal's cannot."""
 
 
 @dataclass(eq=False)
@@ -75,7 +88,7 @@ async def xmpp_history(
         # The archive knows senders by more than their messages tell.
         wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
         span = {"since": since, "after": after, "before": before}
-        next_, more = await read(link, room, page, limit, wanted, **span, sender=from_)
+        next_, more = await _read_archive(link, room, page, limit, wanted, **span, sender=from_)
         return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
     wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
@@ -96,3 +109,156 @@ def _only_of_the_journal(since: str | None, before: str | None, after: str | Non
             condition="bad-request",
             hint="Add archive: true, or leave them out and follow the cursors in `next`.",
         )
+
+
+async def _read_archive(
+    link: RoomLink,
+    room: str | None,
+    page: Page[Entry],
+    limit: int,
+    event_filter: "EventFilter",
+    *,
+    since: str | None,
+    after: str | None,
+    before: str | None,
+    sender: str | None,
+) -> tuple[str, bool]:
+    """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
+
+    Oldest first: what came after the cursor `since` or from the time `after` on; without either,
+    the newest. `page` has room for `limit` entries at most. Raises `ToolError`, and
+    `ArgumentError` for what no archive can be asked.
+    """
+    # Deferred, as all that speaks XMPP is, until the first answer has gone out.
+    from bridge.xmpp.archive import ArchiveError
+    from bridge.xmpp.faults import ConnectionFailedError
+
+    membership = link.room(room)
+    connection_in(membership)
+    jid = membership.name
+    named = {"room": jid} if link.several else {}
+    query = _query(jid, since, after, before, sender)
+    time_slice, most = TimeSlice(), page.room
+    matches, cost = event_filter.matches, event_filter.cost
+
+    async def keep(result: "ArchiveResult") -> bool | None:
+        wanted = [
+            event for event in result.events if await time_slice.run(matches, event, cost(event))
+        ]
+        return page.add(_entry(result, named, wanted, most)) if wanted else None
+
+    try:
+        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
+    except ArchiveError as error:
+        raise _failure(jid, error) from error
+    except ConnectionFailedError as ended:
+        raise failed(
+            ended.fault, "The connection ended before the archive had answered:"
+        ) from ended
+    if not query.backward:
+        return _cursor(searched.next_id or ""), searched.more
+    page.entries.reverse()
+    newest = str(page.entries[-1]["cursor"]) if page.entries else MARK
+    return newest, searched.more
+
+
+def _cursor(id_: str) -> str:
+    """Return the place after what the archive has under this id, which is a stranger's text."""
+    return MARK + quote(id_, safe="/:=+@,;")
+
+
+def _entry(
+    result: "ArchiveResult", named: Mapping[str, object], wanted: "Sequence[Event]", most: int
+) -> Entry:
+    from bridge.xmpp.events import encode
+
+    at = iso_of(result.at or "") or iso(time.time())
+    entry: Entry = {"cursor": _cursor(result.id), "at": at, **named}
+    for event in wanted:
+        entry |= encode(event)
+    entry["source"] = "archive"
+    if result.jid is not None:
+        entry["jid"] = result.jid
+    return sanitized(entry, most)
+
+
+def _query(
+    room: str, since: str | None, after: str | None, before: str | None, sender: str | None
+) -> "ArchiveQuery":
+    from bridge.xmpp.archive import ArchiveQuery
+
+    position = None
+    if since is not None:
+        if not since.startswith(MARK):
+            raise ArgumentError(
+                "since is a place in the bridge's own memory, and the archive has its own places.",
+                condition="bad-request",
+                hint="With archive: true, take `since` from results of archive: true, or give a "
+                "time in `after`.",
+            )
+        position = unquote(since.removeprefix(MARK)) or None
+    start, end = _time("after", after), _time("before", before)
+    newest = since is None and start is None
+    whose = None if sender is None else sender if "@" in sender else f"{room}/{sender}"
+    try:
+        return ArchiveQuery(
+            start=start, end=end, after=position, before="" if newest else None, sender=whose
+        )
+    except ValueError as error:
+        raise ArgumentError(
+            f"The archive cannot be asked for that: {error}.",
+            condition="bad-request",
+            hint="`from` is a nickname or a JID; `after` and `before` are times.",
+        ) from error
+
+
+def _time(name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    moment = iso_of(text)
+    if moment is None:
+        raise ArgumentError(
+            f"{name} is no time with a zone: {quoted(text)}.",
+            condition="bad-request",
+            hint="Write it in ISO 8601, such as 2026-01-31T12:00:00Z.",
+        )
+    return moment
+
+
+def _failure(room: str, error: "ArchiveError") -> ToolError:
+    from bridge.xmpp import archive
+    from bridge.xmpp.faults import quoted_text
+
+    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
+    match error:
+        case archive.NoArchiveError():
+            message = f"The room {room} keeps no archive that can be asked (XEP-0313)."
+            condition = "feature-not-implemented"
+            hint += (
+                " The room's owner, or the server's operator, can turn archiving on "
+                "(Prosody: muc_mam, ejabberd: mod_mam)."
+            )
+        case archive.ArchiveForbiddenError(error=refusal):
+            message = f"The room {room} does not let us read its archive."
+            condition = refusal.condition
+            hint += " Ask an owner of the room for membership."
+        case archive.ArchiveRefusedError(error=refusal):
+            message = (
+                f"The room {room} refused to read from its archive.{quoted_text(refusal.text)}"
+            )
+            message = noticed(message) if refusal.text else message
+            condition = refusal.condition
+        case archive.UnknownPositionError():
+            message = (
+                f"The archive of {room} does not know the place in `since`, or no longer does."
+            )
+            condition = "item-not-found"
+            hint = "Give a time in `after` instead, or leave `since` out for the newest."
+        case archive.ArchiveTimeoutError():
+            message = f"The archive of {room} did not answer in time."
+            condition = "remote-server-timeout"
+            hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
+        case _:
+            message = f"The archive of {room} answered oddly: {error}."
+            condition = "undefined-condition"
+    return ToolError(message, condition=condition, hint=hint)

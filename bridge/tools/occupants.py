@@ -17,7 +17,7 @@ from bridge.tools.entries import (
 )
 from bridge.tools.link import InRoom, RoomLink, RoomName, not_in_room
 from bridge.tools.paging import Page
-from bridge.tools.targets import nobody
+from bridge.tools.query import nobody
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

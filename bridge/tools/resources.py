@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.toolset import Completes, resource
 from bridge.settings.values import MAX_ROOMS
-from bridge.tools.basics import Status, describe_status
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, describe_occupants
 from bridge.tools.paging import Page
 from bridge.tools.prompts import rooms
 from bridge.tools.setup import Setup
+from bridge.tools.status import Status, describe_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
-from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, RoomName, out_of_room
 from bridge.tools.paging import (
@@ -24,6 +23,7 @@ from bridge.tools.paging import (
     gap_of,
     place_of,
 )
+from bridge.tools.send import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter

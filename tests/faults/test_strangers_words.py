@@ -22,16 +22,15 @@ from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.text import MAX_QUOTED_CHARACTERS, one_line
-from bridge.tools.basics import describe_status, xmpp_send
 from bridge.tools.check import xmpp_check
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
-from bridge.tools.info import xmpp_info
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import xmpp_occupants
-from bridge.tools.pace import Pace
-from bridge.tools.ping import xmpp_ping
+from bridge.tools.query import xmpp_info, xmpp_ping
+from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.setup import Setup
+from bridge.tools.status import describe_status
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp import faults, iq_errors, stanzas
 from bridge.xmpp.faults import Fault, Place, Stage
@@ -244,7 +243,7 @@ def test_no_other_module_makes_faults() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Fault", "DecodedError"))
     }
-    made.discard("tools/basics.py")  # `LastFault`, which only shows one
+    made.discard("tools/status.py")  # `LastFault`, which only shows one
     # What `link` makes itself has words of ours alone.
     assert made == {
         "tools/link.py",
@@ -254,18 +253,18 @@ def test_no_other_module_makes_faults() -> None:
 
 
 QUOTING = {
-    "tools/archive.py _failure",
-    "tools/info.py xmpp_info",
+    "tools/history.py _failure",
+    "tools/query.py xmpp_info",
     "tools/link.py failed",
-    "tools/targets.py nobody",
+    "tools/query.py nobody",
 }
 """Where a tool makes an error that may quote a stranger: each is reached below."""
 
 QUOTING_NOBODY = {
-    "tools/archive.py _query",  # what its caller gave, in these
-    "tools/archive.py _time",
-    "tools/basics.py _over",
-    "tools/basics.py xmpp_send",
+    "tools/history.py _query",  # what its caller gave, in these
+    "tools/history.py _time",
+    "tools/send.py _over",
+    "tools/send.py xmpp_send",
     "tools/check.py xmpp_check",
     "tools/history.py _only_of_the_journal",
     "tools/link.py participant",
@@ -285,7 +284,7 @@ def test_every_place_where_a_tool_makes_an_error_is_known() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"ToolError", "ArgumentError"}
     )
     assert set(found) == QUOTING | QUOTING_NOBODY
-    assert [one for one in found if found[one] > 1] == ["tools/archive.py _query"]
+    assert [one for one in found if found[one] > 1] == ["tools/history.py _query"]
 
 
 def test_what_a_tool_adds_to_a_fault_is_a_text_of_ours() -> None:
@@ -398,7 +397,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         assert fault.quotes
         context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
         for error in (
-            await refused(xmpp_send(link, Pace(60), message="hello")),
+            await refused(xmpp_send(link, RateLimiter(60), message="hello")),
             await refused(xmpp_ping(link, target="room")),
             await refused(xmpp_info(link, target="room")),
             await refused(xmpp_history(link, archive=True)),
@@ -458,7 +457,7 @@ MAM = "{urn:xmpp:mam:2}query"
 
 
 async def send(link: RoomLink) -> object:
-    return await xmpp_send(link, Pace(60), message="hello")
+    return await xmpp_send(link, RateLimiter(60), message="hello")
 
 
 async def ping(link: RoomLink) -> object:

@@ -22,16 +22,15 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
-from bridge.tools.basics import xmpp_send, xmpp_status
 from bridge.tools.check import Check, xmpp_check
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
-from bridge.tools.info import xmpp_info
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import xmpp_occupants
-from bridge.tools.pace import Pace
-from bridge.tools.ping import xmpp_ping
+from bridge.tools.query import xmpp_info, xmpp_ping
+from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.setup import Setup
+from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.archive import MAX_ID_BYTES
@@ -328,7 +327,7 @@ class _Reflecting(Played):
 async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
     room = _Reflecting()
     room.stanza_id = stanza_id
-    sent = await xmpp_send(room.link, Pace(60), message=character * length)
+    sent = await xmpp_send(room.link, RateLimiter(60), message=character * length)
     assert (character * length).startswith(sent.message)
     assert len(json.dumps(render(sent))) <= MOST
     # What we said ourselves comes back as it is.

@@ -15,9 +15,9 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import paging, wait
-from bridge.tools.basics import MAX_WAIT_SECONDS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import Participating, RoomLink
+from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
     ConnectionChanged,

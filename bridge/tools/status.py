@@ -1,42 +1,26 @@
-"""The three tools to begin with: does the bridge answer, is it in the room, can it be heard."""
+"""The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
 
-import math
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds, Keywords
-from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.mcp.schema import ABSENT_IF_NONE, Keywords
+from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.entries import (
     ESCAPED,
-    MARK_BYTES,
     NOTICE,
     RESULT_BYTES,
     OptionalFlag,
-    cut,
     json_size,
     sanitized,
 )
-from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
-from bridge.tools.pace import Pace
+from bridge.tools.link import RoomLink
 from bridge.tools.setup import Setup
-from bridge.xmpp.errors import (
-    BouncedError,
-    NotInRoomError,
-    NotReflectedError,
-    NotSentError,
-    UnsendableError,
-)
-from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bridge.xmpp.room import LastError, LastIncoming, RoomStatus
-
-MAX_WAIT_SECONDS = 50
-"""Clients give up on a tool call after a minute."""
 
 ROOM_BYTES = 148
 """Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
@@ -132,22 +116,6 @@ class Status:
     notice: str = NOTICE
 
 
-@dataclass(eq=False)
-class Sent:
-    """The proof that the room heard it."""
-
-    sent: Annotated[bool, "the room sent the message back to us"]
-    to: str
-    message: str
-    id: str
-    stanza_id: Annotated[str | None, "the room's own id for it"]
-    reflected_at: str
-    round_trip_ms: float
-    cursor: str
-    truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
-
-
 @tool(title="Echo", read_only=True, open_world=False)
 def echo(message: Annotated[str, "what to send back"]) -> str:
     """Send a text back, to see that the bridge itself answers. Touches no network."""
@@ -203,84 +171,6 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         return sanitized(told)
     told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
     return replace(told, rooms=_entries(rooms, RESULT_BYTES - json_size(replace(told, rooms=[]))))
-
-
-@tool("xmppSend", title="Send to the XMPP room")
-async def xmpp_send(
-    link: RoomLink,
-    pace: Pace,
-    /,
-    message: Annotated[str, f"plain text, 1 to {MAX_BODY_BYTES} bytes of UTF-8"],
-    timeout_seconds: Annotated[
-        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "how long to wait for the room"
-    ] = 10,
-    room: RoomName = None,
-) -> Sent:
-    """Say something in the chat room, where everybody in it reads it.
-
-    Returns once the room has sent the message back (`sent: true`), with the round-trip time;
-    fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
-    still joining for the first time it waits for that; otherwise it must be in the room. So many
-    messages a minute are let through; the error for one more says when to try again. Where the
-    bridge has several rooms, it goes to the default room unless `room` names another.
-    """
-    membership = link.room(room)
-    try:
-        check_body(message)
-        # Taken before there is anything to wait for: of two calls at once, one gets the last.
-        if wait := pace.take(time.monotonic()):
-            raise _over(pace, wait)
-        reflection = await membership.say(message, timeout_seconds)
-    except UnsendableError as error:
-        raise ArgumentError(
-            f"xmppSend: {error}",
-            condition="bad-request",
-            hint="Change the text, or send it in several messages.",
-        ) from error
-    except NotInRoomError as error:
-        pace.give_back()
-        raise not_in_room(membership.name, error.status) from error
-    except NotSentError as error:
-        pace.give_back()
-        raise failed(
-            error.fault,
-            before="Not sent: the connection had just ended.",
-            after="Send it again once xmppStatus says connected.",
-        ) from error
-    except BouncedError as error:
-        raise failed(error.fault) from error
-    except NotReflectedError as error:
-        raise failed(
-            error.fault,
-            "The room did not send the message back, so it is not known whether it was heard:",
-            after="Look at the room before sending it again.",
-        ) from error
-    sent = Sent(
-        sent=True,
-        to=membership.name,
-        message="",
-        id=reflection.message.id or "",
-        stanza_id=reflection.message.stanza_id,
-        reflected_at=iso(reflection.record.at),
-        round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
-        cursor=link.participant.journal.cursor_of(reflection.record.number),
-    )
-    told = sanitized(sent)
-    # The caller's own words stay as they are, and take what room the others leave.
-    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
-    return replace(told, message=kept, truncated=told.truncated or kept != message or None)
-
-
-def _over(pace: Pace, wait: float) -> ToolError:
-    messages = "1 message" if pace.per_minute == 1 else f"{pace.per_minute} messages"
-    seconds = math.ceil(wait)
-    setting = f"BRIDGE_SEND_RATE in {pace.set_by}" if pace.set_by else "BRIDGE_SEND_RATE"
-    return ToolError(
-        f"Not sent: {messages} a minute may be sent, and these are used up; the next may be sent "
-        f"in {seconds} s.",
-        condition="policy-violation",
-        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: {setting}.",
-    )
 
 
 def _newest(rooms: Rooms) -> Incoming | None:

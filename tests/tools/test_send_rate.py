@@ -2,57 +2,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.tools.pace import SECONDS, TOLERANCE_SECONDS, Pace
+from bridge.tools.send import SECONDS, TOLERANCE_SECONDS, RateLimiter
 
 
 @pytest.mark.parametrize("per_minute", [1, 2, 7, 60, 6000])
 @pytest.mark.parametrize("now", [0.0, 0.1, 1_234_567.8])
 def test_a_minutes_worth_may_go_at_once_and_not_one_more(per_minute: int, now: float) -> None:
-    pace = Pace(per_minute)
-    assert [pace.take(now) for _ in range(per_minute)] == [0.0] * per_minute
-    assert pace.take(now) == pytest.approx(SECONDS / per_minute)
+    rate = RateLimiter(per_minute)
+    assert [rate.take(now) for _ in range(per_minute)] == [0.0] * per_minute
+    assert rate.take(now) == pytest.approx(SECONDS / per_minute)
 
 
 @pytest.mark.parametrize("per_minute", [1, 2, 7, 60, 6000])
 @pytest.mark.parametrize("now", [0.0, 0.1, 1_234_567.8])
 def test_whoever_waits_as_long_as_told_is_let_through_once(per_minute: int, now: float) -> None:
-    pace = Pace(per_minute)
+    rate = RateLimiter(per_minute)
     for _ in range(per_minute):
-        pace.take(now)
+        rate.take(now)
     for _ in range(3):
-        wait = pace.take(now)
-        assert pace.take(now + wait / 2) == pytest.approx(wait / 2)
+        wait = rate.take(now)
+        assert rate.take(now + wait / 2) == pytest.approx(wait / 2)
         now += wait
-        assert pace.take(now) == 0.0
+        assert rate.take(now) == 0.0
 
 
 def test_a_refusal_costs_nothing() -> None:
-    pace = Pace(1)
-    pace.take(0.0)
-    assert [pace.take(20.0) for _ in range(5)] == [40.0] * 5
-    assert pace.take(60.0) == 0.0
+    rate = RateLimiter(1)
+    rate.take(0.0)
+    assert [rate.take(20.0) for _ in range(5)] == [40.0] * 5
+    assert rate.take(60.0) == 0.0
 
 
 def test_a_long_rest_gives_a_minutes_worth_and_not_more() -> None:
-    pace = Pace(3)
-    pace.take(0.0)
-    assert [pace.take(10_000.0) for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
+    rate = RateLimiter(3)
+    rate.take(0.0)
+    assert [rate.take(10_000.0) for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
 
 
 def test_what_is_given_back_can_be_taken_again_at_once() -> None:
-    pace = Pace(2)
-    assert pace.take(5.0) == pace.take(5.0) == 0.0
-    pace.give_back()
-    assert pace.take(5.0) == 0.0
-    assert pace.take(5.0) == 30.0
+    rate = RateLimiter(2)
+    assert rate.take(5.0) == rate.take(5.0) == 0.0
+    rate.give_back()
+    assert rate.take(5.0) == 0.0
+    assert rate.take(5.0) == 30.0
 
 
 def test_what_is_given_back_after_a_rest_is_no_more_than_a_minutes_worth() -> None:
-    pace = Pace(2)
-    pace.take(0.0)
-    pace.give_back()
-    pace.give_back()
-    assert [pace.take(100.0) for _ in range(3)] == [0.0, 0.0, 30.0]
+    rate = RateLimiter(2)
+    rate.take(0.0)
+    rate.give_back()
+    rate.give_back()
+    assert [rate.take(100.0) for _ in range(3)] == [0.0, 0.0, 30.0]
 
 
 @given(
@@ -62,8 +62,8 @@ def test_what_is_given_back_after_a_rest_is_no_more_than_a_minutes_worth() -> No
 def test_no_minute_ever_sees_more_than_a_burst_and_what_came_in_meanwhile(
     per_minute: int, steps: list[float]
 ) -> None:
-    pace, now, granted = Pace(per_minute), 0.0, 0
+    rate, now, granted = RateLimiter(per_minute), 0.0, 0
     for step in steps:
         now += step
-        granted += pace.take(now) == 0.0
+        granted += rate.take(now) == 0.0
         assert granted <= per_minute + (now + TOLERANCE_SECONDS) * per_minute / SECONDS

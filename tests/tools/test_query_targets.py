@@ -3,7 +3,7 @@ import pytest
 from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
-from bridge.tools.targets import MAX_NAME_CHARACTERS, MAX_NAMED, find
+from bridge.tools.query import MAX_NAMED, MAX_NICKNAME_CHARACTERS, find
 from bridge.xmpp.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
 from tests.tools.standing import OWN, standing, standing_in
@@ -81,7 +81,7 @@ def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
     assert r'"x\". Now obey"' in refusal.value.message
     assert r'"a\\u{202E}b"' in refusal.value.message
     assert r'"Fr\"ed\n\\u{200B}"' in refusal.value.message
-    assert f'"{"y" * MAX_NAME_CHARACTERS}…"' in refusal.value.message
+    assert f'"{"y" * MAX_NICKNAME_CHARACTERS}…"' in refusal.value.message
     assert refusal.value.message.endswith(f". {NOTICE}")
     assert len(refusal.value.message) < 500
 

@@ -1,14 +1,18 @@
-"""What an address is and can do: the server, the room, an occupant, any address."""
+"""Asking an address: whether it answers, and what it is and can do.
 
-from collections.abc import Iterable, Iterator
+The address is that of the server, the room, an occupant or anything else that has a JID.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
-from bridge.text import visible
-from bridge.tools.basics import TlsStatus
+from bridge.text import quoted, visible
 from bridge.tools.entries import (
     ESCAPED,
     NOTICE,
@@ -20,13 +24,26 @@ from bridge.tools.entries import (
     occupant_entry,
     sanitized,
 )
-from bridge.tools.link import RoomLink, RoomName, connection_in, failed
+from bridge.tools.link import InRoom, RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import Page
-from bridge.tools.targets import MAX_TARGET_CHARACTERS, find
+from bridge.tools.status import TlsStatus
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.disco import Description, Information, Unanswered
+    from bridge.xmpp.iq_errors import DecodedError, TargetKind
+
+MAX_TARGET_CHARACTERS = 3071
+"""The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
+
+MAX_NAMED = 20
+"""Occupants that are named when somebody is not found; the rest are counted."""
+
+MAX_NICKNAME_CHARACTERS = 60
+"""Of a nickname in a sentence."""
+
+ANSWER_SECONDS = 15.0
+"""For the answer: as long as the bridge gives its own pings."""
 
 LISTS_BYTES = 3_000
 """Of the result as JSON, at least, for its lists: the known features come first, and what is left
@@ -50,10 +67,35 @@ MAX_NAME_CHARACTERS = 200
 MAX_DESCRIPTION_CHARACTERS = 2_000
 """Of a room's description, as shown."""
 
-
 Listed = TypeVar("Listed")
 Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
+
+
+@dataclass(eq=False)
+class AnswerError:
+    """An error answer, or none at all, decoded."""
+
+    condition: Annotated[str, "in the standard's own words"]
+    message: str
+    hint: Annotated[str, "what to make of it"]
+
+
+@dataclass(eq=False)
+class Pong:
+    """What came back."""
+
+    target: Annotated[str, "as asked"]
+    address: Annotated[str, "the JID that was pinged"]
+    round_trip_ms: Annotated[float | None, "of whatever answer came, an error too; null: none"]
+    reachable: Annotated[bool, "whether the answer proves that the target is there"]
+    in_room: Annotated[
+        str | None, ABSENT_IF_NONE, "for self: in, out, or undecided where the answer cannot tell"
+    ] = None
+    error: Annotated[AnswerError | None, ABSENT_IF_NONE] = None
+    truncated: OptionalFlag = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    notice: str = NOTICE
 
 
 @dataclass(eq=False)
@@ -125,6 +167,67 @@ class Info:
     truncated: OptionalFlag = None
     escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
     notice: str = NOTICE
+
+
+@tool("xmppPing", title="Ping over XMPP", read_only=True)
+async def xmpp_ping(
+    link: RoomLink,
+    /,
+    target: Annotated[
+        str,
+        Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
+        "server, room, self, the nickname of somebody in the room, or a JID",
+    ],
+    room: RoomName = None,
+) -> Pong:
+    """Find out whether somebody answers over XMPP (XEP-0199), and how many milliseconds it takes.
+
+    `server` is the bridge's own server, `room` the room, `self` asks the room whether it holds
+    the bridge for one of its occupants (XEP-0410, see `inRoom`); a nickname asks that person's
+    client. Somebody called server, room or self, or by a name with an @, is reached by their full
+    JID, `room@service/nickname`. An error answer or a silence of 15 s is a result, with `error`
+    saying what it means; often an error answer still proves that the target is there
+    (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
+    """
+    from bridge.xmpp import iq_errors, stanzas
+    from bridge.xmpp.faults import ConnectionFailedError
+    from bridge.xmpp.iq import IqError
+    from bridge.xmpp.iq_errors import TargetKind
+    from bridge.xmpp.keepalive import Verdict, verdict
+
+    connection = connection_in(link.room(room))
+    whom, address = find(link, target, room)
+    meaning: DecodedError | None = None
+    found = Verdict.IN
+    answered = True
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await connection.request("get", address, stanzas.ping())
+    except IqError as refused:
+        error = refused.error
+        meaning = iq_errors.of_error(error.condition, error.text, whom, address, "pings")
+        found = verdict(error.condition)
+    except TimeoutError:
+        answered = False
+        meaning = iq_errors.of_silence(whom, address, ANSWER_SECONDS)
+        found = Verdict.UNDECIDED
+    except ConnectionFailedError as ended:
+        raise failed(ended.fault, "The connection ended before the answer came:") from ended
+    taken = round((time.perf_counter() - started) * 1000, 3)
+    pong = Pong(
+        target=target,
+        address=address,
+        round_trip_ms=taken if answered else None,
+        reachable=meaning is None or meaning.reachable,
+        in_room=found.value if whom is TargetKind.SELF else None,
+        error=None if meaning is None else _error(meaning),
+    )
+    return sanitized(pong)
+
+
+def _error(meaning: "DecodedError") -> AnswerError:
+    return AnswerError(meaning.condition, meaning.message, meaning.hint)
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)
@@ -327,4 +430,67 @@ def _unanswered(one: "Unanswered") -> str:
         return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
     return (
         f"Asked for {question}, it refused with {one.error.condition}.{quoted_text(one.error.text)}"
+    )
+
+
+def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetKind", str]:
+    """Return what kind of address `target` is, and the address, prepared.
+
+    The words and the nicknames are those of the room of this name, or else of the default room.
+    The words come first, so that nobody can stand before the server by a nickname; then what has
+    an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
+    word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
+    and when not in the room.
+    """
+    from bridge.xmpp import stanzas
+    from bridge.xmpp.iq_errors import TargetKind
+
+    membership = link.room(name)
+    connection, own, room = connection_in(membership), membership.occupant, membership.jid
+    domain = stanzas.prepared(connection.place.domain) or connection.place.domain
+    match target:
+        case "server":
+            return TargetKind.SERVER, domain
+        case "room":
+            return TargetKind.ROOM, room
+        case "self":
+            return TargetKind.SELF, own
+    jid = stanzas.prepared(target)
+    named = stanzas.occupant_jid(room, target)
+    present = {one.jid for one in membership.status().occupants}
+    if not (jid and "@" in target):
+        if named in present:
+            assert named is not None
+            return (TargetKind.SELF if named == own else TargetKind.OCCUPANT), named
+        if not (jid and (jid == domain or "." in target or "/" in target)):
+            raise nobody(
+                [membership],
+                target,
+                "Give server, room, self, a nickname as it is written here, or a full JID.",
+            )
+    assert jid is not None
+    bare, _, resource = jid.partition("/")
+    for one in link.participant.memberships:
+        if bare == one.jid:
+            if jid == one.occupant:
+                return TargetKind.SELF, jid
+            return (TargetKind.OCCUPANT if resource else TargetKind.ROOM), jid
+    if jid == domain:
+        return TargetKind.SERVER, jid
+    return (TargetKind.ACCOUNT if "@" in bare else TargetKind.DOMAIN), jid
+
+
+def nobody(rooms: Sequence[InRoom], name: str, hint: str) -> ToolError:
+    """Return what the caller is told who asks for somebody that is in none of the rooms."""
+    names = sorted({one.nickname for room in rooms for one in room.status().occupants})
+    where = "room" if len(rooms) == 1 else "rooms"
+    listed = ", ".join(quoted(one, MAX_NICKNAME_CHARACTERS) for one in names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ToolError(
+        noticed(
+            f"Nobody in the {where} is called {quoted(name, MAX_NICKNAME_CHARACTERS)}. "
+            f"In the {where}: {listed}{more}."
+        ),
+        condition="item-not-found",
+        hint=hint,
     )

@@ -4,9 +4,9 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
+from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.text import MAX_QUOTED_CHARACTERS
-from bridge.tools import ping
+from bridge.tools import query
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.faults import ConnectionFailedError, Fault
@@ -17,8 +17,8 @@ from tests.tools.standing import OWN, standing, standing_in
 
 
 async def _ping(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
-    (tool,) = Toolset.of_modules("ping", ping).tools
-    wire = render(await ping.xmpp_ping(link, target=target, room=room))
+    tool = query.xmpp_ping
+    wire = render(await query.xmpp_ping(link, target=target, room=room))
     assert isinstance(wire, dict)
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
@@ -30,7 +30,7 @@ def _refusing(condition: str, text: str | None = None) -> RoomLink:
 
 
 def test_it_only_reads_and_reaches_outside() -> None:
-    (tool,) = Toolset.of_modules("ping", ping).tools
+    tool = query.xmpp_ping
     assert (tool.name, tool.read_only, tool.open_world) == ("xmppPing", True, True)
 
 
@@ -104,7 +104,7 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
     fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
     link, _ = standing(lambda *_: ConnectionFailedError(fault), "Wilma")
     with pytest.raises(ToolError) as refusal:
-        await ping.xmpp_ping(link, target="Wilma")
+        await query.xmpp_ping(link, target="Wilma")
     assert refusal.value.condition == "connection-reset"
     assert "ended before" in refusal.value.message
 

@@ -7,17 +7,17 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
-from bridge.tools import info
+from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
-from bridge.tools.info import (
+from bridge.tools.link import RoomLink
+from bridge.tools.query import (
     MAX_DESCRIPTION_CHARACTERS,
     MAX_FIELDS,
     MAX_IDENTITIES,
     MAX_NAME_CHARACTERS,
     MAX_VALUES,
 )
-from bridge.tools.link import RoomLink
 from bridge.xmpp.disco import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.iq import IqError
@@ -31,8 +31,8 @@ FEATURES = 40
 
 
 async def _info(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
-    (tool,) = Toolset.of_modules("info", info).tools
-    wire = render(await info.xmpp_info(link, target=target, room=room))
+    tool = query.xmpp_info
+    wire = render(await query.xmpp_info(link, target=target, room=room))
     assert isinstance(wire, dict)
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
@@ -57,7 +57,7 @@ def _feature(name: str) -> str:
 
 
 def test_it_only_reads_and_reaches_outside() -> None:
-    (tool,) = Toolset.of_modules("info", info).tools
+    tool = query.xmpp_info
     assert (tool.name, tool.read_only, tool.open_world) == ("xmppInfo", True, True)
 
 
@@ -134,7 +134,7 @@ async def test_an_address_that_refuses_is_a_failure_with_its_meaning() -> None:
     error = IqError(StanzaError("item-not-found", "not\u202e here"))
     link, _ = standing(lambda *_: error, "Wilma")
     with pytest.raises(ToolError) as refusal:
-        await info.xmpp_info(link, target="Wilma")
+        await query.xmpp_info(link, target="Wilma")
     assert refusal.value.condition == "item-not-found"
     assert refusal.value.message.endswith(f' It says: "not\\\\u{{202E}} here". {NOTICE}')
 
@@ -143,7 +143,7 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
     fault = Fault("connection-reset", "The connection was cut.", "It tries again.")
     link, _ = standing(lambda *_: ConnectionFailedError(fault))
     with pytest.raises(ToolError) as refusal:
-        await info.xmpp_info(link, target="room")
+        await query.xmpp_info(link, target="room")
     assert refusal.value.condition == "connection-reset"
 
 

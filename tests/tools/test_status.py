@@ -1,4 +1,3 @@
-import asyncio
 import dataclasses
 import json
 from pathlib import Path
@@ -8,19 +7,17 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ToolError, Toolset
+from bridge.mcp.toolset import Toolset
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.text import visible
-from bridge.tools import basics
+from bridge.tools import send
+from bridge.tools import status as status_module
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.tools.pace import Pace
 from bridge.tools.setup import Setup
-from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
-from bridge.xmpp.events import MessageReceived, Phase, SendFailed, SubjectChanged
+from bridge.xmpp.events import MessageReceived, Phase, SubjectChanged
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError, LastIncoming
 from tests.tools.played import (
     FAULT,
@@ -32,20 +29,6 @@ from tests.tools.played import (
     in_room,
     in_rooms,
 )
-
-
-class Slow(Played):
-    """One whose room lets us wait."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = asyncio.Event()
-        self.reflects = asyncio.Event()
-
-    async def say(self, body: str, timeout_seconds: float) -> Reflection:
-        self.asked.set()
-        await self.reflects.wait()
-        return await super().say(body, timeout_seconds)
 
 
 @pytest.fixture
@@ -64,19 +47,13 @@ def configuration(tmp_path: Path) -> Configuration:
 
 def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
     setup = Setup(configuration, lambda: configuration)
-    wire = render(basics.xmpp_status(RoomLink(lambda: played), setup))
+    wire = render(status_module.xmpp_status(RoomLink(lambda: played), setup))
     assert isinstance(wire, dict)
     return wire
 
 
-async def _refused(played: Played, message: str = "hello", pace: Pace | None = None) -> ToolError:
-    with pytest.raises(ToolError) as refusal:
-        await basics.xmpp_send(RoomLink(lambda: played), pace or Pace(60), message=message)
-    return refusal.value
-
-
 def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
-    tools = Toolset.of_modules("basics", basics).tools
+    tools = Toolset.of_modules("bridge", status_module, send).tools
     assert [(one.name, one.read_only, one.open_world) for one in tools] == [
         ("echo", True, False),
         ("xmppStatus", True, False),
@@ -86,7 +63,7 @@ def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
 
 
 def test_an_echo_is_what_was_said() -> None:
-    assert basics.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
+    assert status_module.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
 
 
 def test_a_status_warns_of_a_room_that_is_too_full_to_be_known(
@@ -194,131 +171,15 @@ def test_what_a_reader_cannot_see_is_shown(configuration: Configuration) -> None
     assert status["lastError"]["message"] == "it says \\u{1B}[2J"
 
 
-async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
-    played = Played()
-    sent = await basics.xmpp_send(RoomLink(lambda: played), Pace(60), message="hello")
-    assert render(sent) == {
-        "sent": True,
-        "to": ROOM,
-        "message": "hello",
-        "id": "m1",
-        "stanzaId": "s1",
-        "reflectedAt": "1970-01-01T00:00:01.500Z",
-        "roundTripMs": 12.346,
-        "cursor": "epoch-1",
-    }
-    assert played.said == [("hello", 10)]
-
-
-async def test_a_body_that_cannot_be_sent_is_the_callers_mistake() -> None:
-    played = Played()
-    refusal = await _refused(played, "")
-    assert isinstance(refusal, ArgumentError)
-    assert refusal.condition == "bad-request"
-    assert "empty" in refusal.message
-    assert played.said == []
-
-
-async def test_out_of_the_room_the_cause_is_told() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
-    assert not isinstance(refusal, ArgumentError)
-    assert refusal.message == f"Not in the room {ROOM} (phase waiting): Nothing listens there."
-    assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
-
-
-async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.SECURING)
-    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
-    assert refusal.condition == "recipient-unavailable"
-    assert "securing" in refusal.message
-
-
-async def test_without_settings_the_status_is_named() -> None:
-    picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED)
-    refusal = await _refused(Played(room_jid="", refusal=NotInRoomError(picture)))
-    assert refusal.condition == "unconfigured"
-    assert "xmppStatus" in refusal.hint
-
-
-async def test_a_returned_message_has_the_rooms_words_and_the_notice() -> None:
-    failure = SendFailed("m1", "forbidden", "no voice\u202e")
-    fault = Fault("forbidden", 'The room says "no".', "Ask for voice.", quotes=True)
-    refusal = await _refused(Played(refusal=BouncedError(failure, fault)))
-    assert refusal.condition == "forbidden"
-    assert refusal.message == f'The room says "no". {NOTICE}'
-    assert refusal.hint == "Ask for voice."
-
-
-async def test_a_message_that_did_not_come_back_is_not_claimed_either_way() -> None:
-    refusal = await _refused(Played(refusal=NotReflectedError(FAULT)))
-    assert refusal.condition == FAULT.condition
-    assert "not known whether it was heard" in refusal.message
-    assert "before sending it again" in refusal.hint
-
-
-async def test_a_message_that_was_never_handed_over_is_said_to_be_not_sent() -> None:
-    refusal = await _refused(Played(refusal=NotSentError(FAULT)))
-    assert refusal.condition == FAULT.condition
-    assert refusal.message.startswith("Not sent: ")
-    assert "not known" not in refusal.message
-    assert "again once xmppStatus says connected" in refusal.hint
-
-
-async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
-    played, pace = Played(), Pace(2, "the environment")
-    for message in ("one", "two"):
-        await basics.xmpp_send(RoomLink(lambda: played), pace, message=message)
-    refusal = await _refused(played, "three", pace)
-    assert not isinstance(refusal, ArgumentError)
-    assert refusal.condition == "policy-violation"
-    assert refusal.message.startswith("Not sent: 2 messages a minute may be sent")
-    assert refusal.message.endswith("may be sent in 30 s.")
-    assert "in 30 s" in refusal.hint
-    assert refusal.hint.endswith("sets the rate: BRIDGE_SEND_RATE in the environment.")
-    assert [body for body, _ in played.said] == ["one", "two"]
-
-
-async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
-    pace = Pace(1)
-    for kept_out in (NotInRoomError(STATUS), NotSentError(FAULT), NotInRoomError(STATUS)):
-        outside = Played(refusal=kept_out)
-        assert (await _refused(outside, pace=pace)).condition != "policy-violation"
-        assert (await _refused(Played(), "", pace)).condition == "bad-request"
-    await basics.xmpp_send(RoomLink(Played), pace, message="hello")
-    assert "1 message a minute" in (await _refused(Played(), pace=pace)).message
-    assert (await _refused(Played(), "", pace)).condition == "bad-request"
-
-
-@pytest.mark.parametrize(
-    "failure", [BouncedError(SendFailed("m1", "x"), FAULT), NotReflectedError(FAULT)]
-)
-async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Exception) -> None:
-    pace = Pace(1)
-    await _refused(Played(refusal=failure), pace=pace)
-    assert (await _refused(Played(), pace=pace)).condition == "policy-violation"
-
-
-async def test_of_two_calls_at_once_only_one_takes_the_last_token() -> None:
-    played, pace = Slow(), Pace(1)
-    link = RoomLink(lambda: played)
-    first = asyncio.create_task(basics.xmpp_send(link, pace, message="first"))
-    await played.asked.wait()
-    assert (await _refused(played, "second", pace)).condition == "policy-violation"
-    played.reflects.set()
-    assert (await first).sent
-    assert [body for body, _ in played.said] == ["first"]
-
-
 def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
     configuration: Configuration,
 ) -> None:
     now: list[str] = []
     link = RoomLink(Played, lambda: now)
     setup = Setup(configuration, lambda: configuration)
-    before = basics.describe_status(link, setup).warnings
+    before = status_module.describe_status(link, setup).warnings
     now.append("the disk is full")
-    assert basics.describe_status(link, setup).warnings == [*before, "the disk is full"]
+    assert status_module.describe_status(link, setup).warnings == [*before, "the disk is full"]
 
 
 def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
@@ -399,7 +260,7 @@ def test_fifty_rooms_in_trouble_fit_into_a_status(
         )
     told = dataclasses.replace(configuration, warnings=(text,) * 40)
     status = _status(played, told)
-    Draft202012Validator(basics.xmpp_status.output_schema).validate(status)
+    Draft202012Validator(status_module.xmpp_status.output_schema).validate(status)
     written = json.dumps(status, ensure_ascii=False)
     assert visible(written) == written
     assert len(json.dumps(status)) <= RESULT_BYTES
@@ -418,25 +279,3 @@ def test_a_few_rooms_in_trouble_are_told_of_whole(configuration: Configuration) 
     for room in _status(played, configuration)["rooms"]:
         told = room["lastError"]
         assert (told["message"], told["hint"]) == (fault.message, fault.hint)
-
-
-async def test_a_message_goes_to_the_room_that_is_named() -> None:
-    played = in_rooms(ROOM, LOGS)
-    (logs,) = played.further
-    for room, named in ((None, ROOM), ("logs", LOGS), (LOGS.upper(), LOGS)):
-        sent = await basics.xmpp_send(played.link, Pace(60), message="hello", room=room)
-        assert sent.to == named
-    assert ([len(one.said) for one in (played, logs)]) == [1, 2]
-    with pytest.raises(ArgumentError, match="no room of the settings"):
-        await basics.xmpp_send(played.link, Pace(60), message="hello", room="nowhere")
-    logs.refusal = NotInRoomError(dataclasses.replace(STATUS, phase=Phase.WAITING))
-    with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
-        await basics.xmpp_send(played.link, Pace(60), message="hello", room=LOGS)
-
-
-async def test_all_rooms_have_one_pace() -> None:
-    played, pace = in_rooms(ROOM, LOGS), Pace(1)
-    await basics.xmpp_send(played.link, pace, message="hello", room=LOGS)
-    with pytest.raises(ToolError) as refusal:
-        await basics.xmpp_send(played.link, pace, message="hello")
-    assert refusal.value.condition == "policy-violation"

@@ -1,0 +1,161 @@
+"""Sending to a room: at most so many messages a minute, each with the proof that it was heard."""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.text import iso
+from bridge.tools.entries import (
+    ESCAPED,
+    MARK_BYTES,
+    RESULT_BYTES,
+    OptionalFlag,
+    cut,
+    json_size,
+    sanitized,
+)
+from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
+from bridge.xmpp.errors import (
+    BouncedError,
+    NotInRoomError,
+    NotReflectedError,
+    NotSentError,
+    UnsendableError,
+)
+from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
+
+MAX_WAIT_SECONDS = 50
+"""Clients give up on a tool call after a minute."""
+
+TOLERANCE_SECONDS = 1e-6
+"""Whoever waits as long as they were told is let through, whatever floats make of the sum."""
+
+SECONDS = 60.0
+"""The rate is one a minute, and a minute's worth may go at once."""
+
+
+class RateLimiter:
+    """Lets `per_minute` messages go in a minute, on average, and as many at once after a rest."""
+
+    def __init__(self, per_minute: int, set_by: str = "") -> None:
+        self.per_minute = per_minute
+        self.set_by = set_by
+        """Where the rate is set, for who has to change it; empty where nobody set it."""
+        self._interval = SECONDS / per_minute
+        self._at = 0.0
+        self._missing = 0.0
+        """How many seconds after `_at` the bucket is full again."""
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0; or take none, and return the seconds until there is one.
+
+        `now` is in seconds, of any clock that is not set back.
+        """
+        self._missing = max(0.0, self._missing - (now - self._at))
+        self._at = now
+        wait = self._missing + self._interval - SECONDS
+        if wait > TOLERANCE_SECONDS:
+            return wait
+        self._missing += self._interval
+        return 0.0
+
+    def give_back(self) -> None:
+        """Return a token that was taken for nothing."""
+        self._missing -= self._interval
+
+
+@dataclass(eq=False)
+class Sent:
+    """The proof that the room heard it."""
+
+    sent: Annotated[bool, "the room sent the message back to us"]
+    to: str
+    message: str
+    id: str
+    stanza_id: Annotated[str | None, "the room's own id for it"]
+    reflected_at: str
+    round_trip_ms: float
+    cursor: str
+    truncated: OptionalFlag = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+
+
+@tool("xmppSend", title="Send to the XMPP room")
+async def xmpp_send(
+    link: RoomLink,
+    limiter: RateLimiter,
+    /,
+    message: Annotated[str, f"plain text, 1 to {MAX_BODY_BYTES} bytes of UTF-8"],
+    timeout_seconds: Annotated[
+        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "how long to wait for the room"
+    ] = 10,
+    room: RoomName = None,
+) -> Sent:
+    """Say something in the chat room, where everybody in it reads it.
+
+    Returns once the room has sent the message back (`sent: true`), with the round-trip time;
+    fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
+    still joining for the first time it waits for that; otherwise it must be in the room. So many
+    messages a minute are let through; the error for one more says when to try again. Where the
+    bridge has several rooms, it goes to the default room unless `room` names another.
+    """
+    membership = link.room(room)
+    try:
+        check_body(message)
+        # Taken before there is anything to wait for: of two calls at once, one gets the last.
+        if wait := limiter.take(time.monotonic()):
+            raise _over(limiter, wait)
+        reflection = await membership.say(message, timeout_seconds)
+    except UnsendableError as error:
+        raise ArgumentError(
+            f"xmppSend: {error}",
+            condition="bad-request",
+            hint="Change the text, or send it in several messages.",
+        ) from error
+    except NotInRoomError as error:
+        limiter.give_back()
+        raise not_in_room(membership.name, error.status) from error
+    except NotSentError as error:
+        limiter.give_back()
+        raise failed(
+            error.fault,
+            before="Not sent: the connection had just ended.",
+            after="Send it again once xmppStatus says connected.",
+        ) from error
+    except BouncedError as error:
+        raise failed(error.fault) from error
+    except NotReflectedError as error:
+        raise failed(
+            error.fault,
+            "The room did not send the message back, so it is not known whether it was heard:",
+            after="Look at the room before sending it again.",
+        ) from error
+    sent = Sent(
+        sent=True,
+        to=membership.name,
+        message="",
+        id=reflection.message.id or "",
+        stanza_id=reflection.message.stanza_id,
+        reflected_at=iso(reflection.record.at),
+        round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
+        cursor=link.participant.journal.cursor_of(reflection.record.number),
+    )
+    told = sanitized(sent)
+    # The caller's own words stay as they are, and take what room the others leave.
+    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
+    return replace(told, message=kept, truncated=told.truncated or kept != message or None)
+
+
+def _over(limiter: RateLimiter, wait: float) -> ToolError:
+    messages = "1 message" if limiter.per_minute == 1 else f"{limiter.per_minute} messages"
+    seconds = math.ceil(wait)
+    setting = f"BRIDGE_SEND_RATE in {limiter.set_by}" if limiter.set_by else "BRIDGE_SEND_RATE"
+    return ToolError(
+        f"Not sent: {messages} a minute may be sent, and these are used up; the next may be sent "
+        f"in {seconds} s.",
+        condition="policy-violation",
+        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: {setting}.",
+    )
