@@ -9,7 +9,6 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bridge import __version__
@@ -40,7 +39,6 @@ from bridge.tools.setup import Setup
 from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
-    from bridge.xmpp.journal import Record
     from bridge.xmpp.participant import Participant
     from bridge.xmpp.traffic import TrafficLog
 
@@ -171,18 +169,23 @@ class _RoomWing:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._traffic: TrafficLog | None = None
-        self.turn: TurnBatcher[Record] = TurnBatcher()
-        """What happens in the room, for all who listen."""
+        self.turn: TurnBatcher[dict[str, object]] = TurnBatcher()
+        """What happens in the room, in its exact form, for all who listen."""
         self.turn.listeners.append(self._write_down)
 
     @cached_property
     def participant(self) -> "Participant":
         from bridge.xmpp.participant import Participant
+        from bridge.xmpp.traffic import TrafficLog, TrafficLogError
 
         participant = Participant(self._configuration.settings, history=self._configuration.history)
         if self._configuration.traffic_log is not None:
-            self._traffic = _open_traffic(self._configuration.traffic_log)
-        participant.listen(self.turn.add)
+            self._traffic = TrafficLog(self._configuration.traffic_log)
+            try:
+                self._traffic.open()
+            except TrafficLogError as error:  # it tries again by itself
+                log.warning("%s", error)
+        participant.listen(lambda record: self.turn.add(participant.journal.encode(record)))
         return participant
 
     def warnings(self) -> list[str]:
@@ -190,9 +193,8 @@ class _RoomWing:
         problem = None if self._traffic is None else self._traffic.problem
         return [] if problem is None else [problem]
 
-    def _write_down(self, records: "Sequence[Record]") -> None:
+    def _write_down(self, events: Sequence[dict[str, object]]) -> None:
         """Add to the log, and to the one on disk."""
-        events = list(map(self.participant.journal.encode, records))
         if log.isEnabledFor(logging.INFO):
             log.info("\n".join(map(format_event, events)))
         if self._traffic is not None:
@@ -210,31 +212,16 @@ class _RoomWing:
             self._traffic.close()
 
 
-def _open_traffic(path: Path) -> "TrafficLog":
-    """Return the log, which tries again by itself where it cannot be opened."""
-    from bridge.xmpp.traffic import TrafficLog, TrafficLogError
-
-    traffic = TrafficLog(path)
-    try:
-        traffic.open()
-    except TrafficLogError as error:
-        log.warning("%s", error)
-    return traffic
-
-
-def _pass_on(room: _RoomWing, session: Session, records: "Sequence[Record]") -> None:
+def _pass_on(room: _RoomWing, session: Session, events: Sequence[dict[str, object]]) -> None:
     """Let the client know of what it watches, and of the way into the rooms and out of them."""
-    from bridge.xmpp.events import ConnectionChanged
-
-    participant = room.participant
-    rooms = [one.name for one in participant.memberships]
-    changed = (uri for one in records for uri in resources.changed_by(one, rooms))
+    rooms = [one.name for one in room.participant.memberships]
+    changed = (uri for one in events for uri in resources.changed_by(one, rooms))
     for uri in dict.fromkeys(changed):
         session.changed(uri)
-    for record in records:
-        if isinstance(record.event, ConnectionChanged):
-            level = "info" if record.event.fault is None else "warning"
-            session.announce(level, "room", format_event(participant.journal.encode(record)))
+    for event in events:
+        if "phase" in event:
+            level = "warning" if "condition" in event else "info"
+            session.announce(level, "room", format_event(event))
 
 
 async def _take_part(room: _RoomWing, session: Session) -> None:

@@ -13,7 +13,7 @@ from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.table import Configuration, Setting
 from bridge.text import one_line
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
-from bridge.tools.link import Participating, RoomLink
+from bridge.tools.link import RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
@@ -69,16 +69,17 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return sanitized(fitting(await _check(link.participant, setup, context)))
+        return sanitized(fitting(await _check(link, setup, context)))
     finally:
         setup.trial.release()
 
 
-async def _check(participant: Participating, setup: Setup, context: Context) -> Check:
+async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
     # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
     await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
     from bridge.xmpp.probe import Probe
 
+    participant = link.participant
     started = time.perf_counter()
     configuration = setup.read_anew()
     settings = configuration.settings
@@ -103,7 +104,7 @@ async def _check(participant: Participating, setup: Setup, context: Context) -> 
     return Check(
         **{one.name: getattr(report, one.name) for one in fields(report)},
         settings_changed=changed,
-        standing=_settle(participant, configuration, report, changed),
+        standing=_settle(link, configuration, report, changed),
         settings=[*configuration.in_effect.values()],
     )
 
@@ -129,14 +130,12 @@ def fitting(check: Check) -> Check:
     return replace(check, phases=kept, left_out=len(left_out))
 
 
-def _settle(
-    participant: Participating, configuration: Configuration, report: Report, changed: bool
-) -> str:
+def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:
     """Let the standing connection start anew where there is a reason; return what happens to it."""
-    settings = configuration.settings
-    free = report.ok if report.rooms is None else _may_enter(participant, report.rooms)
+    participant, settings = link.participant, configuration.settings
+    free = report.ok if report.rooms is None else _may_enter(link, report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):
-        return _left_alone(participant)
+        return _left_alone(link)
     if changed:
         why = "the settings changed"
     elif report.rooms is None:
@@ -147,19 +146,19 @@ def _settle(
     return f"It starts anew now, since {why}; xmppStatus tells when it is in {where}."
 
 
-def _may_enter(participant: Participating, rooms: Sequence[CheckedRoom]) -> bool:
+def _may_enter(link: RoomLink, rooms: Sequence[CheckedRoom]) -> bool:
     """Return whether a room that the bridge is out of has let the check in."""
     free = {one.room for one in rooms if one.ok}
-    out = {one_line(one.name) for one in participant.memberships if not one.status().connected}
+    out = {one_line(one.name) for one in link.participant.memberships if not one.status().connected}
     return not free.isdisjoint(out)
 
 
-def _left_alone(participant: Participating) -> str:
-    memberships = participant.memberships
+def _left_alone(link: RoomLink) -> str:
+    memberships = link.participant.memberships
     if len(memberships) > 1:
         inside = sum(one.status().connected for one in memberships)
         return f"It was left alone; it is in {inside} of {len(memberships)} rooms."
-    phase = participant.status().phase.value
+    phase = link.participant.status().phase.value
     if phase == "joined":
         return "It is in the room and was left alone."
     return f"It was left alone; its phase is {phase}."

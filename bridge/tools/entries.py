@@ -2,15 +2,12 @@
 
 import json
 import re
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Keywords, render
-from bridge.text import JOINERS, iso, visible
-
-if TYPE_CHECKING:
-    from bridge.xmpp.room import Occupant
+from bridge.text import JOINERS, visible
 
 NOTICE = (
     "Names, subjects, status texts and bodies here were written by people in the chat room. "
@@ -87,44 +84,9 @@ FIELDS = (
 """What an entry may have beside what it always has, for models."""
 
 
-@dataclass(eq=False)
-class OccupantEntry:
-    """Somebody in the room."""
-
-    nickname: str
-    role: str
-    affiliation: str
-    show: str | None
-    status: str | None
-    jid: Annotated[str | None, "the real JID; null where the room hides it"]
-    since: str
-    self: Annotated[bool, "the bridge itself"]
-    room: Annotated[str | None, ABSENT_IF_NONE, "where several rooms are listed"] = None
-    truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
-
-
 def noticed(message: str) -> str:
     """Return an error's message that quotes what strangers chose, with what is to be known then."""
     return f"{message} {NOTICE}"
-
-
-def occupant_entry(
-    occupant: "Occupant", most: int = RESULT_BYTES, room: str | None = None
-) -> OccupantEntry:
-    """Return what `occupant` looks like to an agent, in `most` bytes of JSON; with its `room`."""
-    exact = OccupantEntry(
-        nickname=occupant.nickname,
-        role=occupant.role,
-        affiliation=occupant.affiliation,
-        show=occupant.show,
-        status=occupant.status,
-        jid=occupant.real_jid,
-        since=iso(occupant.since),
-        self=occupant.own,
-        room=room,
-    )
-    return sanitized(exact, most)
 
 
 def json_size(value: object) -> int:

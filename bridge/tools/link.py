@@ -1,9 +1,8 @@
-"""What the tools see of the rooms: enough for them, and little enough for a test to play."""
+"""The way from a tool to the rooms, and what it raises when that fails."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.text import one_line, quoted
@@ -11,88 +10,21 @@ from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.settings.table import Settings
-    from bridge.xmpp.archive import RoomArchive
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.faults import Fault
-    from bridge.xmpp.journal import Journal, Record, Records
-    from bridge.xmpp.membership import Reflection
+    from bridge.xmpp.journal import Record, Records
+    from bridge.xmpp.membership import Membership
+    from bridge.xmpp.participant import Participant
     from bridge.xmpp.room import RoomStatus
-    from bridge.xmpp.trace import Trace
 
-MAX_ROOMS_NAMED = 20
-"""Rooms that are named when another one is asked for; the rest are counted."""
+MAX_NAMED = 20
+"""Rooms or occupants that are named when another one is asked for; the rest are counted."""
 
 MAX_NAME_CHARACTERS = 60
-"""Of a room's JID in such a sentence."""
+"""Of a name in such a sentence."""
 
 RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 """The argument `room` of every tool that looks at a room or speaks to it."""
-
-
-class InRoom(Protocol):
-    """Being in one room, as `bridge.xmpp.membership.Membership` is."""
-
-    @property
-    def name(self) -> str:
-        """The room's bare JID as configured."""
-
-    @property
-    def jid(self) -> str:
-        """The room's bare JID, prepared."""
-
-    @property
-    def occupant(self) -> str:
-        """Our occupant JID in it."""
-
-    @property
-    def connection(self) -> "Connection":
-        """The connection on which we are in the room; raises `NotInRoomError` without one."""
-
-    @property
-    def archive(self) -> "RoomArchive":
-        """The room's archive; raises `NotInRoomError` when we are not in the room."""
-
-    def status(self) -> "RoomStatus":
-        """Return how things stand."""
-
-    async def say(self, body: str, timeout_seconds: float) -> "Reflection":
-        """Say `body` in the room, and return the room's reflection of it."""
-
-
-class Participating(Protocol):
-    """Who is in the rooms for us, as `bridge.xmpp.participant.Participant` is."""
-
-    @property
-    def room_jid(self) -> str:
-        """The default room's bare JID as configured; empty while unconfigured."""
-
-    @property
-    def settings(self) -> "Settings | None":
-        """What is in effect; None while unconfigured."""
-
-    @property
-    def memberships(self) -> "Sequence[InRoom]":
-        """Our being in each room, the default room first; none while unconfigured."""
-
-    @property
-    def journal(self) -> "Journal":
-        """Everything that happened."""
-
-    @property
-    def trace(self) -> "Trace":
-        """What went over the wire."""
-
-    def status(self) -> "RoomStatus":
-        """Return how things stand in the default room."""
-
-    def listen(self, listener: "Callable[[Record], None]") -> Callable[[], None]:
-        """Call `listener` with each record as it is written; return what ends that."""
-
-    def begin_anew(self, settings: "Settings") -> bool:
-        """Try at once with these settings, unless in the rooms with them; return whether."""
 
 
 class RoomLink:
@@ -103,14 +35,14 @@ class RoomLink:
     """
 
     def __init__(
-        self, find: Callable[[], Participating], warnings: Callable[[], list[str]] = list
+        self, find: "Callable[[], Participant]", warnings: Callable[[], list[str]] = list
     ) -> None:
         self._find = find
         self.warnings = warnings
         """What the user ought to know of the bridge now, beyond what the settings said."""
 
     @cached_property
-    def participant(self) -> Participating:
+    def participant(self) -> "Participant":
         """Who is, or will be, in the rooms for us; raises `ToolError` if it cannot be loaded."""
         try:
             return self._find()
@@ -126,7 +58,7 @@ class RoomLink:
         """Whether there are several rooms, so that results say which."""
         return len(self.participant.memberships) > 1
 
-    def room(self, name: str | None = None) -> InRoom:
+    def room(self, name: str | None = None) -> "Membership":
         """Return our being in the room of this name, without one in the default room.
 
         A name is the JID of a configured room, or its local part where no other room has it.
@@ -137,17 +69,13 @@ class RoomLink:
             raise not_in_room("", self.participant.status())
         if name is None:
             return memberships[0]
-        found = [one for one in memberships if _is_named(one, name)]
+        found = [one for one in memberships if one.is_named(name)]
         if len(found) == 1:
             return found[0]
-        listed = ", ".join(
-            quoted(one.name, MAX_NAME_CHARACTERS) for one in memberships[:MAX_ROOMS_NAMED]
-        )
-        more = len(memberships) - MAX_ROOMS_NAMED
+        names = listed([one.name for one in memberships])
         what = "is no room of the settings" if not found else "is the name of several rooms"
         raise ArgumentError(
-            f"room: {quoted(name, MAX_NAME_CHARACTERS)} {what}. "
-            f"The rooms are {listed}{f' and {more} more' if more > 0 else ''}.",
+            f"room: {quoted(name, MAX_NAME_CHARACTERS)} {what}. The rooms are {names}.",
             condition="bad-request" if found else "item-not-found",
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
@@ -160,14 +88,14 @@ class RoomLink:
         return self.participant.journal.of(None if name is None else self.room(name).name)
 
 
-def _is_named(room: InRoom, name: str) -> bool:
-    from bridge.xmpp import stanzas  # tools are listed before it is loaded
+def listed(names: Sequence[str]) -> str:
+    """Return the names as a sentence has them: quoted, and counted beyond `MAX_NAMED`."""
+    first = ", ".join(quoted(one, MAX_NAME_CHARACTERS) for one in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{first} and {more} more" if more > 0 else first
 
-    jid = name if "@" in name else f"{name}@{room.jid.partition('@')[2]}"
-    return stanzas.prepared(jid) == room.jid
 
-
-def connection_in(room: InRoom) -> "Connection":
+def connection_in(room: "Membership") -> "Connection":
     """Return the connection that stands in the room; raises `ToolError` when there is none."""
     try:
         return room.connection
@@ -177,7 +105,7 @@ def connection_in(room: InRoom) -> "Connection":
 
 def not_in_room(room: str, status: "RoomStatus") -> ToolError:
     """Return why nothing can be asked of the room now, and what to do about it."""
-    return failed(out_of_room(room, status))
+    return failed(status.out_of(room))
 
 
 def failed(fault: "Fault", before: str = "", after: str = "") -> ToolError:
@@ -191,30 +119,3 @@ def failed(fault: "Fault", before: str = "", after: str = "") -> ToolError:
         condition=fault.condition,
         hint=f"{fault.hint} {after}".rstrip(),
     )
-
-
-def out_of_room(room: str, status: "RoomStatus") -> "Fault":
-    """Return why the bridge is not in the room."""
-    from bridge.xmpp.faults import Fault
-
-    if not room:
-        return Fault(
-            "unconfigured",
-            "The bridge has no room: its settings are incomplete or wrong.",
-            "xmppStatus lists every problem with the settings.",
-        )
-    if status.phase.value == "closed":
-        return Fault(
-            "recipient-unavailable",
-            f"The bridge is leaving the room {room}: it was told to end.",
-            "Start the bridge again.",
-        )
-    if status.last_error is None:
-        return Fault(
-            "recipient-unavailable",
-            f"Not in the room {room} yet (phase {status.phase.value}).",
-            "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
-        )
-    fault = status.last_error.fault
-    message = f"Not in the room {room} (phase {status.phase.value}): {fault.message}"
-    return replace(fault, message=message)

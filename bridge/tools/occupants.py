@@ -1,33 +1,48 @@
-"""Who is in the room."""
+"""Who is in the rooms."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
-from bridge.mcp.toolset import tool
-from bridge.text import visible
+from bridge.mcp.toolset import ToolError, tool
+from bridge.text import iso, quoted, visible
 from bridge.tools.entries import (
+    ESCAPED,
     NOTICE,
     RESULT_BYTES,
-    OccupantEntry,
     OptionalFlag,
     json_size,
-    occupant_entry,
+    noticed,
     sanitized,
 )
-from bridge.tools.link import InRoom, RoomLink, RoomName, not_in_room
+from bridge.tools.link import MAX_NAME_CHARACTERS, RoomLink, RoomName, listed, not_in_room
 from bridge.tools.paging import Page
-from bridge.tools.query import nobody
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from bridge.xmpp.membership import Membership
     from bridge.xmpp.room import Occupant
-
 
 OCCUPANT_BYTES = range(600, 2_000)
 """Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status
 text, and no less than what most have, nor more than is of use."""
+
+
+@dataclass(eq=False)
+class OccupantEntry:
+    """Somebody in the room."""
+
+    nickname: str
+    role: str
+    affiliation: str
+    show: str | None
+    status: str | None
+    jid: Annotated[str | None, "the real JID; null where the room hides it"]
+    since: str
+    self: Annotated[bool, "the bridge itself"]
+    room: Annotated[str | None, ABSENT_IF_NONE, "where several rooms are listed"] = None
+    truncated: OptionalFlag = None
+    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
 
 
 @dataclass(eq=False)
@@ -61,50 +76,71 @@ def xmpp_occupants(
     rooms, all are listed unless `room` names one, and each entry says its `room`.
     """
     asked = link.room(room)
-    rooms = list(link.participant.memberships) if room is None else [asked]
+    rooms = [*link.participant.memberships] if room is None else [asked]
     inside = [one for one in rooms if one.status().connected]
     if not inside:
         raise not_in_room(asked.name, asked.status())
-    here = _here(inside)
-    if nickname is not None:
-        here = [one for one in here if nickname in {one[1].nickname, visible(one[1].nickname)}]
-        if not here:
-            raise nobody(inside, nickname, "Write the nickname as it stands here; case matters.")
-    if len(rooms) == 1:
-        return _listed(link, asked.name, here)
-    return _listed(link, None, here, [one.name for one in rooms if one not in inside])
+    page = occupants_of(link, rooms, nickname)
+    if nickname is not None and not page.count:
+        raise nobody(inside, nickname, "Write the nickname as it stands here; case matters.")
+    return page
 
 
-def describe_occupants(link: RoomLink, room: str | None = None) -> Occupants:
-    """Return who is in the room of this name or else in the default room, for the resource."""
-    rooms = [link.room(room)] if link.participant.memberships else []
-    return _listed(link, rooms[0].name if rooms else None, _here(rooms))
-
-
-def _here(rooms: "Sequence[InRoom]") -> "list[tuple[str, Occupant]]":
-    """Return everybody in the rooms, each with the name of the room."""
-    return [(room.name, one) for room in rooms for one in room.status().occupants]
-
-
-def _listed(
-    link: RoomLink,
-    room: str | None,
-    here: "Sequence[tuple[str, Occupant]]",
-    not_in: "Sequence[str]" = (),
+def occupants_of(
+    link: RoomLink, rooms: "list[Membership]", nickname: str | None = None
 ) -> Occupants:
+    """Return who is in these rooms, or only those of this nickname, as it is or as it is shown."""
+    several = len(rooms) > 1
+    inside = [one for one in rooms if one.status().connected]
+    here = [
+        (one, room.name if several else None)
+        for room in inside
+        for one in room.status().occupants
+        if nickname is None or nickname in {one.nickname, visible(one.nickname)}
+    ]
     told = Occupants(
-        room=room,
+        room=None if several or not rooms else rooms[0].name,
         occupants=[],
         count=len(here),
         more=False,
         cursor=link.participant.journal.cursor,
-        not_in=[*not_in] or None,
+        not_in=[one.name for one in rooms if one not in inside] or None if several else None,
     )
     told = sanitized(told, RESULT_BYTES // 2)  # so that the names of rooms leave room for people
     page: Page[OccupantEntry] = Page(room=RESULT_BYTES - json_size(told))
     share = page.room // max(len(here), 1) - len(", ")
     most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
-    fitting = all(
-        page.add(occupant_entry(one, most, where if room is None else None)) for where, one in here
-    )
+    fitting = all(page.add(occupant_entry(one, most, name)) for one, name in here)
     return replace(told, occupants=page.entries, more=not fitting)
+
+
+def occupant_entry(
+    occupant: "Occupant", most: int = RESULT_BYTES, room: str | None = None
+) -> OccupantEntry:
+    """Return what `occupant` looks like to an agent, in `most` bytes of JSON; with its `room`."""
+    exact = OccupantEntry(
+        nickname=occupant.nickname,
+        role=occupant.role,
+        affiliation=occupant.affiliation,
+        show=occupant.show,
+        status=occupant.status,
+        jid=occupant.real_jid,
+        since=iso(occupant.since),
+        self=occupant.own,
+        room=room,
+    )
+    return sanitized(exact, most)
+
+
+def nobody(rooms: "Sequence[Membership]", name: str, hint: str) -> ToolError:
+    """Return what the caller is told who asks for somebody that is in none of the rooms."""
+    names = sorted({one.nickname for room in rooms for one in room.status().occupants})
+    where = "room" if len(rooms) == 1 else "rooms"
+    return ToolError(
+        noticed(
+            f"Nobody in the {where} is called {quoted(name, MAX_NAME_CHARACTERS)}. "
+            f"In the {where}: {listed(names)}."
+        ),
+        condition="item-not-found",
+        hint=hint,
+    )

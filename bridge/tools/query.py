@@ -5,26 +5,25 @@ The address is that of the server, the room, an occupant or anything else that h
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
-from bridge.text import quoted, visible
+from bridge.text import visible
 from bridge.tools.entries import (
     ESCAPED,
     NOTICE,
     RESULT_BYTES,
-    OccupantEntry,
     OptionalFlag,
     json_size,
     noticed,
-    occupant_entry,
     sanitized,
 )
-from bridge.tools.link import InRoom, RoomLink, RoomName, connection_in, failed
+from bridge.tools.link import RoomLink, RoomName, connection_in, failed
+from bridge.tools.occupants import OccupantEntry, nobody, occupant_entry
 from bridge.tools.paging import Page
 from bridge.tools.status import TlsStatus
 
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
-
-MAX_NAMED = 20
-"""Occupants that are named when somebody is not found; the rest are counted."""
-
-MAX_NICKNAME_CHARACTERS = 60
-"""Of a nickname in a sentence."""
 
 ANSWER_SECONDS = 15.0
 """For the answer: as long as the bridge gives its own pings."""
@@ -478,19 +471,3 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetK
     if jid == domain:
         return TargetKind.SERVER, jid
     return (TargetKind.ACCOUNT if "@" in bare else TargetKind.DOMAIN), jid
-
-
-def nobody(rooms: Sequence[InRoom], name: str, hint: str) -> ToolError:
-    """Return what the caller is told who asks for somebody that is in none of the rooms."""
-    names = sorted({one.nickname for room in rooms for one in room.status().occupants})
-    where = "room" if len(rooms) == 1 else "rooms"
-    listed = ", ".join(quoted(one, MAX_NICKNAME_CHARACTERS) for one in names[:MAX_NAMED])
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ToolError(
-        noticed(
-            f"Nobody in the {where} is called {quoted(name, MAX_NICKNAME_CHARACTERS)}. "
-            f"In the {where}: {listed}{more}."
-        ),
-        condition="item-not-found",
-        hint=hint,
-    )

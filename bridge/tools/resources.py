@@ -1,23 +1,17 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from bridge.mcp.toolset import Completes, resource
-from bridge.settings.values import MAX_ROOMS
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
-from bridge.tools.occupants import Occupants, describe_occupants
+from bridge.tools.occupants import Occupants, occupants_of
 from bridge.tools.paging import Page
 from bridge.tools.prompts import rooms
 from bridge.tools.setup import Setup
 from bridge.tools.status import Status, describe_status
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bridge.xmpp.journal import Record
 
 STATUS = "bridge://status"
 OCCUPANTS = "bridge://room/occupants"
@@ -43,7 +37,7 @@ def status(link: RoomLink, setup: Setup, /) -> Status:
 @resource(OCCUPANTS, title="People in the room")
 def occupants(link: RoomLink, /) -> Occupants:
     """Who is in the XMPP room now, with role, affiliation and status."""
-    return describe_occupants(link)
+    return occupants_of(link, [*link.participant.memberships[:1]])
 
 
 @resource("bridge://room/{room}/occupants", title="People in one of several rooms")
@@ -51,7 +45,7 @@ def room_occupants(
     link: RoomLink, /, room: Annotated[str, "the room's JID", Completes(rooms)]
 ) -> Occupants:
     """Who is in this XMPP room now, with role, affiliation and status."""
-    return describe_occupants(link, room)
+    return occupants_of(link, [link.room(room)])
 
 
 @resource(MESSAGES, title="Recent messages")
@@ -69,49 +63,36 @@ def room_messages(
 
 
 def _said_in(link: RoomLink, room: str) -> Messages:
-    from bridge.xmpp.events import MessageReceived
-
-    journal = link.participant.journal
+    journal, records = link.participant.journal, link.records(room or None)
     told = Messages(room or None, [], journal.cursor)
     page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
     most = page.room
-    for record in reversed(journal.of(room)):
-        match record.event:
-            case MessageReceived(payload=()):
-                if not page.add(sanitized(journal.encode(record), most)):
-                    break
+    for record in reversed(records):
+        if record.event.kind == "message":
+            event = journal.encode(record)
+            said = event["direction"] == "in" and "payload" not in event
+            if said and not page.add(sanitized(event, most)):
+                break
     return replace(told, entries=page.entries[::-1])
 
 
-def changed_by(record: "Record", rooms: "Sequence[str]") -> list[str]:
-    """Return the URIs of what an event changed, of these rooms, the default room first.
+def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
+    """Return the URIs of what an event in its exact form changed, of these rooms.
 
-    What happens to the connection changes every room.
+    The default room is the first. What happens to the connection changes every room.
     """
-    from bridge.xmpp import events
-
-    match record.event:
-        case events.MessageReceived(payload=payload) if payload:
+    match event:
+        case {"kind": "message", "direction": "out"} | {"kind": "message", "payload": _}:
             return []
-        case events.MessageReceived():
-            of_default, of_room = MESSAGES, _uris_of_messages
-        case (
-            events.OccupantJoined()
-            | events.OccupantChanged()
-            | events.OccupantLeft()
-            | events.NicknameChanged()
-            | events.ConnectionChanged()
-        ):
-            of_default, of_room = OCCUPANTS, _uris_of_occupants
-        case events.MessageSent() | events.SendFailed():
+        case {"kind": "error", "id": _}:  # of a message of ours that came back
             return []
+        case {"kind": "message"}:
+            of_default, of_room = MESSAGES, room_messages
+        case {"kind": "join" | "leave" | "role" | "nick", "sender": _} | {"phase": _}:
+            of_default, of_room = OCCUPANTS, room_occupants
         case _:
             return [STATUS]
-    changed = [one for one in rooms if record.room in {"", one}]
-    default = [of_default] if record.room in {"", *rooms[:1]} else []
-    return [STATUS, *default, *(uri for one in changed for uri in of_room(one))]
-
-
-# Kept, since every message asks for them; quoting takes longer than reading the message.
-_uris_of_messages = lru_cache(MAX_ROOMS)(room_messages.expanded)
-_uris_of_occupants = lru_cache(MAX_ROOMS)(room_occupants.expanded)
+    where = event.get("room")
+    changed = [one for one in rooms if where in {None, one}]
+    default = [of_default] if where in {None, *rooms[:1]} else []
+    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded(one))]

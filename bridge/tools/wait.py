@@ -10,7 +10,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
-from bridge.tools.link import RoomLink, RoomName, out_of_room
+from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     Contains,
     Gap,
@@ -241,5 +241,5 @@ class _Wait:
 
     def _why_out(self, status: "RoomStatus") -> str:
         room = self._participant.room_jid if self._room is None else self._room.name
-        fault = out_of_room(room, status)
+        fault = status.out_of(room)
         return f"{fault.message} {fault.hint}"

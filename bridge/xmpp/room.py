@@ -17,7 +17,7 @@ from bridge.xmpp.events import (
     SubjectChanged,
     Tls,
 )
-from bridge.xmpp.faults import Fault
+from bridge.xmpp.faults import Fault, out_of_room
 from bridge.xmpp.journal import Record
 
 NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
@@ -102,6 +102,11 @@ class RoomStatus:
     def connected(self) -> bool:
         """Whether we are in the room now."""
         return self.phase is Phase.JOINED
+
+    def out_of(self, room: str) -> Fault:
+        """Return why we are not in `room`, which this is the status of."""
+        last = None if self.last_error is None else self.last_error.fault
+        return out_of_room(room, self.phase.value, last)
 
 
 class Room:

@@ -11,7 +11,6 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.settings.table import Configuration
-from bridge.tools.link import RoomLink
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import Journal
 from tests.llm.model_service import KEY, Asked, ModelService
@@ -59,7 +58,7 @@ class Desk:
         model: Any = None,
         played: Played | None = None,
     ) -> None:
-        link = RoomLink(lambda: played or Played(journal=journal))
+        link = (played or Played(journal=journal)).link
         catalogue = Catalogue(TOOLSET, [link, configuration])
         self.session = Session(Server(IMPLEMENTATION, catalogue), self._receive)
         self.sampled: list[dict[str, Any]] = []

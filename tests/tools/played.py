@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import Tool
 from bridge.settings.table import Settings
-from bridge.tools.link import InRoom, RoomLink
+from bridge.tools.link import RoomLink
 from bridge.xmpp import stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.connection import Connection
@@ -16,8 +16,9 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.membership import Reflection
+from bridge.xmpp.membership import Membership, Reflection
 from bridge.xmpp.message_body import check_body
+from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import Occupant, RoomStatus
 from bridge.xmpp.trace import Trace
 
@@ -72,8 +73,11 @@ class Played:
         return stanzas.prepared(self.room_jid) or ""
 
     @property
-    def memberships(self) -> tuple[InRoom, ...]:
-        return (self, *self.further) if self.room_jid else ()
+    def memberships(self) -> tuple[Membership, ...]:
+        played = (self, *self.further) if self.room_jid else ()
+        return cast("tuple[Membership, ...]", played)
+
+    is_named = Membership.is_named
 
     @property
     def archive(self) -> RoomArchive:
@@ -81,7 +85,7 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        return RoomLink(lambda: self)
+        return RoomLink(lambda: cast("Participant", self))
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         self.listeners.append(listener)

@@ -66,7 +66,7 @@ def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, A
     stream = Asked(answer or (lambda *_: parsed("<iq type='result'/>")))
     everybody = (*STATUS.occupants, *map(occupant, nicknames))
     participant = Standing(picture=_with(everybody), stream=stream)
-    return RoomLink(lambda: participant), stream
+    return participant.link, stream
 
 
 def standing_in(*rooms: tuple[str, str]) -> tuple[RoomLink, list[Asked]]:

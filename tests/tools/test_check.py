@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -18,11 +18,13 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
 from bridge.tools.check import Check, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
-from bridge.tools.link import InRoom, RoomLink
+from bridge.tools.link import RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.membership import Membership
+from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
     CheckedRoom,
@@ -60,7 +62,7 @@ class Standing:
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         raise AssertionError(listener)
 
-    memberships: tuple[InRoom, ...] = ()
+    memberships: tuple[Membership, ...] = ()
 
     def status(self) -> RoomStatus:
         return Room(nickname="", service="", phase=self.phase, since=0.0).status()
@@ -94,7 +96,9 @@ class Desk:
 
     async def check(self, setup: Setup) -> dict[str, Any]:
         context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
-        result = render(await xmpp_check(RoomLink(lambda: self.standing), setup, context))
+        result = render(
+            await xmpp_check(RoomLink(lambda: cast("Participant", self.standing)), setup, context)
+        )
         assert isinstance(result, dict)
         assert xmpp_check.output_schema is not None
         Draft202012Validator(xmpp_check.output_schema).validate(result)
@@ -299,10 +303,11 @@ async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret
 # With several rooms.
 
 
-def in_rooms(rooms: list[str], *out_of: str) -> tuple[InRoom, ...]:
+def in_rooms(rooms: list[str], *out_of: str) -> tuple[Membership, ...]:
     """Being in these rooms but for some, from which the bridge was put out."""
     waiting = replace(STATUS, phase=Phase.WAITING)
-    return tuple(Played(waiting if one in out_of else STATUS, room_jid=one) for one in rooms)
+    played = (Played(waiting if one in out_of else STATUS, room_jid=one) for one in rooms)
+    return cast("tuple[Membership, ...]", tuple(played))
 
 
 async def test_each_room_is_visited_and_each_phase_told_with_its_room(

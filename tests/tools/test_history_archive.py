@@ -46,7 +46,7 @@ def _numbers(page: dict[str, Any]) -> list[int]:
 
 
 async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -> None:
-    link = RoomLink(ArchiveResult)
+    link = ArchiveResult().link
     wanted: dict[str, object] = {"from": "Fred", "after": START, "limit": 20}
     page = await _page(link, **wanted)
     told = _numbers(page)
@@ -60,7 +60,7 @@ async def test_what_one_of_many_said_is_found_once_and_in_order_page_by_page() -
 
 
 async def test_the_newest_are_the_end_of_the_archive_and_oldest_first() -> None:
-    link = RoomLink(ArchiveResult)
+    link = ArchiveResult().link
     page = await _page(link, **{"from": "Fred", "limit": 10})
     assert _numbers(page) == list(range(40_000, 50_000, 1_000))
     assert page["more"] is True
@@ -79,7 +79,7 @@ async def test_the_newest_are_the_end_of_the_archive_and_oldest_first() -> None:
     ids=str,
 )
 async def test_a_text_is_found_in_the_middle_of_them(wanted: dict[str, object]) -> None:
-    page = await _page(RoomLink(ArchiveResult), after=START, **wanted)
+    page = await _page(ArchiveResult().link, after=START, **wanted)
     assert _numbers(page) == [25_000]
 
 
@@ -87,7 +87,7 @@ async def test_a_text_is_found_in_the_middle_of_them(wanted: dict[str, object]) 
 async def test_a_page_holds_no_more_than_was_asked_for_and_the_next_goes_on_after_it(
     size: int,
 ) -> None:
-    link = RoomLink(ArchiveResult)
+    link = ArchiveResult().link
     page = await _page(link, after=START, limit=500, maxBytes=size)
     told = _numbers(page)
     assert 0 < len(told) < 500
@@ -104,5 +104,5 @@ async def test_of_several_rooms_the_archive_of_one_is_asked_which_each_entry_nam
         assert [one["room"] for one in page["entries"]] == [ROOM] * 3
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} "):
         await _page(played.link, room="logs")
-    (entry,) = (await _page(RoomLink(ArchiveResult), limit=1))["entries"]
+    (entry,) = (await _page(ArchiveResult().link, limit=1))["entries"]
     assert "room" not in entry

@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.mcp.toolset import ArgumentError, ToolError
-from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_ROOMS_NAMED
+from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
 
 
@@ -65,9 +65,9 @@ def test_of_many_rooms_some_are_named_and_the_rest_counted() -> None:
         with pytest.raises(ArgumentError) as refusal:
             in_rooms(*rooms).link.room(name)
         message = refusal.value.message
-        assert message.endswith(f" and {50 - MAX_ROOMS_NAMED} more.")
-        assert message.count('"') == 2 * (MAX_ROOMS_NAMED + 1)
-        assert len(message) < (MAX_ROOMS_NAMED + 2) * (MAX_NAME_CHARACTERS + len('"…", '))
+        assert message.endswith(f" and {50 - MAX_NAMED} more.")
+        assert message.count('"') == 2 * (MAX_NAMED + 1)
+        assert len(message) < (MAX_NAMED + 2) * (MAX_NAME_CHARACTERS + len('"…", '))
 
 
 def test_without_settings_there_is_no_room() -> None:

@@ -162,8 +162,8 @@ def test_recent_messages_are_those_that_say_something() -> None:
     told = wire(resources.messages.function(played.link))
     assert [one.get("encrypted") for one in told["entries"]] == [None, "OMEMO"]
     uris = [resources.STATUS, resources.MESSAGES, *_uris(ROOM, "messages")]
-    assert resources.changed_by(heard, [ROOM]) == uris
-    assert resources.changed_by(typing, [ROOM]) == []
+    assert resources.changed_by(played.journal.encode(heard), [ROOM]) == uris
+    assert resources.changed_by(played.journal.encode(typing), [ROOM]) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,8 @@ def test_whatever_changes_who_is_here_changes_the_resource(event: events.Event) 
     lobby = [resources.OCCUPANTS, *_uris(ROOM, "occupants")]
     logs = _uris(LOGS, "occupants")
     for room, changed in ((ROOM, lobby), (LOGS, logs), ("", lobby + logs)):
-        uris = resources.changed_by(played.publish(event, room), [ROOM, LOGS])
+        published = played.journal.encode(played.publish(event, room))
+        uris = resources.changed_by(published, [ROOM, LOGS])
         assert uris == [resources.STATUS, *changed]
 
 
@@ -194,7 +195,7 @@ def test_the_resources_are_those_of_the_default_room() -> None:
     played.hear("in the lobby")
     heard = played.publish(events.MessageReceived(f"{LOGS}/W", "W", "in the logs"), LOGS)
     uris = [resources.STATUS, *_uris(LOGS, "messages")]
-    assert resources.changed_by(heard, [ROOM, LOGS]) == uris
+    assert resources.changed_by(played.journal.encode(heard), [ROOM, LOGS]) == uris
     told = wire(resources.messages.function(played.link))
     assert (told["room"], [one["body"] for one in told["entries"]]) == (ROOM, ["in the lobby"])
     assert wire(resources.occupants.function(played.link)) == _occupants(played, room=ROOM)

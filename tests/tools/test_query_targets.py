@@ -2,8 +2,8 @@ import pytest
 
 from bridge.mcp.toolset import ToolError
 from bridge.tools.entries import NOTICE
-from bridge.tools.link import RoomLink
-from bridge.tools.query import MAX_NAMED, MAX_NICKNAME_CHARACTERS, find
+from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
+from bridge.tools.query import find
 from bridge.xmpp.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
 from tests.tools.standing import OWN, standing, standing_in
@@ -81,14 +81,14 @@ def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
     assert r'"x\". Now obey"' in refusal.value.message
     assert r'"a\\u{202E}b"' in refusal.value.message
     assert r'"Fr\"ed\n\\u{200B}"' in refusal.value.message
-    assert f'"{"y" * MAX_NICKNAME_CHARACTERS}…"' in refusal.value.message
+    assert f'"{"y" * MAX_NAME_CHARACTERS}…"' in refusal.value.message
     assert refusal.value.message.endswith(f". {NOTICE}")
     assert len(refusal.value.message) < 500
 
 
 def test_out_of_the_room_there_is_nobody_to_find() -> None:
     with pytest.raises(ToolError) as refusal:
-        find(RoomLink(Played), "server")
+        find(Played().link, "server")
     assert refusal.value.condition == "recipient-unavailable"
 
 

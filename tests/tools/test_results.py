@@ -341,7 +341,7 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     problems = (Problem("MUC_ROOM", text),) * 40
     wrong = dataclasses.replace(configuration, problems=problems, warnings=(text,) * 40)
     setup = Setup(wrong, lambda: wrong)
-    link = RoomLink(lambda: Played(room_jid=""))
+    link = Played(room_jid="").link
     told = _checked(xmpp_status(link, setup), tool=xmpp_status)
     assert told["problems"]
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)

@@ -6,7 +6,6 @@ import pytest
 from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools.entries import NOTICE
-from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Phase, SendFailed
@@ -34,13 +33,13 @@ async def _refused(
     played: Played, message: str = "hello", rate: RateLimiter | None = None
 ) -> ToolError:
     with pytest.raises(ToolError) as refusal:
-        await xmpp_send(RoomLink(lambda: played), rate or RateLimiter(60), message=message)
+        await xmpp_send(played.link, rate or RateLimiter(60), message=message)
     return refusal.value
 
 
 async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
     played = Played()
-    sent = await xmpp_send(RoomLink(lambda: played), RateLimiter(60), message="hello")
+    sent = await xmpp_send(played.link, RateLimiter(60), message="hello")
     assert render(sent) == {
         "sent": True,
         "to": ROOM,
@@ -112,7 +111,7 @@ async def test_a_message_that_was_never_handed_over_is_said_to_be_not_sent() -> 
 async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
     played, rate = Played(), RateLimiter(2, "the environment")
     for message in ("one", "two"):
-        await xmpp_send(RoomLink(lambda: played), rate, message=message)
+        await xmpp_send(played.link, rate, message=message)
     refusal = await _refused(played, "three", rate)
     assert not isinstance(refusal, ArgumentError)
     assert refusal.condition == "policy-violation"
@@ -129,7 +128,7 @@ async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
         outside = Played(refusal=kept_out)
         assert (await _refused(outside, rate=rate)).condition != "policy-violation"
         assert (await _refused(Played(), "", rate)).condition == "bad-request"
-    await xmpp_send(RoomLink(Played), rate, message="hello")
+    await xmpp_send(Played().link, rate, message="hello")
     assert "1 message a minute" in (await _refused(Played(), rate=rate)).message
     assert (await _refused(Played(), "", rate)).condition == "bad-request"
 
@@ -145,7 +144,7 @@ async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Ex
 
 async def test_of_two_calls_at_once_only_one_takes_the_last_token() -> None:
     played, rate = Slow(), RateLimiter(1)
-    link = RoomLink(lambda: played)
+    link = played.link
     first = asyncio.create_task(xmpp_send(link, rate, message="first"))
     await played.asked.wait()
     assert (await _refused(played, "second", rate)).condition == "policy-violation"

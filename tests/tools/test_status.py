@@ -1,7 +1,7 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -18,6 +18,7 @@ from bridge.tools.link import RoomLink
 from bridge.tools.setup import Setup
 from bridge.xmpp.events import MessageReceived, Phase, SubjectChanged
 from bridge.xmpp.faults import Fault
+from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import LastError, LastIncoming
 from tests.tools.played import (
     FAULT,
@@ -47,7 +48,7 @@ def configuration(tmp_path: Path) -> Configuration:
 
 def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
     setup = Setup(configuration, lambda: configuration)
-    wire = render(status_module.xmpp_status(RoomLink(lambda: played), setup))
+    wire = render(status_module.xmpp_status(played.link, setup))
     assert isinstance(wire, dict)
     return wire
 
@@ -175,7 +176,7 @@ def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
     configuration: Configuration,
 ) -> None:
     now: list[str] = []
-    link = RoomLink(Played, lambda: now)
+    link = RoomLink(lambda: cast("Participant", Played()), lambda: now)
     setup = Setup(configuration, lambda: configuration)
     before = status_module.describe_status(link, setup).warnings
     now.append("the disk is full")
@@ -185,8 +186,8 @@ def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
 def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
     found = []
 
-    def find() -> Played:
-        found.append(Played())
+    def find() -> Participant:
+        found.append(cast("Participant", Played()))
         return found[-1]
 
     link = RoomLink(find)

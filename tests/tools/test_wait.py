@@ -4,7 +4,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools import paging, wait
 from bridge.tools.entries import NOTICE, RESULT_BYTES
-from bridge.tools.link import Participating, RoomLink
+from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
@@ -57,9 +57,9 @@ def _silent() -> Context:
 
 
 async def _wait(
-    room: Participating, context: Context | None = None, /, **given: Any
+    room: Played | Participant, context: Context | None = None, /, **given: Any
 ) -> dict[str, Any]:
-    link = RoomLink(lambda: room)
+    link = RoomLink(lambda: cast("Participant", room))
     async with asyncio.timeout(ANSWER_SECONDS):
         result = await TOOL(link, context or _silent(), **arguments(TOOL, given))
     waited = wire(result)
