@@ -5,10 +5,9 @@ The address is that of the server, the room, an occupant or anything else that h
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
@@ -25,11 +24,10 @@ from bridge.tools.entries import (
 from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.occupants import OccupantEntry, nobody, occupant_entry
 from bridge.tools.paging import Page
-from bridge.tools.status import TlsStatus
+from bridge.tools.status import TlsStatus, tls_status
 
 if TYPE_CHECKING:
     from bridge.xmpp.connection import Connection
-    from bridge.xmpp.disco import Description, Information, Unanswered
     from bridge.xmpp.iq_errors import DecodedError, TargetKind
 
 MAX_TARGET_CHARACTERS = 3071
@@ -60,7 +58,6 @@ MAX_NAME_CHARACTERS = 200
 MAX_DESCRIPTION_CHARACTERS = 2_000
 """Of a room's description, as shown."""
 
-Listed = TypeVar("Listed")
 Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
 
@@ -182,30 +179,26 @@ async def xmpp_ping(
     saying what it means; often an error answer still proves that the target is there
     (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
     """
-    from bridge.xmpp import iq_errors, stanzas
-    from bridge.xmpp.faults import ConnectionFailedError
-    from bridge.xmpp.iq import IqError
-    from bridge.xmpp.iq_errors import TargetKind
-    from bridge.xmpp.keepalive import Verdict, verdict
+    from bridge.xmpp import faults, iq, iq_errors, keepalive, stanzas
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
     meaning: DecodedError | None = None
-    found = Verdict.IN
+    found = keepalive.Verdict.IN
     answered = True
     started = time.perf_counter()
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await connection.request("get", address, stanzas.ping())
-    except IqError as refused:
+    except iq.IqError as refused:
         error = refused.error
         meaning = iq_errors.of_error(error.condition, error.text, whom, address, "pings")
-        found = verdict(error.condition)
+        found = keepalive.verdict(error.condition)
     except TimeoutError:
         answered = False
         meaning = iq_errors.of_silence(whom, address, ANSWER_SECONDS)
-        found = Verdict.UNDECIDED
-    except ConnectionFailedError as ended:
+        found = keepalive.Verdict.UNDECIDED
+    except faults.ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
     taken = round((time.perf_counter() - started) * 1000, 3)
     pong = Pong(
@@ -213,14 +206,12 @@ async def xmpp_ping(
         address=address,
         round_trip_ms=taken if answered else None,
         reachable=meaning is None or meaning.reachable,
-        in_room=found.value if whom is TargetKind.SELF else None,
-        error=None if meaning is None else _error(meaning),
+        in_room=found.value if whom is iq_errors.TargetKind.SELF else None,
+        error=None
+        if meaning is None
+        else AnswerError(meaning.condition, meaning.message, meaning.hint),
     )
     return sanitized(pong)
-
-
-def _error(meaning: "DecodedError") -> AnswerError:
-    return AnswerError(meaning.condition, meaning.message, meaning.hint)
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)
@@ -243,17 +234,14 @@ async def xmpp_info(
     affiliation in it. `notes` says what was not answered. Takes at most 20 s. Fails when the
     bridge is not in the room, when there is no such target, or when it refuses to answer.
     """
-    from bridge.xmpp import iq_errors
-    from bridge.xmpp.disco import discover
-    from bridge.xmpp.faults import ConnectionFailedError
-    from bridge.xmpp.iq import IqError
-    from bridge.xmpp.iq_errors import TargetKind
+    from bridge.xmpp import disco, faults, iq, iq_errors, xeps
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
+    is_server = whom is iq_errors.TargetKind.SERVER
     try:
-        told = await discover(connection, address, is_server=whom is TargetKind.SERVER)
-    except IqError as refused:
+        told = await disco.discover(connection, address, is_server=is_server)
+    except iq.IqError as refused:
         error = refused.error
         meaning = iq_errors.of_error(
             error.condition, error.text, whom, address, "service discovery"
@@ -261,47 +249,47 @@ async def xmpp_info(
         raise ToolError(
             noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused
-    except ConnectionFailedError as ended:
+    except faults.ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
-    show = _Shown()
-    is_room = told.description.is_room and "@" in address and "/" not in address
+    description, show = told.description, _Shown()
     info = Info(
-        target=show(target, MAX_TARGET_CHARACTERS) or "",
-        address=show(address, MAX_TARGET_CHARACTERS) or "",
+        target=show(target, MAX_TARGET_CHARACTERS),
+        address=show(address, MAX_TARGET_CHARACTERS),
         identities=[],
         features=[],
         fields=[],
-        software=_software(told, show),
+        software=None if told.software is None else show.each(vars(told.software)),
         uptime_seconds=told.uptime_seconds,
-        room=_room(told.description, show) if is_room else None,
+        room=None,
         self=_self(link, address),
-        connection=_connection(link, connection) if whom is TargetKind.SERVER else None,
-        notes=[_unanswered(one) for one in told.unanswered],
-        escaped=show.changed or None,
+        connection=_connection(link, connection) if is_server else None,
+        notes=[str(one) for one in told.unanswered],
     )
-    return _with_lists(sanitized(info, RESULT_BYTES - LISTS_BYTES), told.description, show)
-
-
-def _with_lists(bare: Info, told: "Description", show: "_Shown") -> Info:
-    """Return `bare` with as much of its lists as has room, and a note on the rest."""
-    page: Page[object] = Page(room=RESULT_BYTES - NOTES_BYTES - json_size(bare))
-
-    def fitting(listed: Iterable[Listed]) -> list[Listed]:
-        return list(takewhile(page.add, listed))
-
-    fit = replace(
-        bare,
-        identities=fitting(_identities(told, show)),
-        fields=fitting(_fields(told, show)),
-        features=fitting(_features(told, show)),
+    if description.is_room and "@" in address and "/" not in address:
+        configuration = vars(disco.room_configuration(description))
+        info.room = RoomEntry(**show.each(configuration, MAX_DESCRIPTION_CHARACTERS))
+    info = sanitized(info, RESULT_BYTES - LISTS_BYTES)
+    page: Page[object] = Page(room=RESULT_BYTES - NOTES_BYTES - json_size(info))
+    identities = (show.each(vars(one)) for one in description.identities[:MAX_IDENTITIES])
+    fields = (
+        FieldEntry(show(one.form), show(one.name), _values(one.values, show))
+        for one in description.fields[:MAX_FIELDS]
     )
-    left_out = (
-        ("identities", len(told.identities) - len(fit.identities)),
-        ("features", len(told.features) - len(fit.features)),
-        ("form fields", len(told.fields) - len(fit.fields)),
-    )
-    notes = [f"{number} further {what} are not shown." for what, number in left_out if number]
-    return replace(fit, notes=fit.notes + notes, escaped=show.changed or bare.escaped)
+    standards = [(one, xeps.standard_of(one)) for one in description.features]
+    standards.sort(key=lambda one: one[1] is None)
+    features = (FeatureEntry(show(one), *(known or (None, None))) for one, known in standards)
+    info.identities = list(takewhile(page.add, identities))
+    info.fields = list(takewhile(page.add, fields))
+    info.features = list(takewhile(page.add, features))
+    for what, there_are, shown in (
+        ("identities", description.identities, info.identities),
+        ("features", description.features, info.features),
+        ("form fields", description.fields, info.fields),
+    ):
+        if left_out := len(there_are) - len(shown):
+            info.notes.append(f"{left_out} further {what} are not shown.")
+    info.escaped = show.changed or info.escaped
+    return info
 
 
 class _Shown:
@@ -310,9 +298,7 @@ class _Shown:
     def __init__(self) -> None:
         self.changed = False
 
-    def __call__(self, text: str | None, limit: int = MAX_NAME_CHARACTERS) -> str | None:
-        if text is None:
-            return None
+    def __call__(self, text: str, limit: int = MAX_NAME_CHARACTERS) -> str:
         # Cut before, since there may be a lot of it, and after, since an escape is longer.
         part = text[:limit]
         shown = visible(part)
@@ -321,69 +307,19 @@ class _Shown:
             return f"{shown[:limit]}... ({len(text)} characters)"
         return shown
 
-    def text(self, text: str) -> str:
-        return self(text) or ""
-
-
-def _identities(told: "Description", show: _Shown) -> list[Named]:
-    return [
-        {"category": show(one.category), "type": show(one.type), "name": show(one.name)}
-        for one in told.identities[:MAX_IDENTITIES]
-    ]
-
-
-def _features(told: "Description", show: _Shown) -> Iterator[FeatureEntry]:
-    from bridge.xmpp.xeps import standard_of
-
-    found = [(one, standard_of(one)) for one in told.features]
-    found.sort(key=lambda one: one[1] is None)
-    for feature, standard in found:
-        yield FeatureEntry(
-            show.text(feature),
-            None if standard is None else standard.number,
-            None if standard is None else standard.name,
-        )
-
-
-def _fields(told: "Description", show: _Shown) -> list[FieldEntry]:
-    return [
-        FieldEntry(show.text(one.form), show.text(one.name), _values(one.values, show))
-        for one in told.fields[:MAX_FIELDS]
-    ]
+    def each(self, fields: dict[str, Any], limit: int = MAX_NAME_CHARACTERS) -> dict[str, Any]:
+        """Return these fields with what is shown of those that are texts."""
+        return {
+            name: self(value, limit) if isinstance(value, str) else value
+            for name, value in fields.items()
+        }
 
 
 def _values(values: tuple[str, ...], show: _Shown) -> list[str]:
-    shown = [show.text(one) for one in values[:MAX_VALUES]]
+    shown = [show(one) for one in values[:MAX_VALUES]]
     if len(values) > MAX_VALUES:
         shown.append(f"... and {len(values) - MAX_VALUES} more")
     return shown
-
-
-def _software(told: "Information", show: _Shown) -> Named | None:
-    if told.software is None:
-        return None
-    name, version, os = told.software.name, told.software.version, told.software.os
-    return {"name": show(name), "version": show(version), "os": show(os)}
-
-
-def _room(told: "Description", show: _Shown) -> RoomEntry:
-    from bridge.xmpp.disco import room_configuration
-
-    room = room_configuration(told)
-    return RoomEntry(
-        title=show(room.title),
-        description=show(room.description, MAX_DESCRIPTION_CHARACTERS),
-        public=room.public,
-        moderated=room.moderated,
-        members_only=room.members_only,
-        persistent=room.persistent,
-        password_protected=room.password_protected,
-        anonymity=room.anonymity,
-        archived=room.archived,
-        logs=show(room.logs),
-        language=show(room.language),
-        occupants=room.occupants,
-    )
 
 
 def _self(link: RoomLink, address: str) -> OccupantEntry | None:
@@ -395,34 +331,14 @@ def _self(link: RoomLink, address: str) -> OccupantEntry | None:
 
 def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
     status, management = link.participant.status(), connection.management
-    tls = status.tls
     return ConnectionEntry(
         jid=status.jid,
         service=status.service,
-        tls=None if tls is None else TlsStatus(tls.version, tls.cipher, tls.verified),
+        tls=tls_status(status),
         sasl=status.sasl,
         channel_binding=connection.channel_binding,
         stream_management=management is not None,
         resumable=management is not None and management.id is not None,
-    )
-
-
-_QUESTIONS = {
-    "http://jabber.org/protocol/disco#info": "what it is and can do (XEP-0030)",
-    "jabber:iq:version": "its software (XEP-0092)",
-    "jabber:iq:last": "its uptime (XEP-0012)",
-}
-
-
-def _unanswered(one: "Unanswered") -> str:
-    from bridge.xmpp.disco import ANSWER_SECONDS
-    from bridge.xmpp.faults import quoted_text
-
-    question = _QUESTIONS[one.question]
-    if one.error is None:
-        return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
-    return (
-        f"Asked for {question}, it refused with {one.error.condition}.{quoted_text(one.error.text)}"
     )
 
 
@@ -435,39 +351,35 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetK
     word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
     and when not in the room.
     """
-    from bridge.xmpp import stanzas
-    from bridge.xmpp.iq_errors import TargetKind
+    from bridge.xmpp import iq_errors, stanzas
 
-    membership = link.room(name)
-    connection, own, room = connection_in(membership), membership.occupant, membership.jid
+    kinds, membership = iq_errors.TargetKind, link.room(name)
+    connection, room = connection_in(membership), membership.jid
     domain = stanzas.prepared(connection.place.domain) or connection.place.domain
     match target:
         case "server":
-            return TargetKind.SERVER, domain
+            return kinds.SERVER, domain
         case "room":
-            return TargetKind.ROOM, room
+            return kinds.ROOM, room
         case "self":
-            return TargetKind.SELF, own
-    jid = stanzas.prepared(target)
-    named = stanzas.occupant_jid(room, target)
-    present = {one.jid for one in membership.status().occupants}
-    if not (jid and "@" in target):
-        if named in present:
-            assert named is not None
-            return (TargetKind.SELF if named == own else TargetKind.OCCUPANT), named
-        if not (jid and (jid == domain or "." in target or "/" in target)):
+            return kinds.SELF, membership.occupant
+    jid = stanzas.prepared(target) or ""
+    if not jid or "@" not in target:
+        named = stanzas.occupant_jid(room, target)
+        if named and any(one.jid == named for one in membership.status().occupants):
+            jid = named
+        elif not jid or not (jid == domain or "." in target or "/" in target):
             raise nobody(
                 [membership],
                 target,
                 "Give server, room, self, a nickname as it is written here, or a full JID.",
             )
-    assert jid is not None
     bare, _, resource = jid.partition("/")
     for one in link.participant.memberships:
         if bare == one.jid:
             if jid == one.occupant:
-                return TargetKind.SELF, jid
-            return (TargetKind.OCCUPANT if resource else TargetKind.ROOM), jid
+                return kinds.SELF, jid
+            return (kinds.OCCUPANT if resource else kinds.ROOM), jid
     if jid == domain:
-        return TargetKind.SERVER, jid
-    return (TargetKind.ACCOUNT if "@" in bare else TargetKind.DOMAIN), jid
+        return kinds.SERVER, jid
+    return (kinds.ACCOUNT if "@" in bare else kinds.DOMAIN), jid

@@ -157,7 +157,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         subject=status.subject,
         jid=status.jid,
         service=status.service or None,
-        tls=_tls(status),
+        tls=tls_status(status),
         sasl=status.sasl,
         self_ping_ms=status.self_ping_ms,
         room_created=status.room_created,
@@ -234,7 +234,8 @@ def _last_fault(error: "LastError | None") -> LastFault | None:
     return LastFault(fault.condition, fault.message, fault.hint, iso(error.at))
 
 
-def _tls(status: "RoomStatus") -> TlsStatus | None:
+def tls_status(status: "RoomStatus") -> TlsStatus | None:
+    """Return what protects the connection, if anything does."""
     if status.tls is None:
         return None
     return TlsStatus(status.tls.version, status.tls.cipher, status.tls.verified)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
+from bridge.xmpp.faults import quoted_text
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 
@@ -26,6 +27,12 @@ ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 
 ARCHIVE = "urn:xmpp:mam:"
 """The prefix of an archive's features, in every version (XEP-0313)."""
+
+_QUERIES = {
+    DISCO_INFO: "what it is and can do (XEP-0030)",
+    VERSION: "its software (XEP-0092)",
+    LAST: "its uptime (XEP-0012)",
+}
 
 MAX_DIGITS = 9
 """Digits of a count; rooms have fewer occupants, and uptimes fewer seconds."""
@@ -103,6 +110,13 @@ class Unanswered:
     """The namespace of the query."""
     error: StanzaError | None
     """None: no answer came in time."""
+
+    def __str__(self) -> str:
+        question = _QUERIES[self.question]
+        if self.error is None:
+            return f"Asked for {question}, it did not answer within {ANSWER_SECONDS:g} s."
+        refusal = f"{self.error.condition}.{quoted_text(self.error.text)}"
+        return f"Asked for {question}, it refused with {refusal}"
 
 
 @dataclass(frozen=True)

@@ -599,26 +599,3 @@ def no_reflection(seconds: float, place: Place) -> Fault:
         f"The room {place.room} sent nothing back within {seconds:g} s.",
         "The server may be slow or hold the message back; allow more timeoutSeconds.",
     )
-
-
-def out_of_room(room: str, phase: str, last: Fault | None) -> Fault:
-    """Nothing can be asked of `room`, empty while unconfigured; `last` is its last fault."""
-    if not room:
-        return Fault(
-            "unconfigured",
-            "The bridge has no room: its settings are incomplete or wrong.",
-            "xmppStatus lists every problem with the settings.",
-        )
-    if phase == "closed":
-        return Fault(
-            "recipient-unavailable",
-            f"The bridge is leaving the room {room}: it was told to end.",
-            "Start the bridge again.",
-        )
-    if last is None:
-        return Fault(
-            "recipient-unavailable",
-            f"Not in the room {room} yet (phase {phase}).",
-            "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
-        )
-    return replace(last, message=f"Not in the room {room} (phase {phase}): {last.message}")

@@ -17,7 +17,7 @@ from bridge.xmpp.events import (
     SubjectChanged,
     Tls,
 )
-from bridge.xmpp.faults import Fault, out_of_room
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Record
 
 NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
@@ -104,9 +104,28 @@ class RoomStatus:
         return self.phase is Phase.JOINED
 
     def out_of(self, room: str) -> Fault:
-        """Return why we are not in `room`, which this is the status of."""
-        last = None if self.last_error is None else self.last_error.fault
-        return out_of_room(room, self.phase.value, last)
+        """Return why we are not in `room`, which this is the status of; empty: unconfigured."""
+        phase = self.phase.value
+        if not room:
+            return Fault(
+                "unconfigured",
+                "The bridge has no room: its settings are incomplete or wrong.",
+                "xmppStatus lists every problem with the settings.",
+            )
+        if self.phase is Phase.CLOSED:
+            return Fault(
+                "recipient-unavailable",
+                f"The bridge is leaving the room {room}: it was told to end.",
+                "Start the bridge again.",
+            )
+        if self.last_error is None:
+            return Fault(
+                "recipient-unavailable",
+                f"Not in the room {room} yet (phase {phase}).",
+                "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
+            )
+        fault = self.last_error.fault
+        return replace(fault, message=f"Not in the room {room} (phase {phase}): {fault.message}")
 
 
 class Room:
