@@ -1,15 +1,15 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote, unquote
 
 from bridge.mcp.schema import ABSENT_IF_NONE
-from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.mcp.toolset import ArgumentError, tool
 from bridge.text import iso, iso_of, quoted
-from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, noticed, sanitized
+from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, sanitized
 from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
@@ -25,12 +25,6 @@ from bridge.tools.paging import (
     TimeSlice,
     event_filter,
 )
-
-if TYPE_CHECKING:
-    from bridge.xmpp.archive import ArchiveError, ArchiveQuery, ArchiveResult
-    from bridge.xmpp.events import Event
-    from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Record
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -85,20 +79,30 @@ async def xmpp_history(
     page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
     most = page.room
     if archive:
-        # The archive knows senders by more than their messages tell.
-        wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
-        span = {"since": since, "after": after, "before": before}
-        next_, more = await _read_archive(link, room, page, limit, wanted, **span, sender=from_)
+        next_, more = await _read_archive(
+            link,
+            room,
+            page,
+            limit,
+            since=since,
+            after=after,
+            before=before,
+            sender=from_,
+            kinds=kinds,
+            contains=contains,
+            pattern=pattern,
+        )
         return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
     wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
-
-    def show(record: "Record") -> Entry | None:
-        if not wanted.matches(record.event):
-            return None
-        return sanitized(journal.encode(record), most)
-
-    await page.read(records, since, show, lambda record: wanted.cost(record.event))
+    await page.read(
+        records,
+        since,
+        lambda record: (
+            sanitized(journal.encode(record), most) if wanted.matches(record.event) else None
+        ),
+        lambda record: wanted.cost(record.event),
+    )
     return History(page.entries, page.next, page.gap, page.more, records.oldest)
 
 
@@ -116,12 +120,14 @@ async def _read_archive(
     room: str | None,
     page: Page[Entry],
     limit: int,
-    event_filter: "EventFilter",
     *,
     since: str | None,
     after: str | None,
     before: str | None,
     sender: str | None,
+    kinds: Sequence[str] | None,
+    contains: str | None,
+    pattern: str | None,
 ) -> tuple[str, bool]:
     """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
 
@@ -130,79 +136,20 @@ async def _read_archive(
     `ArgumentError` for what no archive can be asked.
     """
     # Deferred, as all that speaks XMPP is, until the first answer has gone out.
-    from bridge.xmpp.archive import ArchiveError
-    from bridge.xmpp.faults import ConnectionFailedError
+    from bridge.xmpp import archive, events, faults
 
     membership = link.room(room)
     connection_in(membership)
     jid = membership.name
-    named = {"room": jid} if link.several else {}
-    query = _query(jid, since, after, before, sender)
-    time_slice, most = TimeSlice(), page.room
-    matches, cost = event_filter.matches, event_filter.cost
-
-    async def keep(result: "ArchiveResult") -> bool | None:
-        wanted = [
-            event for event in result.events if await time_slice.run(matches, event, cost(event))
-        ]
-        return page.add(_entry(result, named, wanted, most)) if wanted else None
-
-    try:
-        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
-    except ArchiveError as error:
-        raise _failure(jid, error) from error
-    except ConnectionFailedError as ended:
-        raise failed(
-            ended.fault, "The connection ended before the archive had answered:"
-        ) from ended
-    if not query.backward:
-        return _cursor(searched.next_id or ""), searched.more
-    page.entries.reverse()
-    newest = str(page.entries[-1]["cursor"]) if page.entries else MARK
-    return newest, searched.more
-
-
-def _cursor(id_: str) -> str:
-    """Return the place after what the archive has under this id, which is a stranger's text."""
-    return MARK + quote(id_, safe="/:=+@,;")
-
-
-def _entry(
-    result: "ArchiveResult", named: Mapping[str, object], wanted: "Sequence[Event]", most: int
-) -> Entry:
-    from bridge.xmpp.events import encode
-
-    at = iso_of(result.at or "") or iso(time.time())
-    entry: Entry = {"cursor": _cursor(result.id), "at": at, **named}
-    for event in wanted:
-        entry |= encode(event)
-    entry["source"] = "archive"
-    if result.jid is not None:
-        entry["jid"] = result.jid
-    return sanitized(entry, most)
-
-
-def _query(
-    room: str, since: str | None, after: str | None, before: str | None, sender: str | None
-) -> "ArchiveQuery":
-    from bridge.xmpp.archive import ArchiveQuery
-
-    position = None
-    if since is not None:
-        if not since.startswith(MARK):
-            raise ArgumentError(
-                "since is a place in the bridge's own memory, and the archive has its own places.",
-                condition="bad-request",
-                hint="With archive: true, take `since` from results of archive: true, or give a "
-                "time in `after`.",
-            )
-        position = unquote(since.removeprefix(MARK)) or None
-    start, end = _time("after", after), _time("before", before)
+    # The archive knows senders by more than their messages tell: it is asked for them.
+    wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
+    start, end, position = _time("after", after), _time("before", before), _position(since)
     newest = since is None and start is None
-    whose = None if sender is None else sender if "@" in sender else f"{room}/{sender}"
+    if sender is not None and "@" not in sender:
+        sender = f"{jid}/{sender}"
     try:
-        return ArchiveQuery(
-            start=start, end=end, after=position, before="" if newest else None, sender=whose
+        query = archive.ArchiveQuery(
+            start=start, end=end, after=position, before="" if newest else None, sender=sender
         )
     except ValueError as error:
         raise ArgumentError(
@@ -210,6 +157,56 @@ def _query(
             condition="bad-request",
             hint="`from` is a nickname or a JID; `after` and `before` are times.",
         ) from error
+    time_slice, most = TimeSlice(), page.room
+
+    async def keep(result: archive.ArchiveResult) -> bool | None:
+        exact: Entry = {}
+        for event in result.events:
+            if await time_slice.run(wanted.matches, event, wanted.cost(event)):
+                exact |= events.encode(event)
+        if not exact:
+            return None
+        at = iso_of(result.at or "") or iso(time.time())
+        entry: Entry = {"cursor": _cursor(result.id), "at": at}
+        if link.several:
+            entry["room"] = jid
+        entry |= exact | {"source": "archive"}
+        if result.jid is not None:
+            entry["jid"] = result.jid
+        return page.add(sanitized(entry, most))
+
+    try:
+        searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
+    except archive.ArchiveError as error:
+        raise failed(error.fault(jid)) from error
+    except faults.ConnectionFailedError as ended:
+        raise failed(
+            ended.fault, "The connection ended before the archive had answered:"
+        ) from ended
+    if not query.backward:
+        return _cursor(searched.next_id or ""), searched.more
+    page.entries.reverse()
+    newest_seen = str(page.entries[-1]["cursor"]) if page.entries else MARK
+    return newest_seen, searched.more
+
+
+def _cursor(id_: str) -> str:
+    """Return the place after what the archive has under this id, which is a stranger's text."""
+    return MARK + quote(id_, safe="/:=+@,;")
+
+
+def _position(cursor: str | None) -> str | None:
+    """Return the archive's id in a cursor of the archive."""
+    if cursor is None:
+        return None
+    if not cursor.startswith(MARK):
+        raise ArgumentError(
+            "since is a place in the bridge's own memory, and the archive has its own places.",
+            condition="bad-request",
+            hint="With archive: true, take `since` from results of archive: true, or give a "
+            "time in `after`.",
+        )
+    return unquote(cursor.removeprefix(MARK)) or None
 
 
 def _time(name: str, text: str | None) -> str | None:
@@ -223,42 +220,3 @@ def _time(name: str, text: str | None) -> str | None:
             hint="Write it in ISO 8601, such as 2026-01-31T12:00:00Z.",
         )
     return moment
-
-
-def _failure(room: str, error: "ArchiveError") -> ToolError:
-    from bridge.xmpp import archive
-    from bridge.xmpp.faults import quoted_text
-
-    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
-    match error:
-        case archive.NoArchiveError():
-            message = f"The room {room} keeps no archive that can be asked (XEP-0313)."
-            condition = "feature-not-implemented"
-            hint += (
-                " The room's owner, or the server's operator, can turn archiving on "
-                "(Prosody: muc_mam, ejabberd: mod_mam)."
-            )
-        case archive.ArchiveForbiddenError(error=refusal):
-            message = f"The room {room} does not let us read its archive."
-            condition = refusal.condition
-            hint += " Ask an owner of the room for membership."
-        case archive.ArchiveRefusedError(error=refusal):
-            message = (
-                f"The room {room} refused to read from its archive.{quoted_text(refusal.text)}"
-            )
-            message = noticed(message) if refusal.text else message
-            condition = refusal.condition
-        case archive.UnknownPositionError():
-            message = (
-                f"The archive of {room} does not know the place in `since`, or no longer does."
-            )
-            condition = "item-not-found"
-            hint = "Give a time in `after` instead, or leave `since` out for the newest."
-        case archive.ArchiveTimeoutError():
-            message = f"The archive of {room} did not answer in time."
-            condition = "remote-server-timeout"
-            hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
-        case _:
-            message = f"The archive of {room} answered oddly: {error}."
-            condition = "undefined-condition"
-    return ToolError(message, condition=condition, hint=hint)

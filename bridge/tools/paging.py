@@ -209,11 +209,9 @@ def gap_of(loss: "Loss | None") -> Gap | None:
 
 def place_of(records: "Records[Kept]", since: str) -> "tuple[int, Loss | None]":
     """Return what `Records.place` does; raises `ArgumentError` where `since` is no cursor."""
-    from bridge.xmpp.journal import CursorError  # tools are listed before xmpp is loaded
-
     try:
         return records.place(since)
-    except CursorError as error:
+    except ValueError as error:
         raise ArgumentError(
             f"since is not a cursor of this bridge: {error}.",
             condition="bad-request",
@@ -234,7 +232,11 @@ async def event_filter(
 
     Raises `ArgumentError` for a pattern that is invalid.
     """
-    from bridge.xmpp.filter import EventFilter, Pattern, PatternError  # as above
+    from bridge.xmpp.filter import (  # tools are listed before it is loaded
+        EventFilter,
+        Pattern,
+        PatternError,
+    )
 
     compiled = None
     if pattern is not None:

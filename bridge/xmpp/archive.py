@@ -20,6 +20,7 @@ from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
+from bridge.xmpp.faults import Fault, quoted_text
 from bridge.xmpp.iq import IqError, TooManyResultsError
 from bridge.xmpp.message_body import NOT_XML
 from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER
@@ -57,33 +58,69 @@ Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
 class ArchiveError(XmppError):
     """An archive query failed."""
 
+    condition = "undefined-condition"
+    sentence = "The archive of {room} answered oddly."
+    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
+
+    def fault(self, room: str) -> Fault:
+        """Return what happened, with the archive of `room`."""
+        return Fault(self.condition, self.sentence.format(room=room), self.hint)
+
 
 class NoArchiveError(ArchiveError):
     """The room keeps no archive, or its server has none for rooms."""
+
+    condition = "feature-not-implemented"
+    sentence = "The room {room} keeps no archive that can be asked (XEP-0313)."
+    hint = (
+        f"{ArchiveError.hint} The room's owner, or the server's operator, can turn archiving on "
+        "(Prosody: muc_mam, ejabberd: mod_mam)."
+    )
 
 
 class ArchiveRefusedError(ArchiveError):
     """The room answered with another error, which is in `error`."""
 
+    sentence = "The room {room} refused to read from its archive."
+
     def __init__(self, error: stanzas.StanzaError) -> None:
         self.error = error
+        self.condition = error.condition
         super().__init__(error.condition)
+
+    def fault(self, room: str) -> Fault:
+        """Return what happened, with the words of the room."""
+        fault, text = super().fault(room), self.error.text
+        return replace(fault, message=fault.message + quoted_text(text), quotes=bool(text))
 
 
 class ArchiveForbiddenError(ArchiveRefusedError):
     """We may not read the archive: we are banned, or not a member."""
 
+    sentence = "The room {room} does not let us read its archive."
+    hint = f"{ArchiveError.hint} Ask an owner of the room for membership."
+
 
 class UnknownPositionError(ArchiveError):
     """The archive has no entry, or no longer one, with the id to page from."""
+
+    condition = "item-not-found"
+    sentence = "The archive of {room} does not know the place in `since`, or no longer does."
+    hint = "Give a time in `after` instead, or leave `since` out for the newest."
 
 
 class ArchiveTimeoutError(ArchiveError):
     """No answer came in time."""
 
+    condition = "remote-server-timeout"
+    sentence = "The archive of {room} did not answer in time."
+    hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
+
 
 class ArchiveOverflowError(ArchiveError):
     """The archive sent far more than was requested."""
+
+    sentence = "The archive of {room} answered oddly: it sent more than a page."
 
 
 @dataclass(frozen=True)
