@@ -100,7 +100,7 @@ def connection_in(room: "Membership") -> "Connection":
     try:
         return room.connection
     except NotInRoomError as error:
-        raise not_in_room(room.name, error.status) from error
+        raise not_in_room(room.name, room.status()) from error
 
 
 def not_in_room(room: str, status: "RoomStatus") -> ToolError:

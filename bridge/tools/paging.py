@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
@@ -12,10 +12,8 @@ from bridge.mcp.toolset import ArgumentError
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Loss, Numbered, Records
+    from bridge.xmpp.journal import Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -44,6 +42,10 @@ to three milliseconds, goes to the searcher thread."""
 
 SCAN_SECONDS = 20.0
 """Time after which a scan ends with what it has found, and says where to go on."""
+
+SEARCHER = ThreadPoolExecutor(1, "search")
+"""Does what is expensive: one thread, so that patterns leave a processor to others. The loop's own
+threads are for looking up names, and a process ends when the last has."""
 
 Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "how many entries at most"]
 MaxBytes = Annotated[
@@ -162,8 +164,7 @@ class Page(Generic[Shown]):
             self.entries.reverse()
             self.gap = Gap(1, max(lost), "evicted") if any(lost) and not self.more else None
             return
-        last, loss = place_of(records, since)
-        self.gap = gap_of(loss)
+        last, self.gap = place_of(records, since)
         full = await self._fill(records.after(last), show, cost, newest)
         if self._last is not None:
             last = self._last
@@ -202,21 +203,21 @@ class Page(Generic[Shown]):
         return False
 
 
-def gap_of(loss: "Loss | None") -> Gap | None:
-    """Return a loss as results show it."""
-    return None if loss is None else Gap(loss.first, loss.last, loss.reason)
+def place_of(records: "Records[Kept]", since: str) -> tuple[int, Gap | None]:
+    """Return the number after which the kept records from `since` on begin, and what is lost.
 
-
-def place_of(records: "Records[Kept]", since: str) -> "tuple[int, Loss | None]":
-    """Return what `Records.place` does; raises `ArgumentError` where `since` is no cursor."""
+    Raises `ArgumentError` where `since` is no cursor.
+    """
     try:
-        return records.place(since)
+        number, loss = records.place(since)
     except ValueError as error:
         raise ArgumentError(
             f"since is not a cursor of this bridge: {error}.",
             condition="bad-request",
             hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
         ) from error
+    gap = None if loss is None else Gap(loss.first, loss.last, loss.reason)
+    return number, gap
 
 
 async def event_filter(
@@ -260,15 +261,4 @@ async def event_filter(
 
 async def _in_thread(work: Callable[[Subject], Result], subject: Subject) -> Result:
     # RE2 lets go of the interpreter while it searches.
-    return await asyncio.get_running_loop().run_in_executor(_searcher(), work, subject)
-
-
-@cache
-def _searcher() -> "Executor":
-    """Return the thread for expensive patterns: one, so that they leave a processor to others.
-
-    The loop's own threads are for looking up names, and a process ends when the last has.
-    """
-    from concurrent.futures import ThreadPoolExecutor  # few callers need it
-
-    return ThreadPoolExecutor(1, "search")
+    return await asyncio.get_running_loop().run_in_executor(SEARCHER, work, subject)

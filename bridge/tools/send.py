@@ -117,7 +117,7 @@ async def xmpp_send(
         ) from error
     except NotInRoomError as error:
         limiter.give_back()
-        raise not_in_room(membership.name, error.status) from error
+        raise not_in_room(membership.name, membership.status()) from error
     except NotSentError as error:
         limiter.give_back()
         raise failed(

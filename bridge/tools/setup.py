@@ -4,14 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from bridge.settings.table import TABLE
+from bridge.settings.sources import Problem
+from bridge.settings.table import TABLE, Configuration
 from bridge.text import one_line
-
-if TYPE_CHECKING:
-    from bridge.settings.sources import Problem
-    from bridge.settings.table import Configuration
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +15,7 @@ log = logging.getLogger(__name__)
 class Setup:
     """What the user said, as far as we know it."""
 
-    def __init__(self, configuration: "Configuration", read: "Callable[[], Configuration]") -> None:
+    def __init__(self, configuration: Configuration, read: Callable[[], Configuration]) -> None:
         self.configuration = configuration
         """As it was last read."""
         self.problems: tuple[Problem, ...] = ()
@@ -29,7 +25,7 @@ class Setup:
         self.trial = asyncio.Lock()
         """Held from reading anew until it is decided what comes of it."""
 
-    def read_anew(self) -> "Configuration":
+    def read_anew(self) -> Configuration:
         """Read everything again, and say on stderr what is newly wrong with it."""
         before, self.configuration = self.configuration, self._read()
         if self.configuration.env_file != before.env_file:

@@ -20,7 +20,7 @@ from bridge.tools.setup import Setup
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bridge.xmpp.room import LastError, LastIncoming, RoomStatus
+    from bridge.xmpp.room import LastError, RoomStatus
 
 ROOM_BYTES = 148
 """Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
@@ -142,12 +142,21 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
     participant = link.participant
     rooms = [(one.name, one.status()) for one in participant.memberships]
     status = participant.status()
+    several = len(rooms) > 1
+    said = [(last, name) for name, one in rooms if (last := one.last_incoming) is not None]
+    incoming = None
+    if said:
+        last, where = max(said, key=lambda one: one[0].at)
+        message, room = last.message, where if several else None
+        incoming = Incoming(
+            message.body, message.sender, message.from_, message.type, iso(last.at), room
+        )
     configuration = setup.configuration
     told = Status(
         connected=status.connected,
         room=participant.room_jid or None,
         nickname=status.nickname or None,
-        last_incoming=_newest(rooms),
+        last_incoming=incoming,
         phase=status.phase.value,
         since=iso(status.since),
         attempt=status.attempt,
@@ -162,39 +171,23 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         self_ping_ms=status.self_ping_ms,
         room_created=status.room_created,
         env_file=configuration.env_file,
-        env_candidates=[EnvCandidate(one.path, one.reason) for one in configuration.candidates],
+        env_candidates=[EnvCandidate(*one) for one in configuration.candidates],
         problems=[str(problem) for problem in (*configuration.problems, *setup.problems)],
-        warnings=[*configuration.warnings, *link.warnings(), *_warnings(rooms)],
+        warnings=[
+            *configuration.warnings,
+            *link.warnings(),
+            *(
+                f"{name}: {warning}" if several else warning
+                for name, one in rooms
+                for warning in one.warnings
+            ),
+        ],
         cursor=participant.journal.cursor,
     )
-    if len(rooms) < 2:
+    if not several:
         return sanitized(told)
     told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
     return replace(told, rooms=_entries(rooms, RESULT_BYTES - json_size(replace(told, rooms=[]))))
-
-
-def _newest(rooms: Rooms) -> Incoming | None:
-    """Return the last message that came in any of the rooms."""
-    newest: LastIncoming | None = None
-    where = None
-    for name, status in rooms:
-        last = status.last_incoming
-        if last is not None and (newest is None or last.at > newest.at):
-            newest, where = last, name
-    if newest is None:
-        return None
-    said = newest.message
-    where = where if len(rooms) > 1 else None
-    return Incoming(said.body, said.sender, said.from_, said.type, iso(newest.at), where)
-
-
-def _warnings(rooms: Rooms) -> list[str]:
-    """Return the warnings of every room, which each names where there are several."""
-    return [
-        f"{name}: {warning}" if len(rooms) > 1 else warning
-        for name, status in rooms
-        for warning in status.warnings
-    ]
 
 
 def _entries(rooms: Rooms, most: int) -> list[dict[str, object]]:

@@ -1,7 +1,8 @@
 """Looking closer: the stanzas themselves, both ways."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
+from xml.etree.ElementTree import Element
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import tool
@@ -17,11 +18,6 @@ from bridge.tools.paging import (
     Page,
     Since,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
-    from bridge.xmpp.trace import TracedStanza
 
 
 @dataclass(eq=False)
@@ -72,39 +68,35 @@ async def xmpp_trace(
     newest; cursors are the same as those of xmppHistory, so both can be read side by side.
     Passwords and SASL exchanges are redacted. With `room` only stanzas from that room or to it.
     """
-    from bridge.xmpp.stanzas import prepared, xml_of
+    from bridge.xmpp import stanzas, trace
 
-    def is_of(jid: str, xml: "Element | str") -> bool:
-        return not isinstance(xml, str) and any(
-            prepared(xml.get(name, "").partition("/")[0]) == jid for name in ("from", "to")
-        )
-
-    trace = link.participant.trace
+    kept = link.participant.trace
     page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
     most = page.room
     jid = None if room is None else link.room(room).jid
-    wanted = None if contains is None else contains.casefold()
+    wanted = (contains or "").casefold()
 
-    def show(traced: "TracedStanza") -> TraceEntry | None:
-        if direction is not None and traced.direction != direction:
+    def addresses(xml: Element | str) -> set[str]:
+        ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
+        return {stanzas.prepared(one.partition("/")[0]) or "" for one in ends}
+
+    def show(traced: trace.TracedStanza) -> TraceEntry | None:
+        if direction not in {None, traced.direction}:
             return None
-        if jid is not None and not is_of(jid, traced.xml):
+        if jid is not None and jid not in addresses(traced.xml):
             return None
-        xml = xml_of(traced.xml)
-        if wanted is not None and wanted not in xml.casefold():
+        xml = stanzas.xml_of(traced.xml)
+        if wanted not in xml.casefold():
             return None
-        return sanitized(_entry(traced, xml, trace.cursor_of(traced.number)), most)
+        entry = TraceEntry(
+            cursor=kept.cursor_of(traced.number),
+            at=iso(traced.at),
+            direction=traced.direction,
+            bytes=len(xml.encode("utf-8", "surrogatepass")),
+            connection=traced.connection,
+            xml=xml,
+        )
+        return sanitized(entry, most)
 
-    await page.read(trace, since, show)
-    return TracePage(page.entries, page.next, page.gap, page.more, trace.oldest)
-
-
-def _entry(traced: "TracedStanza", xml: str, cursor: str) -> TraceEntry:
-    return TraceEntry(
-        cursor=cursor,
-        at=iso(traced.at),
-        direction=traced.direction,
-        bytes=len(xml.encode("utf-8", "surrogatepass")),
-        connection=traced.connection,
-        xml=xml,
-    )
+    await page.read(kept, since, show)
+    return TracePage(page.entries, page.next, page.gap, page.more, kept.oldest)

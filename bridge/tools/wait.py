@@ -20,7 +20,6 @@ from bridge.tools.paging import (
     Sender,
     TimeSlice,
     event_filter,
-    gap_of,
     place_of,
 )
 from bridge.tools.send import MAX_WAIT_SECONDS
@@ -139,10 +138,9 @@ class _Wait:
             stop_listening()
 
     def _begin_at(self, cursor: str) -> None:
-        self._number, loss = place_of(self._records, cursor)
-        if loss is not None:
-            first = self._gap
-            self._gap = gap_of(loss) if first is None else replace(first, to=loss.last)
+        self._number, gap = place_of(self._records, cursor)
+        if gap is not None:
+            self._gap = gap if self._gap is None else replace(self._gap, to=gap.to)
 
     async def _awaited(self) -> "Record | None":
         while True:

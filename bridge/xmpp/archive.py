@@ -59,7 +59,7 @@ class ArchiveError(XmppError):
     """An archive query failed."""
 
     condition = "undefined-condition"
-    sentence = "The archive of {room} answered oddly."
+    sentence = "The archive of {room} answered oddly: it sent far more than was requested."
     hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
 
     def fault(self, room: str) -> Fault:
@@ -90,8 +90,9 @@ class ArchiveRefusedError(ArchiveError):
 
     def fault(self, room: str) -> Fault:
         """Return what happened, with the words of the room."""
-        fault, text = super().fault(room), self.error.text
-        return replace(fault, message=fault.message + quoted_text(text), quotes=bool(text))
+        text = self.error.text
+        message = self.sentence.format(room=room) + quoted_text(text)
+        return Fault(self.condition, message, self.hint, quotes=bool(text))
 
 
 class ArchiveForbiddenError(ArchiveRefusedError):
@@ -115,12 +116,6 @@ class ArchiveTimeoutError(ArchiveError):
     condition = "remote-server-timeout"
     sentence = "The archive of {room} did not answer in time."
     hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
-
-
-class ArchiveOverflowError(ArchiveError):
-    """The archive sent far more than was requested."""
-
-    sentence = "The archive of {room} answered oddly: it sent more than a page."
 
 
 @dataclass(frozen=True)
@@ -323,9 +318,7 @@ class RoomArchive:
                 # Their number was right, so the texts are too long.
                 fewer = replace(query, most=query.most // 2)
                 return await self.page(fewer, filtered=filtered)
-            raise ArchiveOverflowError(
-                f"{self.room} sent more than a page of its archive"
-            ) from error
+            raise ArchiveError(f"{self.room} sent more than a page of its archive") from error
         return page_of(results, answer)
 
     async def pages(

@@ -125,7 +125,8 @@ class RoomStatus:
                 "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
             )
         fault = self.last_error.fault
-        return replace(fault, message=f"Not in the room {room} (phase {phase}): {fault.message}")
+        message = f"Not in the room {room} (phase {phase}): {fault.message}"
+        return Fault(fault.condition, message, fault.hint, fault.retry, fault.quotes)
 
 
 class Room:

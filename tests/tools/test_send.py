@@ -64,7 +64,7 @@ async def test_a_body_that_cannot_be_sent_is_the_callers_mistake() -> None:
 
 async def test_out_of_the_room_the_cause_is_told() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, refusal=NotInRoomError(picture)))
     assert not isinstance(refusal, ArgumentError)
     assert refusal.message == f"Not in the room {ROOM} (phase waiting): Nothing listens there."
     assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
@@ -72,14 +72,14 @@ async def test_out_of_the_room_the_cause_is_told() -> None:
 
 async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.SECURING)
-    refusal = await _refused(Played(refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, refusal=NotInRoomError(picture)))
     assert refusal.condition == "recipient-unavailable"
     assert "securing" in refusal.message
 
 
 async def test_without_settings_the_status_is_named() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED)
-    refusal = await _refused(Played(room_jid="", refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, room_jid="", refusal=NotInRoomError(picture)))
     assert refusal.condition == "unconfigured"
     assert "xmppStatus" in refusal.hint
 
@@ -162,7 +162,8 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
     assert ([len(one.said) for one in (played, logs)]) == [1, 2]
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await xmpp_send(played.link, RateLimiter(60), message="hello", room="nowhere")
-    logs.refusal = NotInRoomError(dataclasses.replace(STATUS, phase=Phase.WAITING))
+    logs.picture = dataclasses.replace(STATUS, phase=Phase.WAITING)
+    logs.refusal = NotInRoomError(logs.picture)
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
         await xmpp_send(played.link, RateLimiter(60), message="hello", room=LOGS)
 
