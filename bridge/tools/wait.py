@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +26,6 @@ from bridge.tools.send import MAX_WAIT_SECONDS
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
-    from bridge.xmpp.room import RoomStatus
 
 PROGRESS_SECONDS = 1.0
 """Between two words to a client that wants to know how the wait goes."""
@@ -120,10 +118,9 @@ class _Wait:
         self._began = self._reported = self._loop.time()
         self._number = 0
         """The number of the event that was looked at last, or of the place where the wait began."""
-        self._caught_up = False
-        """Whether each event is looked at as it is published."""
-        self._found: Record | None = None
-        self._news = asyncio.Event()
+        self._news: asyncio.Future[Record | None] | None = None
+        """While each event is looked at as it is published: the one that matches, or None where
+        the journal is to be looked at again."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: Gap | None = None
@@ -131,7 +128,7 @@ class _Wait:
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
         self._begin_at(start)
-        stop_listening = self._participant.listen(self._meet)
+        stop_listening = self._participant.listen(self._look_at)
         try:
             return self._result(await self._awaited())
         finally:
@@ -144,36 +141,35 @@ class _Wait:
 
     async def _awaited(self) -> "Record | None":
         while True:
-            if (record := await self._look()) is not None:
+            if (record := await self._catch_up()) is not None:
                 return record
-            left = self._seconds - self._elapsed()
-            if left <= 0:
-                return None
-            self._news.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, PROGRESS_SECONDS)):
-                    await self._news.wait()
-            if self._found is not None:
-                return self._found
-            self._report()
+            while self._news is None or not self._news.done():
+                left = self._seconds - self._elapsed()
+                if left <= 0:
+                    return None
+                self._news = self._news or self._loop.create_future()
+                await asyncio.wait([self._news], timeout=min(left, PROGRESS_SECONDS))
+                self._report()
+            if (record := self._news.result()) is not None:
+                return record
+            self._news = None
 
-    def _meet(self, record: "Record") -> None:
+    def _look_at(self, record: "Record") -> None:
         """Look at an event as it is published; wake up only for what matches, or takes long."""
-        if not self._caught_up or (self._room is not None and self._room.name != record.room):
-            return  # `_look` comes to it, or it is of another room
+        if self._news is None or self._news.done():
+            return  # `_catch_up` comes to it
+        if self._room is not None and self._room.name != record.room:
+            return
         if self._wanted.cost(record.event) > AT_ONCE_COST:
-            self._caught_up = False
-            self._news.set()
+            self._news.set_result(None)
         elif self._note(record, matches=self._wanted.matches(record.event)):
-            self._caught_up = False
-            self._found = record
-            self._news.set()
+            self._news.set_result(record)
 
-    async def _look(self) -> "Record | None":
-        """Catch up with the journal, unless that has been done."""
+    async def _catch_up(self) -> "Record | None":
+        """Look at what the journal has, until there is no more of it; return what matches."""
         records, wanted = self._records, self._wanted
         time_slice = TimeSlice()
-        while not self._caught_up:
+        while True:
             self._begin_at(records.cursor_of(self._number))
             told = records.forgotten
             for record in records.after(self._number):
@@ -187,8 +183,8 @@ class _Wait:
             # Up to `told`, everything was looked at or is in the gap. Nothing comes between this
             # and the last event that was looked at, but what was evicted meanwhile.
             self._number = max(self._number, told)
-            self._caught_up = self._number >= records.forgotten
-        return None
+            if self._number >= records.forgotten:
+                return None
 
     def _note(self, record: "Record", *, matches: bool) -> bool:
         self._number = record.number
@@ -204,14 +200,15 @@ class _Wait:
         if self._loop.time() - self._reported < PROGRESS_SECONDS:
             return
         self._reported = self._loop.time()
-        phase = self._status().phase.value
+        phase = (self._room or self._participant).status().phase.value
         self._context.progress(
             round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"
         )
 
     def _result(self, record: "Record | None") -> Waited:
         journal = self._participant.journal
-        status = self._status()
+        status = (self._room or self._participant).status()
+        fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)
         nothing = Waited(
             matched=record is not None,
             entry=None,
@@ -220,7 +217,7 @@ class _Wait:
             passed=[],
             phase=status.phase.value,
             gap=self._gap,
-            out_because=None if status.connected else self._why_out(status),
+            out_because=None if status.connected else f"{fault.message} {fault.hint}",
         )
         told = sanitized(nothing)
         page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
@@ -233,11 +230,3 @@ class _Wait:
         passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
         fitting = [one for one in passed if page.add(one)]
         return replace(told, entry=entry, passed=fitting[::-1])
-
-    def _status(self) -> "RoomStatus":
-        return (self._room or self._participant).status()
-
-    def _why_out(self, status: "RoomStatus") -> str:
-        room = self._participant.room_jid if self._room is None else self._room.name
-        fault = status.out_of(room)
-        return f"{fault.message} {fault.hint}"
