@@ -17,7 +17,7 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Toolset, ToolsetError
+from bridge.mcp.toolset import Toolset
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -33,9 +33,9 @@ from bridge.tools import (
     trace,
     wait,
 )
+from bridge.tools.check import Setup
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter
-from bridge.tools.setup import Setup
 from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
@@ -81,10 +81,6 @@ IMPLEMENTATION = Implementation("xmpp-debug-bridge", "XMPP debug bridge", __vers
 log = logging.getLogger(__name__)
 
 
-class UsageError(Exception):
-    """What the command line asks for cannot be had."""
-
-
 async def serve(
     configuration: Configuration,
     read: Callable[[], Configuration],
@@ -95,7 +91,7 @@ async def serve(
 ) -> None:
     """Be the bridge, until the client or a signal ends it; `read` reads the settings anew.
 
-    `toolsets` are further ones that the command line names; raises `UsageError`, before anything
+    `toolsets` are further ones that the command line names; raises `ToolsetError`, before anything
     else, for one that cannot be served.
     """
     room = _RoomWing(configuration)
@@ -152,12 +148,9 @@ def _tools(
         return base, ()
     from bridge.toolsets import join_toolsets
 
-    try:
-        tools, problems = join_toolsets(
-            base, named=named, settings=configuration.toolsets, collaborators=collaborators
-        )
-    except ToolsetError as error:
-        raise UsageError(str(error)) from error
+    tools, problems = join_toolsets(
+        base, named=named, settings=configuration.toolsets, collaborators=collaborators
+    )
     for problem in problems:
         log.error("%s", one_line(str(problem)))
     return tools, problems

@@ -8,6 +8,7 @@ from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_sign
 from bridge.commands.settings import Reader, run_with_settings
 from bridge.logs import complain, open_log
 from bridge.mcp.stdio import Stdio, StdioError
+from bridge.mcp.toolset import ToolsetError
 from bridge.settings.table import Configuration
 from bridge.text import one_line
 
@@ -24,7 +25,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     # Not before stdout is claimed: whatever an import prints must not reach the client.
-    from bridge.service import UsageError, serve
+    from bridge.service import serve
 
     configuration = read()
     open_log("[Server]", configuration.log_level)
@@ -37,7 +38,7 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
             read_only=parsed.read_only,
             toolsets=parsed.toolsets,
         )
-    except UsageError as error:
+    except ToolsetError as error:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
     ignore_further_signals(asyncio.get_running_loop())

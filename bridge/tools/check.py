@@ -2,19 +2,20 @@
 
 import asyncio
 import importlib
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 from bridge.mcp.context import Context
 from bridge.mcp.schema import ABSENT_IF_NONE
 from bridge.mcp.toolset import ToolError, tool
-from bridge.settings.table import Configuration, Setting
+from bridge.settings.sources import Problem
+from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
 from bridge.tools.link import RoomLink
-from bridge.tools.setup import Setup
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
     CheckedRoom,
@@ -28,6 +29,51 @@ from bridge.xmpp.report import (
 TURN_SECONDS = 5.0
 """How long a check waits for another one: with its own 50 s that stays below the minute after
 which clients give up."""
+
+
+log = logging.getLogger(__name__)
+
+
+class Setup:
+    """What the user said, as far as we know it."""
+
+    def __init__(self, configuration: Configuration, read: Callable[[], Configuration]) -> None:
+        self.configuration = configuration
+        """As it was last read."""
+        self.problems: tuple[Problem, ...] = ()
+        """What is wrong beside the settings themselves: with sets of tools that they name."""
+        self._at_start = configuration
+        self._read = read
+        self.trial = asyncio.Lock()
+        """Held from reading anew until it is decided what comes of it."""
+
+    def read_anew(self) -> Configuration:
+        """Read everything again, and say on stderr what is newly wrong with it."""
+        before, self.configuration = self.configuration, self._read()
+        if self.configuration.env_file != before.env_file:
+            now, then = (
+                one.env_file or "the environment alone" for one in (self.configuration, before)
+            )
+            moved = f"the settings come from {now} now, and came from {then} before"
+            warnings = (*self.configuration.warnings, moved)
+            self.configuration = replace(self.configuration, warnings=warnings)
+        for warning in self.configuration.warnings:
+            if warning not in before.warnings:
+                log.warning("%s", one_line(warning))
+        for problem in self.configuration.problems:
+            if problem not in before.problems:
+                log.error("%s", one_line(str(problem)))
+        return self.configuration
+
+    @property
+    def waiting_for_restart(self) -> list[str]:
+        """Return the variables whose new values hold only from the next start on."""
+        return [
+            row.name
+            for row in TABLE
+            if not row.participant
+            and self.configuration.loaded[row.name] != self._at_start.loaded[row.name]
+        ]
 
 
 @dataclass(frozen=True)
@@ -136,12 +182,7 @@ def _settle(link: RoomLink, configuration: Configuration, report: Report, change
     free = report.ok if report.rooms is None else _may_enter(link, report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):
         return _left_alone(link)
-    if changed:
-        why = "the settings changed"
-    elif report.rooms is None:
-        why = "it was out of the room, and the way in is free"
-    else:
-        why = "it was out of a room, and the way in is free"
+    why = "the settings changed" if changed else "it was out of a room, and the way in is free"
     where = "the room" if report.rooms is None else "each room"
     return f"It starts anew now, since {why}; xmppStatus tells when it is in {where}."
 

@@ -21,8 +21,6 @@ RESULT_BYTES = 9_000
 MAX_BODY_BYTES = 16_384
 """Of one body in an entry, in UTF-8; beyond it `bodyBytes` tells how long it was."""
 
-ESCAPED = r"hidden characters stand as \u{...}"
-
 MAX_TEXT_JSON = 2_000
 """Bytes of any other text written as JSON: a subject, a status text, a reason."""
 
@@ -48,6 +46,7 @@ Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
 ]
 OptionalFlag = Annotated[bool | None, ABSENT_IF_NONE]
+Escaped = Annotated[bool | None, ABSENT_IF_NONE, r"hidden characters stand as \u{...}"]
 
 
 Entry: TypeAlias = Annotated[

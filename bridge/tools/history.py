@@ -1,9 +1,8 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, unquote
 
 from bridge.mcp.schema import ABSENT_IF_NONE
@@ -25,6 +24,9 @@ from bridge.tools.paging import (
     TimeSlice,
     event_filter,
 )
+
+if TYPE_CHECKING:
+    from bridge.xmpp.filter import EventFilter
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -79,19 +81,10 @@ async def xmpp_history(
     page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
     most = page.room
     if archive:
-        next_, more = await _read_archive(
-            link,
-            room,
-            page,
-            limit,
-            since=since,
-            after=after,
-            before=before,
-            sender=from_,
-            kinds=kinds,
-            contains=contains,
-            pattern=pattern,
-        )
+        # The archive knows senders by more than their messages tell: it is asked for them.
+        wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
+        span = {"since": since, "after": after, "before": before}
+        next_, more = await _read_archive(link, room, page, limit, wanted, **span, sender=from_)
         return History(page.entries, next_, None, more)
     _only_of_the_journal(since, before, after)
     wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
@@ -120,14 +113,12 @@ async def _read_archive(
     room: str | None,
     page: Page[Entry],
     limit: int,
+    wanted: "EventFilter",
     *,
     since: str | None,
     after: str | None,
     before: str | None,
     sender: str | None,
-    kinds: Sequence[str] | None,
-    contains: str | None,
-    pattern: str | None,
 ) -> tuple[str, bool]:
     """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
 
@@ -141,8 +132,6 @@ async def _read_archive(
     membership = link.room(room)
     connection_in(membership)
     jid = membership.name
-    # The archive knows senders by more than their messages tell: it is asked for them.
-    wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
     start, end, position = _time("after", after), _time("before", before), _position(since)
     newest = since is None and start is None
     if sender is not None and "@" not in sender:
@@ -168,7 +157,7 @@ async def _read_archive(
             return None
         at = iso_of(result.at or "") or iso(time.time())
         entry: Entry = {"cursor": _cursor(result.id), "at": at}
-        if link.several:
+        if len(link.participant.memberships) > 1:
             entry["room"] = jid
         entry |= exact | {"source": "archive"}
         if result.jid is not None:

@@ -53,11 +53,6 @@ class RoomLink:
                 hint="Install xmpp-debug-bridge and what it depends on again.",
             ) from error
 
-    @property
-    def several(self) -> bool:
-        """Whether there are several rooms, so that results say which."""
-        return len(self.participant.memberships) > 1
-
     def room(self, name: str | None = None) -> "Membership":
         """Return our being in the room of this name, without one in the default room.
 

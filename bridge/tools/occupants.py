@@ -8,9 +8,9 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.text import iso, quoted, visible
 from bridge.tools.entries import (
-    ESCAPED,
     NOTICE,
     RESULT_BYTES,
+    Escaped,
     OptionalFlag,
     json_size,
     noticed,
@@ -42,7 +42,7 @@ class OccupantEntry:
     self: Annotated[bool, "the bridge itself"]
     room: Annotated[str | None, ABSENT_IF_NONE, "where several rooms are listed"] = None
     truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
 
 
 @dataclass(eq=False)

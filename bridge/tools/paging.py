@@ -92,28 +92,22 @@ class TimeSlice:
         self._last_end = now + SCAN_SECONDS
 
     @property
-    def over(self) -> bool:
-        """Whether others are to get their turn of the loop."""
-        return monotonic() > self._end
-
-    @property
     def exhausted(self) -> bool:
         """Whether the call has worked as long as it may."""
         return monotonic() > self._last_end
 
-    async def pause(self) -> None:
-        """Let others have their turn; the next slice begins after it."""
-        await asyncio.sleep(0)
-        self._end = monotonic() + SLICE_SECONDS
-
     async def run(self, work: Callable[[Subject], Result], subject: Subject, cost: int) -> Result:
-        """Return `work(subject)`, after a pause where the slice is over.
+        """Return `work(subject)`, after others have had their turn where the slice is over.
 
         Work that costs more than `MAX_INLINE_COST` is done in the searcher thread.
         """
-        if self.over:
-            await self.pause()
-        return await _in_thread(work, subject) if cost > MAX_INLINE_COST else work(subject)
+        if monotonic() > self._end:
+            await asyncio.sleep(0)
+            self._end = monotonic() + SLICE_SECONDS
+        if cost <= MAX_INLINE_COST:
+            return work(subject)
+        # RE2 lets go of the interpreter while it searches.
+        return await asyncio.get_running_loop().run_in_executor(SEARCHER, work, subject)
 
 
 class Page(Generic[Shown]):
@@ -190,13 +184,9 @@ class Page(Generic[Shown]):
         for record in records:
             if record.number > newest:
                 break
-            if time_slice.over:
-                if time_slice.exhausted and self._last is not None:
-                    return True
-                await time_slice.pause()
-            # No coroutine for each record: there may be very many.
-            expensive = cost(record) > MAX_INLINE_COST
-            entry = await _in_thread(show, record) if expensive else show(record)
+            if time_slice.exhausted and self._last is not None:
+                return True
+            entry = await time_slice.run(show, record, cost(record))
             if entry is not None and not self.add(entry):
                 return True
             self._last = record.number
@@ -233,11 +223,8 @@ async def event_filter(
 
     Raises `ArgumentError` for a pattern that is invalid.
     """
-    from bridge.xmpp.filter import (  # tools are listed before it is loaded
-        EventFilter,
-        Pattern,
-        PatternError,
-    )
+    # Deferred, since tools are listed before it is loaded.
+    from bridge.xmpp.filter import EventFilter, Pattern, PatternError
 
     compiled = None
     if pattern is not None:
@@ -257,8 +244,3 @@ async def event_filter(
         own=own,
         silent=silent,
     )
-
-
-async def _in_thread(work: Callable[[Subject], Result], subject: Subject) -> Result:
-    # RE2 lets go of the interpreter while it searches.
-    return await asyncio.get_running_loop().run_in_executor(SEARCHER, work, subject)

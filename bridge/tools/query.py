@@ -13,9 +13,9 @@ from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
 from bridge.mcp.toolset import ToolError, tool
 from bridge.text import visible
 from bridge.tools.entries import (
-    ESCAPED,
     NOTICE,
     RESULT_BYTES,
+    Escaped,
     OptionalFlag,
     json_size,
     noticed,
@@ -27,7 +27,6 @@ from bridge.tools.paging import Page
 from bridge.tools.status import TlsStatus, tls_status
 
 if TYPE_CHECKING:
-    from bridge.xmpp.connection import Connection
     from bridge.xmpp.iq_errors import DecodedError, TargetKind
 
 MAX_TARGET_CHARACTERS = 3071
@@ -58,6 +57,11 @@ MAX_NAME_CHARACTERS = 200
 MAX_DESCRIPTION_CHARACTERS = 2_000
 """Of a room's description, as shown."""
 
+Target = Annotated[
+    str,
+    Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
+    "server, room, self, the nickname of somebody in the room, or a JID",
+]
 Named: TypeAlias = dict[str, str | None]
 """A few words under their names: a class for each would cost start-up more than it explains."""
 
@@ -84,7 +88,7 @@ class Pong:
     ] = None
     error: Annotated[AnswerError | None, ABSENT_IF_NONE] = None
     truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
     notice: str = NOTICE
 
 
@@ -155,7 +159,7 @@ class Info:
     connection: Annotated[ConnectionEntry | None, "for the bridge's own server"]
     notes: Annotated[list[str], "what it did not answer, and what is left out here"]
     truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
     notice: str = NOTICE
 
 
@@ -163,11 +167,7 @@ class Info:
 async def xmpp_ping(
     link: RoomLink,
     /,
-    target: Annotated[
-        str,
-        Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
-        "server, room, self, the nickname of somebody in the room, or a JID",
-    ],
+    target: Target,
     room: RoomName = None,
 ) -> Pong:
     """Find out whether somebody answers over XMPP (XEP-0199), and how many milliseconds it takes.
@@ -179,12 +179,12 @@ async def xmpp_ping(
     saying what it means; often an error answer still proves that the target is there
     (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
     """
+    # Deferred, since tools are listed before it is loaded.
     from bridge.xmpp import faults, iq, iq_errors, keepalive, stanzas
 
     connection = connection_in(link.room(room))
     whom, address = find(link, target, room)
     meaning: DecodedError | None = None
-    found = keepalive.Verdict.IN
     answered = True
     started = time.perf_counter()
     try:
@@ -193,14 +193,13 @@ async def xmpp_ping(
     except iq.IqError as refused:
         error = refused.error
         meaning = iq_errors.of_error(error.condition, error.text, whom, address, "pings")
-        found = keepalive.verdict(error.condition)
     except TimeoutError:
         answered = False
         meaning = iq_errors.of_silence(whom, address, ANSWER_SECONDS)
-        found = keepalive.Verdict.UNDECIDED
     except faults.ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
     taken = round((time.perf_counter() - started) * 1000, 3)
+    found = keepalive.verdict(None if meaning is None else meaning.condition)
     pong = Pong(
         target=target,
         address=address,
@@ -218,11 +217,7 @@ async def xmpp_ping(
 async def xmpp_info(
     link: RoomLink,
     /,
-    target: Annotated[
-        str,
-        Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
-        "server, room, self, the nickname of somebody in the room, or a JID",
-    ],
+    target: Target,
     room: RoomName = None,
 ) -> Info:
     """Ask an XMPP address what it is and can do (service discovery, XEP-0030).
@@ -234,6 +229,7 @@ async def xmpp_info(
     affiliation in it. `notes` says what was not answered. Takes at most 20 s. Fails when the
     bridge is not in the room, when there is no such target, or when it refuses to answer.
     """
+    # Deferred, since tools are listed before it is loaded.
     from bridge.xmpp import disco, faults, iq, iq_errors, xeps
 
     connection = connection_in(link.room(room))
@@ -252,6 +248,8 @@ async def xmpp_info(
     except faults.ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
     description, show = told.description, _Shown()
+    rooms = [one for one in link.participant.memberships if one.jid == address]
+    ours = [each for one in rooms for each in one.status().occupants if each.own]
     info = Info(
         target=show(target, MAX_TARGET_CHARACTERS),
         address=show(address, MAX_TARGET_CHARACTERS),
@@ -261,10 +259,21 @@ async def xmpp_info(
         software=None if told.software is None else show.each(vars(told.software)),
         uptime_seconds=told.uptime_seconds,
         room=None,
-        self=_self(link, address),
-        connection=_connection(link, connection) if is_server else None,
+        self=occupant_entry(ours[0]) if ours else None,
+        connection=None,
         notes=[str(one) for one in told.unanswered],
     )
+    if is_server:
+        status, management = link.participant.status(), connection.management
+        info.connection = ConnectionEntry(
+            jid=status.jid,
+            service=status.service,
+            tls=tls_status(status),
+            sasl=status.sasl,
+            channel_binding=connection.channel_binding,
+            stream_management=management is not None,
+            resumable=management is not None and management.id is not None,
+        )
     if description.is_room and "@" in address and "/" not in address:
         configuration = vars(disco.room_configuration(description))
         info.room = RoomEntry(**show.each(configuration, MAX_DESCRIPTION_CHARACTERS))
@@ -322,26 +331,6 @@ def _values(values: tuple[str, ...], show: _Shown) -> list[str]:
     return shown
 
 
-def _self(link: RoomLink, address: str) -> OccupantEntry | None:
-    """Return the bridge in the room of this address, if it is in one."""
-    rooms = [one for one in link.participant.memberships if one.jid == address]
-    occupants = [each for one in rooms for each in one.status().occupants if each.own]
-    return occupant_entry(occupants[0]) if occupants else None
-
-
-def _connection(link: RoomLink, connection: "Connection") -> ConnectionEntry:
-    status, management = link.participant.status(), connection.management
-    return ConnectionEntry(
-        jid=status.jid,
-        service=status.service,
-        tls=tls_status(status),
-        sasl=status.sasl,
-        channel_binding=connection.channel_binding,
-        stream_management=management is not None,
-        resumable=management is not None and management.id is not None,
-    )
-
-
 def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetKind", str]:
     """Return what kind of address `target` is, and the address, prepared.
 
@@ -351,6 +340,7 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetK
     word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
     and when not in the room.
     """
+    # Deferred, since tools are listed before it is loaded.
     from bridge.xmpp import iq_errors, stanzas
 
     kinds, membership = iq_errors.TargetKind, link.room(name)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from bridge.mcp.toolset import Completes, resource
+from bridge.tools.check import Setup
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, occupants_of
 from bridge.tools.paging import Page
 from bridge.tools.prompts import rooms
-from bridge.tools.setup import Setup
 from bridge.tools.status import Status, describe_status
 
 STATUS = "bridge://status"

@@ -5,13 +5,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.text import iso
 from bridge.tools.entries import (
-    ESCAPED,
     MARK_BYTES,
     RESULT_BYTES,
+    Escaped,
     OptionalFlag,
     cut,
     json_size,
@@ -41,9 +41,9 @@ class RateLimiter:
     """Lets `per_minute` messages go in a minute, on average, and as many at once after a rest."""
 
     def __init__(self, per_minute: int, set_by: str = "") -> None:
-        self.per_minute = per_minute
-        self.set_by = set_by
-        """Where the rate is set, for who has to change it; empty where nobody set it."""
+        self.rate = f"{per_minute} message{'s' * (per_minute > 1)} a minute"
+        self.setting = "BRIDGE_SEND_RATE" + f" in {set_by}" * bool(set_by)
+        """The setting, and where it is set if it is, for who has to change it."""
         self._interval = SECONDS / per_minute
         self._at = 0.0
         self._missing = 0.0
@@ -80,7 +80,7 @@ class Sent:
     round_trip_ms: float
     cursor: str
     truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
 
 
 @tool("xmppSend", title="Send to the XMPP room")
@@ -107,7 +107,14 @@ async def xmpp_send(
         check_body(message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.
         if wait := limiter.take(time.monotonic()):
-            raise _over(limiter, wait)
+            seconds = math.ceil(wait)
+            raise ToolError(
+                f"Not sent: {limiter.rate} may be sent, and these are used up; the next may be "
+                f"sent in {seconds} s.",
+                condition="policy-violation",
+                hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: "
+                f"{limiter.setting}.",
+            )
         reflection = await membership.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(
@@ -147,15 +154,3 @@ async def xmpp_send(
     # The caller's own words stay as they are, and take what room the others leave.
     kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
     return replace(told, message=kept, truncated=told.truncated or kept != message or None)
-
-
-def _over(limiter: RateLimiter, wait: float) -> ToolError:
-    messages = "1 message" if limiter.per_minute == 1 else f"{limiter.per_minute} messages"
-    seconds = math.ceil(wait)
-    setting = f"BRIDGE_SEND_RATE in {limiter.set_by}" if limiter.set_by else "BRIDGE_SEND_RATE"
-    return ToolError(
-        f"Not sent: {messages} a minute may be sent, and these are used up; the next may be sent "
-        f"in {seconds} s.",
-        condition="policy-violation",
-        hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: {setting}.",
-    )

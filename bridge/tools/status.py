@@ -1,25 +1,23 @@
 """The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.mcp.schema import ABSENT_IF_NONE, Keywords
 from bridge.mcp.toolset import tool
 from bridge.text import iso
+from bridge.tools.check import Setup
 from bridge.tools.entries import (
-    ESCAPED,
     NOTICE,
     RESULT_BYTES,
+    Escaped,
     OptionalFlag,
     json_size,
     sanitized,
 )
 from bridge.tools.link import RoomLink
-from bridge.tools.setup import Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bridge.xmpp.room import LastError, RoomStatus
 
 ROOM_BYTES = 148
@@ -35,9 +33,6 @@ RoomEntry: TypeAlias = Annotated[
 ]
 """How things stand in one of several rooms."""
 
-Rooms: TypeAlias = "Sequence[tuple[str, RoomStatus]]"
-"""The name of each room, and how things stand in it."""
-
 
 @dataclass(eq=False)
 class Incoming:
@@ -50,7 +45,7 @@ class Incoming:
     received_at: str
     room: Annotated[str | None, ABSENT_IF_NONE, "where there are several"] = None
     truncated: Annotated[bool | None, ABSENT_IF_NONE, "the body was longer"] = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
 
 
 @dataclass(eq=False)
@@ -112,7 +107,7 @@ class Status:
         "where there are several: `room`, `phase`, `nickname`, `occupants`, `lastError` of each",
     ] = None
     truncated: OptionalFlag = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    escaped: Escaped = None
     notice: str = NOTICE
 
 
@@ -187,20 +182,15 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
     if not several:
         return sanitized(told)
     told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
-    return replace(told, rooms=_entries(rooms, RESULT_BYTES - json_size(replace(told, rooms=[]))))
-
-
-def _entries(rooms: Rooms, most: int) -> list[dict[str, object]]:
-    """Return how things stand in each of the rooms, in so many bytes of JSON together."""
-    entries = []
-    for left, (name, status) in zip(range(len(rooms), 0, -1), rooms, strict=True):
-        entry = _room_entry(name, status, most // left - len(", "))
-        most -= json_size(entry) + len(", ")
-        entries.append(entry)
-    return entries
+    told.rooms = []
+    for left, (name, one) in zip(range(len(rooms), 0, -1), rooms, strict=True):
+        most = (RESULT_BYTES - json_size(told)) // left - len(", ")
+        told.rooms.append(_room_entry(name, one, most))
+    return told
 
 
 def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]:
+    """Return how things stand in a room, in so many bytes of JSON."""
     entry: dict[str, object] = {
         "room": name,
         "phase": status.phase.value,

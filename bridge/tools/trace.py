@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from xml.etree.ElementTree import Element
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.entries import ESCAPED, NOTICE, RESULT_BYTES, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Escaped, OptionalFlag, sanitized
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
@@ -30,8 +30,8 @@ class TraceEntry:
     bytes: Annotated[int, "of the XML in UTF-8"]
     connection: Annotated[str, "1 for the first since the bridge was started, and so on"]
     xml: Annotated[str, "secrets are replaced by [redacted]"]
-    truncated: Annotated[bool | None, ABSENT_IF_NONE] = None
-    escaped: Annotated[bool | None, ABSENT_IF_NONE, ESCAPED] = None
+    truncated: OptionalFlag = None
+    escaped: Escaped = None
 
 
 @dataclass(eq=False)
@@ -68,6 +68,7 @@ async def xmpp_trace(
     newest; cursors are the same as those of xmppHistory, so both can be read side by side.
     Passwords and SASL exchanges are redacted. With `room` only stanzas from that room or to it.
     """
+    # Deferred, since tools are listed before it is loaded.
     from bridge.xmpp import stanzas, trace
 
     kept = link.participant.trace

@@ -222,11 +222,10 @@ class _Wait:
         told = sanitized(nothing)
         page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
         most = page.room // PASSED
-        entry = None
         if record is not None:
-            entry = sanitized(journal.encode(record), page.room)
-            page.add(entry)
+            told.entry = sanitized(journal.encode(record), page.room)
+            page.add(told.entry)
         # As many as fit beside it, the newest first.
         passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
-        fitting = [one for one in passed if page.add(one)]
-        return replace(told, entry=entry, passed=fitting[::-1])
+        told.passed = [one for one in passed if page.add(one)][::-1]
+        return told

@@ -16,10 +16,9 @@ from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
-from bridge.tools.check import Check, xmpp_check
+from bridge.tools.check import Check, Setup, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import RoomLink
-from bridge.tools.setup import Setup
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Journal, Record

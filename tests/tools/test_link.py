@@ -29,8 +29,6 @@ def test_a_room_is_named_by_its_jid_or_by_a_local_part_of_its_own(
 def test_the_only_room_has_its_names_too() -> None:
     link = Played().link
     assert [link.room(name).name for name in (None, ROOM, "lobby")] == [ROOM] * 3
-    assert not link.several
-    assert in_rooms(ROOM, LOGS).link.several
 
 
 @pytest.mark.parametrize(

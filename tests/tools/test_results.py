@@ -22,14 +22,13 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
-from bridge.tools.check import Check, xmpp_check
+from bridge.tools.check import Check, Setup, xmpp_check
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import xmpp_occupants
 from bridge.tools.query import xmpp_info, xmpp_ping
 from bridge.tools.send import RateLimiter, xmpp_send
-from bridge.tools.setup import Setup
 from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait

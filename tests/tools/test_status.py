@@ -13,9 +13,9 @@ from bridge.settings.table import Configuration
 from bridge.text import visible
 from bridge.tools import send
 from bridge.tools import status as status_module
+from bridge.tools.check import Setup
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.tools.setup import Setup
 from bridge.xmpp.events import MessageReceived, Phase, SubjectChanged
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.participant import Participant
