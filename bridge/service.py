@@ -102,10 +102,10 @@ async def serve(
     collaborators = (link, rate, setup, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
     setup.problems = problems
-    if read_only or configuration.read_only:
-        ways = ["--read-only"] if read_only else []
-        if configuration.read_only:
-            ways.append(f"BRIDGE_READ_ONLY in {configuration.in_effect['BRIDGE_READ_ONLY'].source}")
+    ways = ["--read-only"] if read_only else []
+    if configuration.read_only:
+        ways.append(f"BRIDGE_READ_ONLY in {configuration.in_effect['BRIDGE_READ_ONLY'].source}")
+    if ways:
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)

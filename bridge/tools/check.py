@@ -4,8 +4,8 @@ import asyncio
 import importlib
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from bridge.mcp.context import Context
@@ -18,7 +18,6 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
-    CheckedRoom,
     CheckPhase,
     Report,
     expected_phases,
@@ -148,7 +147,7 @@ async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
         trace = participant.trace.of_connection(time.time, "check")
         report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
     return Check(
-        **{one.name: getattr(report, one.name) for one in fields(report)},
+        **vars(report),
         settings_changed=changed,
         standing=_settle(link, configuration, report, changed),
         settings=[*configuration.in_effect.values()],
@@ -179,27 +178,20 @@ def fitting(check: Check) -> Check:
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:
     """Let the standing connection start anew where there is a reason; return what happens to it."""
     participant, settings = link.participant, configuration.settings
-    free = report.ok if report.rooms is None else _may_enter(link, report.rooms)
+    memberships = participant.memberships
+    out = {one_line(one.name) for one in memberships if not one.status().connected}
+    if report.rooms is None:
+        free = report.ok
+    else:  # of several rooms, one that the bridge is out of has let the check in
+        free = any(one.ok and one.room in out for one in report.rooms)
     if settings is None or not (changed or free) or not participant.begin_anew(settings):
-        return _left_alone(link)
+        phase = participant.status().phase.value
+        if len(memberships) > 1:
+            inside = len(memberships) - len(out)
+            return f"It was left alone; it is in {inside} of {len(memberships)} rooms."
+        if phase == "joined":
+            return "It is in the room and was left alone."
+        return f"It was left alone; its phase is {phase}."
     why = "the settings changed" if changed else "it was out of a room, and the way in is free"
     where = "the room" if report.rooms is None else "each room"
     return f"It starts anew now, since {why}; xmppStatus tells when it is in {where}."
-
-
-def _may_enter(link: RoomLink, rooms: Sequence[CheckedRoom]) -> bool:
-    """Return whether a room that the bridge is out of has let the check in."""
-    free = {one.room for one in rooms if one.ok}
-    out = {one_line(one.name) for one in link.participant.memberships if not one.status().connected}
-    return not free.isdisjoint(out)
-
-
-def _left_alone(link: RoomLink) -> str:
-    memberships = link.participant.memberships
-    if len(memberships) > 1:
-        inside = sum(one.status().connected for one in memberships)
-        return f"It was left alone; it is in {inside} of {len(memberships)} rooms."
-    phase = link.participant.status().phase.value
-    if phase == "joined":
-        return "It is in the room and was left alone."
-    return f"It was left alone; its phase is {phase}."

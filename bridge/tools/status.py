@@ -219,6 +219,5 @@ def _last_fault(error: "LastError | None") -> LastFault | None:
 
 def tls_status(status: "RoomStatus") -> TlsStatus | None:
     """Return what protects the connection, if anything does."""
-    if status.tls is None:
-        return None
-    return TlsStatus(status.tls.version, status.tls.cipher, status.tls.verified)
+    tls = status.tls
+    return None if tls is None else TlsStatus(tls.version, tls.cipher, tls.verified)

@@ -93,8 +93,7 @@ async def xmpp_wait(
         own=from_ is not None,
         silent=kinds is not None,
     )
-    wait = _Wait(link, room, wanted, context, timeout_seconds)
-    return await wait.run(start)
+    return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
 
 class _Wait:
