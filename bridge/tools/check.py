@@ -120,11 +120,11 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
 
 
 async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
+    participant = link.participant  # first, since it says what is wrong with the installation
     # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
     await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
     from bridge.xmpp.probe import Probe
 
-    participant = link.participant
     started = time.perf_counter()
     configuration = setup.read_anew()
     settings = configuration.settings
