@@ -39,6 +39,9 @@ WHOLE = frozenset({"cursor", "next", "notice"})
 LONGEST_ESCAPE = 12
 """Bytes of JSON for one character, as `\\u{E0001}` has with its backslash doubled."""
 
+MAX_BODY_JSON = MAX_BODY_BYTES * LONGEST_ESCAPE
+"""Bytes of a body written as JSON."""
+
 _HALF_AN_ESCAPE = re.compile(r"\\(u(\{[0-9A-F]*)?)?$")
 
 Value = TypeVar("Value")
@@ -122,9 +125,9 @@ def _share(sizes: list[int], room: int) -> int:
 
 
 class _Look:
-    """Escapes the texts in a value, and cuts each to its share in bytes of JSON, if given."""
+    """Escapes the texts in a value, and cuts each to its share in bytes of JSON."""
 
-    def __init__(self, share: int | None = None) -> None:
+    def __init__(self, share: int = MAX_BODY_JSON) -> None:
         self.texts: list[object] = []
         """Each text as it is shown, and each list of texts."""
         self.marks = 0
@@ -147,40 +150,34 @@ class _Look:
             return {key: self._at(one, key) for key, one in value.items()}
         return self._fields(value) if is_dataclass(value) else value
 
-    def _text(self, text: str, name: str, share: int | None) -> str:
-        most = MAX_BODY_BYTES if name in BODIES else MAX_TEXT_JSON
-        kept = _start(text, most)
+    def _text(self, text: str, name: str, share: int) -> str:
+        kept = _start(text, MAX_BODY_BYTES if name in BODIES else MAX_TEXT_JSON)
         clear = visible(kept)
         self._escaped = self._escaped or clear != kept
         if name in WHOLE:
             return clear
-        limit = most * LONGEST_ESCAPE if name in BODIES else most
-        limit = limit if share is None else min(limit, share)
-        whole = clear
-        clear = cut(clear, limit)
-        if clear != whole:
-            clear = _HALF_AN_ESCAPE.sub("", clear).rstrip("".join(JOINERS))
-        if clear != whole or kept != text:
+        shown = cut(clear, share if name in BODIES else min(share, MAX_TEXT_JSON))
+        if shown != clear:
+            shown = _HALF_AN_ESCAPE.sub("", shown).rstrip("".join(JOINERS))
+        if shown != clear or kept != text:
             self._cut.add(name)
-        self.texts.append(clear)
-        return clear
+        self.texts.append(shown)
+        return shown
 
     def _list(self, values: list[Any], name: str) -> list[Any]:
         if any(map(is_dataclass, values)):
             return [self._at(one, name) for one in values]
         # Its items share the room of one text.
         among = len(self.texts)
-        within = None if self._share is None else self._share - 2 * len("[], ")
+        within = self._share - 2 * len("[], ")
         made = [self._text(one, name, within) if isinstance(one, str) else one for one in values]
         del self.texts[among:]
-        if self._share is not None:
-            sizes = accumulate(json_size(one) + len(", ") for one in made)
-            fitting = sum(size <= self._share for size in sizes)
-            if fitting < len(made):
-                self._cut.add(name)
-                made = made[:fitting]
-        self.texts.append(made)
-        return made
+        sizes = accumulate(json_size(one) + len(", ") for one in made)
+        fitting = [one for one, size in zip(made, sizes, strict=True) if size <= self._share]
+        if len(fitting) < len(made):
+            self._cut.add(name)
+        self.texts.append(fitting)
+        return fitting
 
     def _entry(self, exact: dict[str, Any]) -> dict[str, Any]:
         made = {name: self._at(one, name) for name, one in exact.items()}
