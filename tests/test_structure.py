@@ -36,14 +36,11 @@ SAME_NOUN = {
 }
 """The names that several modules have, each with the noun that it stands for in all of them."""
 
-OTHER_NOUNS = frozenset({"endpoint", "history", "process"})
+OTHER_NOUNS = frozenset({"history", "process"})
 """Names that stand for two nouns, and are to go."""
 
 FOR_TYPES_STILL = frozenset(
-    {
-        "bridge.llm.tools",
-        *(f"bridge.xmpp.{name}" for name in ("disco", "errors", "faults", "report")),
-    }
+    f"bridge.xmpp.{name}" for name in ("disco", "errors", "faults", "report")
 )
 """Files that import under `TYPE_CHECKING`, and are to stop it; not counted."""
 
