@@ -96,15 +96,21 @@ async def serve(
     """
     room = _RoomWing(configuration)
     link = RoomLink(lambda: room.participant, room.warnings)
-    row = configuration.in_effect.get("BRIDGE_SEND_RATE")
-    rate = RateLimiter(configuration.send_rate, row.source if row else "")
-    setup = Setup(configuration, read)
-    collaborators = (link, rate, setup, configuration)
+    limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
+
+    def read_anew() -> Configuration:
+        newest = read()
+        limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
+        limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY") if newest.read_only else ""
+        return newest
+
+    setup = Setup(configuration, read_anew)
+    collaborators = (link, limiter, setup, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
     setup.problems = problems
     ways = ["--read-only"] if read_only else []
     if configuration.read_only:
-        ways.append(f"BRIDGE_READ_ONLY in {configuration.in_effect['BRIDGE_READ_ONLY'].source}")
+        ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")
     if ways:
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))

@@ -28,7 +28,7 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             show_unconfigured(configuration, first)
         return USAGE
     if parsed.send and configuration.read_only:
-        source = configuration.in_effect["BRIDGE_READ_ONLY"].source
+        source = configuration.source_of("BRIDGE_READ_ONLY")
         complain(
             "xmpp-bridge: --send would say something in the room, and BRIDGE_READ_ONLY in "
             f"{source} forbids that; check without --send"

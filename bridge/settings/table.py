@@ -208,7 +208,7 @@ class Configuration:
         "only; no password is ever sent in clear")
 
     read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
-        strictest=max, unreadable="1", effect="no tool that writes to a room is served",
+        strictest=max, unreadable="1", effect="no tool writes to a room",
         meaning="`1` withholds every tool that writes to the room")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         who="restriction", strictest=min, unreadable="60",
@@ -246,6 +246,11 @@ class Configuration:
         meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "
         "environment only", example="~/.config/xmpp-bridge/.env")
     # fmt: on
+
+    def source_of(self, variable: str) -> str:
+        """Return where a variable is set, as in `Setting.source`; empty if it is not."""
+        setting = self.in_effect.get(variable)
+        return "" if setting is None else setting.source
 
 
 TABLE: Sequence[Variable[Any]] = tuple(

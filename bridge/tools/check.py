@@ -67,10 +67,14 @@ class Setup:
     @property
     def waiting_for_restart(self) -> list[str]:
         """Return the variables whose new values hold only from the next start on."""
+        at_once = {"BRIDGE_SEND_RATE"}
+        if self.configuration.read_only:
+            at_once.add("BRIDGE_READ_ONLY")  # what it withheld at the start stays withheld
         return [
             row.name
             for row in TABLE
             if not row.participant
+            and row.name not in at_once
             and self.configuration.loaded[row.name] != self._at_start.loaded[row.name]
         ]
 
@@ -102,7 +106,8 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     is out of the room; `standing` tells. Its stanzas are in xmppTrace.
     Mostly under a second, at most 50 s. Each call logs in once: with a wrong password, mend that
     before calling again, since servers lock accounts. Only the settings of the connection and the
-    room take effect so; for others, such as BRIDGE_READ_ONLY, restart the bridge.
+    room take effect so, and so do BRIDGE_READ_ONLY=1 and BRIDGE_SEND_RATE; for others, restart the
+    bridge.
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):

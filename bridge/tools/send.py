@@ -41,13 +41,19 @@ class RateLimiter:
     """Lets `per_minute` messages go in a minute, on average, and as many at once after a rest."""
 
     def __init__(self, per_minute: int, set_by: str = "") -> None:
+        self.read_only_in = ""
+        """Where BRIDGE_READ_ONLY was set after the start, when the settings were read anew."""
+        self._at = 0.0
+        self._missing = 0.0
+        """How many seconds after `_at` the bucket is full again."""
+        self.set_rate(per_minute, set_by)
+
+    def set_rate(self, per_minute: int, set_by: str) -> None:
+        """Let so many messages go from now on; `set_by` is where that is set, if it is."""
         self.rate = f"{per_minute} message{'s' * (per_minute > 1)} a minute"
         self.setting = "BRIDGE_SEND_RATE" + f" in {set_by}" * bool(set_by)
         """The setting, and where it is set if it is, for who has to change it."""
         self._interval = SECONDS / per_minute
-        self._at = 0.0
-        self._missing = 0.0
-        """How many seconds after `_at` the bucket is full again."""
 
     def take(self, now: float) -> float:
         """Take a token and return 0; or take none, and return the seconds until there is one.
@@ -103,6 +109,12 @@ async def xmpp_send(
     bridge has several rooms, it goes to the default room unless `room` names another.
     """
     membership = link.room(room)
+    if limiter.read_only_in:
+        raise ToolError(
+            "Not sent: nothing may be sent since the settings were read anew.",
+            condition="not-allowed",
+            hint=f"Who runs the bridge has set BRIDGE_READ_ONLY in {limiter.read_only_in}.",
+        )
     try:
         check_body(message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.

@@ -133,6 +133,32 @@ async def test_a_repositorys_file_neither_hides_nor_lifts_what_the_users_own_res
         assert f"[Server] WARNING: {warning}" in run.stderr
 
 
+async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check(
+    sandbox: XmppServer, places: Places
+) -> None:
+    settings = sandbox.environment()
+    _write(places.elsewhere, settings)
+    async with places.run() as run:
+        await run.joined()
+        await run.bare("xmppSend", message="first")
+        for restriction, condition in (
+            ({"BRIDGE_SEND_RATE": "1"}, "policy-violation"),
+            ({"BRIDGE_READ_ONLY": "1"}, "not-allowed"),
+        ):
+            _write(places.elsewhere, settings | restriction)
+            check = await run.call("xmppCheck")
+            assert "restarted" not in check["phases"][0]["hint"]
+            with pytest.raises(RpcFailedError) as refusal:
+                await run.bare("xmppSend", message="one too many")
+            assert refusal.value.data["condition"] == condition
+            (variable,) = restriction
+            assert f"{variable} in '{places.elsewhere}'" in refusal.value.data["hint"]
+        _write(places.elsewhere, settings)
+        check = await run.call("xmppCheck")
+        assert "restarted" not in check["phases"][0]["hint"]
+        assert (await run.call("xmppSend", message="second"))["sent"] is True
+
+
 async def test_the_file_that_the_environment_names_comes_before_the_packages_own(
     places: Places,
 ) -> None:

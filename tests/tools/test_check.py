@@ -199,9 +199,9 @@ async def test_each_phase_is_told_as_progress(desk: Desk, sandbox: XmppServer) -
 async def test_what_holds_only_from_the_next_start_on_is_told(desk: Desk) -> None:
     desk.write(**nowhere())
     setup = desk.setup()
-    desk.write(**nowhere(BRIDGE_READ_ONLY="1", LOG_LEVEL="DEBUG"))
+    desk.write(**nowhere(BRIDGE_READ_ONLY="1", LOG_LEVEL="DEBUG", BRIDGE_HISTORY="500"))
     hint = (await desk.check(setup))["phases"][0]["hint"]
-    assert hint.endswith("once the bridge is restarted: BRIDGE_READ_ONLY, LOG_LEVEL.")
+    assert hint.endswith("once the bridge is restarted: BRIDGE_HISTORY, LOG_LEVEL.")
     assert "restarted" in (await desk.check(setup))["phases"][0]["hint"]
 
 
@@ -276,6 +276,25 @@ def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -
     assert setup.waiting_for_restart == ["BRIDGE_HISTORY"]
     setup.configuration = first
     assert setup.waiting_for_restart == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "before", "after", "waiting"),
+    [
+        ("BRIDGE_SEND_RATE", "60", "30", []),
+        ("BRIDGE_READ_ONLY", "0", "1", []),
+        # The tools that it withheld come back with the next start.
+        ("BRIDGE_READ_ONLY", "1", "0", ["BRIDGE_READ_ONLY"]),
+    ],
+)
+def test_a_restriction_holds_at_once_and_is_lifted_by_a_restart(
+    desk: Desk, variable: str, before: str, after: str, waiting: list[str]
+) -> None:
+    desk.write(**nowhere(**{variable: before}))
+    setup = desk.setup()
+    desk.write(**nowhere(**{variable: after}))
+    setup.read_anew()
+    assert setup.waiting_for_restart == waiting
 
 
 async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret(
