@@ -112,6 +112,9 @@ IMPURE = frozenset(
 NAMES_OF_FAILURES = frozenset({"socket.gaierror", "ssl.SSLCertVerificationError", "ssl.SSLError"})
 """Exceptions are values, and asyncio has loaded both modules before the first answer anyway."""
 
+VALUES_FROM_OUTSIDE = "bridge.settings.table"
+"""Its `Settings` and `Configuration` are values; what reads them from outside is beside it."""
+
 CLOCKS = frozenset({"now", "utcnow", "today"})
 """The methods by which `datetime` reads one."""
 
@@ -328,7 +331,7 @@ def test_a_pure_module_touches_nothing_outside(module: str) -> None:
     touching = [one for one in found if one.imported not in NAMES_OF_FAILURES]
     assert not _breaches(*(one for one in touching if one.of(*IMPURE)))
     ours = [one for one in found if one.of("bridge") and one.on_loading]
-    assert not [str(one) for one in ours if not one.of(*HELD)]
+    assert not [str(one) for one in ours if not one.of(*HELD, VALUES_FROM_OUTSIDE)]
     called = [node.func for node in ast.walk(TREES[module]) if isinstance(node, ast.Call)]
     assert not [one for one in called if isinstance(one, ast.Name) and one.id == "open"]
     assert not [one for one in called if isinstance(one, ast.Attribute) and one.attr in CLOCKS]

@@ -234,7 +234,7 @@ class Connection:
             case UnexpectedElementError():
                 return faults.unexpected_element(self._stage, str(error), self.place)
             case ScramError():
-                return faults.untrusted_server(str(error), self.place)
+                return faults.of("unproven-server", self.place, reason=str(error))
             case IqError(error=refusal):  # of the request for a resource
                 return faults.of_stream_error(refusal.condition, refusal.text, self.place)
             case OSError() | EOFError():

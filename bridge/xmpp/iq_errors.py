@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bridge.text import quoted
-from bridge.xmpp.faults import quoted_text
+from bridge.xmpp.faults import first_row, quoted_text, rows_of
 
 
 class TargetKind(Enum):
@@ -39,19 +39,91 @@ class DecodedError:
     """Whether the error still proves that the target is there."""
 
 
-SILENCE = "remote-server-timeout"
-"""The condition of no answer at all: the one that servers use between themselves."""
+_ROWS = rows_of("""
+self: service-unavailable feature-not-implemented; reachable
+    In the room: whoever answers under our nickname does not know {asked}.
+    -> Nothing is wrong.
+self: remote-server-not-found remote-server-timeout; unknown
+    Undecided: the server of the room cannot be reached just now.
+    -> Ask again later. {standing}
+self: item-not-found; unknown
+    Out: the room knows nobody under our nickname.
+    -> If it was changed just now, ask again. {standing}
+self: *; unknown
+    Out: the room does not pass our own questions to us ({condition}).
+    -> {standing}
+occupant: service-unavailable feature-not-implemented; reachable
+    {address} is in the room; their client does not know {asked}.
+    -> Nothing is wrong: they are there.
+room: service-unavailable feature-not-implemented; reachable
+    The room answers; like most rooms it does not know {asked}.
+    -> It is there. Ping self to see whether we are in it.
+server domain: service-unavailable feature-not-implemented; reachable
+    {address} answers, but does not know {asked}.
+    -> It is there.
+account: feature-not-implemented; reachable
+    {address} answers, but does not know {asked}.
+    -> Somebody is there.
+account: service-unavailable; unknown
+    The server of {address} answers in its place: nobody is logged in there, or they do not know
+    {asked}, or it keeps that to itself.
+    -> Servers answer the same for an account that does not exist. Somebody in the room is asked by
+    nickname.
+occupant: item-not-found recipient-unavailable; unknown
+    {address} is not in the room: they left, or changed their nickname.
+    -> xmppOccupants lists who is there.
+room: item-not-found recipient-unavailable; unknown
+    There is no room {address}.
+    -> {standing}
+*: item-not-found recipient-unavailable; unknown
+    Nobody is there under the address {address}.
+    -> Check how it is written.
+occupant room: not-acceptable; unknown
+    The room says that we are not in it.
+    -> {standing}
+*: gone redirect; unknown
+    {address} is gone for good, or has moved.
+    -> Ask its owner for the new address.
+*: subscription-required; unknown
+    {address} answers that only to those on its contact list.
+    -> Somebody in the room is asked by nickname.
+*: remote-server-not-found; unknown
+    Our server finds no XMPP server for {address}.
+    -> Check the domain: a typo, or a domain without XMPP (no SRV record).
+*: remote-server-timeout; unknown
+    Our server found the one of {address} but got no answer from it.
+    -> Try again later; that server, or the network between the two, may be down.
+*: jid-malformed; unknown
+    {address} is no address to its server.
+    -> Check how it is written.
+server room: internal-server-error resource-constraint; reachable
+    {address} answers that it cannot answer now.
+    -> It is overloaded or broken; try again later.
+*: internal-server-error resource-constraint; unknown
+    {address} answers that it cannot answer now.
+    -> It is overloaded or broken; try again later.
+server room: forbidden not-allowed not-authorized policy-violation registration-required; reachable
+    {address} answers, but allows us no {asked}.
+    -> It is there.
+occupant: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+    The room does not pass such questions on to those in it.
+    -> A setting of the room: its owner can allow them.
+*: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+    A server on the way to {address} does not allow {asked} there.
+    -> Ours may not speak to other servers (federation is off), or that one keeps to those it knows.
+server room: *; reachable
+    {address} answered with the error {condition}.
+    -> Somebody there answers; what it means is theirs to say.
+*: *; unknown
+    {address} answered with the error {condition}.
+    -> Somebody there answers; what it means is theirs to say.
+""")
+"""What an error means by the kind of the address and the condition, and whether it is `reachable`.
 
-_FORBIDDEN = frozenset(
-    {
-        "forbidden",
-        "not-allowed",
-        "not-authorized",
-        "policy-violation",
-        "registration-required",
-    }
-)
-_OUR_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
+Those of a self-ping (XEP-0410, section 3.1) mean what `keepalive.verdict` makes of them.
+"""
+
+_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
 
 
 def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError:
@@ -66,138 +138,15 @@ def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError
         case TargetKind.DOMAIN | TargetKind.ACCOUNT:
             hint = "Ping server to see whether our own server answers."
     message = f"{quoted(address)} did not answer within {seconds:g} s."
-    return DecodedError(SILENCE, message, hint, False)
+    return DecodedError("remote-server-timeout", message, hint, False)
 
 
 def of_error(
     condition: str, text: str | None, target: TargetKind, address: str, asked: str
 ) -> DecodedError:
     """Explain the error that `address` answered to requests called `asked` ("pings")."""
-    message, hint, reachable = _decoded(condition, target, quoted(address), asked)
+    row = first_row(_ROWS, target.value, condition)
+    message = row.message.format(address=quoted(address), asked=asked, condition=condition)
+    hint = row.hint.format(standing=_STANDING)
+    reachable = row.outcome == "reachable"
     return DecodedError(condition, message + quoted_text(text), hint, reachable)
-
-
-def _decoded(condition: str, target: TargetKind, address: str, asked: str) -> tuple[str, str, bool]:
-    if target is TargetKind.SELF:
-        return _of_self(condition, asked)
-    match condition:
-        case "service-unavailable" | "feature-not-implemented":
-            return _of_unsupported(condition, target, address, asked)
-        case "item-not-found" | "recipient-unavailable":
-            return _of_absence(target, address)
-        case "not-acceptable" if target in {TargetKind.OCCUPANT, TargetKind.ROOM}:
-            return "The room says that we are not in it.", _OUR_STANDING, False
-        case "gone" | "redirect":
-            return (
-                f"{address} is gone for good, or has moved.",
-                "Ask its owner for the new address.",
-                False,
-            )
-        case "subscription-required":
-            return (
-                f"{address} answers that only to those on its contact list.",
-                "Somebody in the room is asked by nickname.",
-                False,
-            )
-        case "remote-server-not-found":
-            return (
-                f"Our server finds no XMPP server for {address}.",
-                "Check the domain: a typo, or a domain without XMPP (no SRV record).",
-                False,
-            )
-        case "remote-server-timeout":
-            return (
-                f"Our server found the one of {address} but got no answer from it.",
-                "Try again later; that server, or the network between the two, may be down.",
-                False,
-            )
-        case "jid-malformed":
-            return f"{address} is no address to its server.", "Check how it is written.", False
-        case "internal-server-error" | "resource-constraint":
-            return (
-                f"{address} answers that it cannot answer now.",
-                "It is overloaded or broken; try again later.",
-                target in {TargetKind.SERVER, TargetKind.ROOM},
-            )
-    if condition in _FORBIDDEN:
-        return _of_forbidden(target, address, asked)
-    return (
-        f"{address} answered with the error {condition}.",
-        "Somebody there answers; what it means is theirs to say.",
-        target in {TargetKind.SERVER, TargetKind.ROOM},
-    )
-
-
-def _of_self(condition: str, asked: str) -> tuple[str, str, bool]:
-    """Explain the answer to a self-ping (XEP-0410, section 3.1), as `keepalive.verdict` decides."""
-    match condition:
-        case "service-unavailable" | "feature-not-implemented":
-            message = f"In the room: whoever answers under our nickname does not know {asked}."
-            return message, "Nothing is wrong.", True
-        case "remote-server-not-found" | "remote-server-timeout":
-            message = "Undecided: the server of the room cannot be reached just now."
-            return message, "Ask again later. " + _OUR_STANDING, False
-        case "item-not-found":
-            message = "Out: the room knows nobody under our nickname."
-            return message, "If it was changed just now, ask again. " + _OUR_STANDING, False
-        case _:
-            message = f"Out: the room does not pass our own questions to us ({condition})."
-            return message, _OUR_STANDING, False
-
-
-def _of_unsupported(
-    condition: str, target: TargetKind, address: str, asked: str
-) -> tuple[str, str, bool]:
-    match target:
-        case TargetKind.SELF | TargetKind.OCCUPANT:
-            message = f"{address} is in the room; their client does not know {asked}."
-            return message, "Nothing is wrong: they are there.", True
-        case TargetKind.ROOM:
-            message = f"The room answers; like most rooms it does not know {asked}."
-            return message, "It is there. Ping self to see whether we are in it.", True
-        case TargetKind.SERVER | TargetKind.DOMAIN:
-            message = f"{address} answers, but does not know {asked}."
-            return message, "It is there.", True
-        case TargetKind.ACCOUNT if condition == "feature-not-implemented":
-            message = f"{address} answers, but does not know {asked}."
-            return message, "Somebody is there.", True
-        case TargetKind.ACCOUNT:
-            message = (
-                f"The server of {address} answers in its place: nobody is logged in there, or "
-                f"they do not know {asked}, or it keeps that to itself."
-            )
-            hint = (
-                "Servers answer the same for an account that does not exist. Somebody in the room "
-                "is asked by nickname."
-            )
-            return message, hint, False
-
-
-def _of_absence(target: TargetKind, address: str) -> tuple[str, str, bool]:
-    match target:
-        case TargetKind.SELF | TargetKind.OCCUPANT:
-            message = f"{address} is not in the room: they left, or changed their nickname."
-            return message, "xmppOccupants lists who is there.", False
-        case TargetKind.ROOM:
-            return f"There is no room {address}.", _OUR_STANDING, False
-        case TargetKind.SERVER | TargetKind.DOMAIN | TargetKind.ACCOUNT:
-            message = f"Nobody is there under the address {address}."
-            return message, "Check how it is written.", False
-
-
-def _of_forbidden(target: TargetKind, address: str, asked: str) -> tuple[str, str, bool]:
-    match target:
-        case TargetKind.SERVER | TargetKind.ROOM:
-            return f"{address} answers, but allows us no {asked}.", "It is there.", True
-        case TargetKind.SELF | TargetKind.OCCUPANT:
-            return (
-                "The room does not pass such questions on to those in it.",
-                "A setting of the room: its owner can allow them.",
-                False,
-            )
-        case TargetKind.DOMAIN | TargetKind.ACCOUNT:
-            hint = (
-                "Ours may not speak to other servers (federation is off), or that one keeps to "
-                "those it knows."
-            )
-            return f"A server on the way to {address} does not allow {asked} there.", hint, False

@@ -279,7 +279,9 @@ class Membership:
         until = asyncio.get_running_loop().time() + seconds
         while self.inside and not self._begun.ended.done():
             if not await self._wait(until):
-                raise ConnectionFailedError(faults.no_goodbye(seconds, self.place))
+                raise ConnectionFailedError(
+                    faults.of("leave-unconfirmed", self.place, seconds=seconds)
+                )
         if self.inside:
             raise ConnectionFailedError(self._begun.ended.result())
 
@@ -407,10 +409,10 @@ class Membership:
                 self.self_ping_ms = round((asked - started) * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
-                return faults.ghost(self.place)
+                return faults.of("ghost", self.place)
             # Another question would end beyond what is promised.
             elif asked - heard >= patience.known - patience.tick - 2 * patience.ping_deadline:
-                return faults.of_silent_room(asked - heard, self.place)
+                return faults.of("silent-room", self.place, seconds=asked - heard)
 
     async def _keeps_archive(self) -> bool:
         if self._archived is None:  # the last stay was too short to find out
@@ -472,7 +474,7 @@ class Membership:
         except ConnectionFailedError as failed:
             raise NotReflectedError(failed.fault) from failed
         except TimeoutError as error:
-            fault = faults.no_reflection(timeout_seconds, self.place)
+            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
             raise NotReflectedError(fault) from error
         finally:
             del self._reflections[id_]
@@ -480,7 +482,8 @@ class Membership:
             case MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
             case SendFailed(condition=condition, text=text) as failure:
-                raise BouncedError(failure, faults.bounced(condition, text, self.place))
+                fault = faults.of("bounced", self.place, condition=condition, text=text)
+                raise BouncedError(failure, fault)
             case _:
                 raise AssertionError(record)
 

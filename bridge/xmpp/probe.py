@@ -113,7 +113,8 @@ class Probe:
                     if connection.ended.done() and (fault := visits[-1].fault) is not None:
                         break
         except TimeoutError:
-            fault = faults.of_long_check(recorder.phase, CHECK_SECONDS, connection.place)
+            place, step = connection.place, recorder.phase
+            fault = faults.of("long-check", place, seconds=CHECK_SECONDS, step=step)
             recorder.end(fault)
             if visits:
                 visits[-1].fault = fault

@@ -53,7 +53,7 @@ class RoomService:
             of_room, refusal = await self._ask(room)
             self._find(_description(of_room, refusal))
             if features and stanzas.MUC not in features | of_room:
-                raise ConnectionFailedError(faults.no_room_service(place))
+                raise ConnectionFailedError(faults.of("no-room-service", place))
 
     async def _ask(self, target: str) -> tuple[frozenset[str], stanzas.StanzaError | None]:
         """Return the features of an address, or the error in place of them."""

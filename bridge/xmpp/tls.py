@@ -56,12 +56,12 @@ async def secure(
             if settings.allow_plaintext:
                 on_finding("no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set")
                 return None, features
-            raise ConnectionFailedError(faults.no_starttls(place))
+            raise ConnectionFailedError(faults.of("no-starttls", place))
         answer = await negotiation.exchange(
             Element(f"{{{stanzas.TLS}}}starttls"), expected=(PROCEED, FAILURE)
         )
         if answer.tag == FAILURE:
-            raise ConnectionFailedError(faults.starttls_failed(place))
+            raise ConnectionFailedError(faults.of("starttls-refused", place))
         secured = await loop.start_tls(bare, stream, ready, server_hostname=domain)
         # What an attacker injected before the handshake is not part of the secured stream.
         negotiation.forget()
@@ -121,8 +121,8 @@ def make_context(settings: Settings, place: Place) -> ssl.SSLContext:
             check_readable(anchors)  # at a pipe, OpenSSL would wait for ever
             context.load_verify_locations(anchors)
         except (OSError, UnusableError) as error:  # OpenSSL's are among the former
-            why = error if isinstance(error, OSError) else OSError(str(error))
-            fault = faults.unusable_anchors(str(anchors), why, place)
+            reason = getattr(error, "strerror", None) or error
+            fault = faults.of("anchors-unusable", place, path=anchors, reason=reason)
             raise ConnectionFailedError(fault) from error
     if not settings.tls_verify:
         context.check_hostname = False

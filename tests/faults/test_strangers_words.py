@@ -192,7 +192,7 @@ THEIRS: dict[str, Callable[[str], Fault | DecodedError]] = {
     "of_stream_error.text": lambda it: faults.of_stream_error("conflict", it, PLACE),
     "of_join_error.text": lambda it: faults.of_join_error("conflict", it, PLACE, None),
     "of_join_error.venue": lambda it: faults.of_join_error("gone", None, PLACE, it),
-    "bounced.text": lambda it: faults.bounced("forbidden", it, PLACE),
+    "of.text": lambda it: faults.of("bounced", PLACE, condition="forbidden", text=it),
     "destroyed.reason": lambda it: faults.destroyed(it, None, PLACE),
     "destroyed.venue": lambda it: faults.destroyed(None, it, PLACE),
     "put_out.reason": lambda it: faults.put_out(frozenset({307}), it, None, PLACE),
@@ -210,13 +210,11 @@ OURS = {
     "of_sasl.condition",  # the conditions are those of the standards: `stanzas.CONDITIONS`
     "of_stream_error.condition",
     "of_join_error.condition",
-    "bounced.condition",
+    "of.situation",
+    "of.condition",
     "of_error.condition",
-    "untrusted_server.reason",  # the texts of `ScramError`
     "protocol_error.reason",
     "of_error.asked",
-    "of_long_check.step",
-    "unusable_anchors.path",  # as XMPP_TLS_CA_FILE has it
 }
 """The arguments that nobody else has a say in."""
 

@@ -1,8 +1,11 @@
+import ast
 import re
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,8 @@ from bridge.settings.values import Secret
 from bridge.xmpp import faults
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
+
+PACKAGE = Path(faults.__file__).parent
 
 PLACE = Place(
     service="xmpp://chat.example:5222",
@@ -261,7 +266,7 @@ def test_a_refused_join_names_the_setting_to_change(
 
 OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
     "no TLS offered": (
-        lambda: faults.no_starttls(PLACE),
+        lambda: faults.of("no-starttls", PLACE),
         "encryption-required",
         "XMPP_ALLOW_PLAINTEXT=1",
     ),
@@ -272,7 +277,7 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
     ),
     "none at all": (lambda: faults.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
     "impostor": (
-        lambda: faults.untrusted_server("its signature is wrong", PLACE),
+        lambda: faults.of("unproven-server", PLACE, reason="its signature is wrong"),
         "bad-server-signature",
         "XMPP_SERVICE",
     ),
@@ -296,9 +301,9 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         "connection-timeout",
         "firewall",
     ),
-    "a ghost": (lambda: faults.ghost(PLACE), "not-acceptable", "by itself"),
+    "a ghost": (lambda: faults.of("ghost", PLACE), "not-acceptable", "by itself"),
     "a room silent even to pings": (
-        lambda: faults.of_silent_room(120.0, PLACE),
+        lambda: faults.of("silent-room", PLACE, seconds=120.0),
         "remote-server-timeout",
         "conference.chat.example may be down",
     ),
@@ -368,10 +373,48 @@ def test_what_strangers_write_is_never_taken_for_a_format(
         assert fault.message
 
 
+def _named(path: Path) -> Iterator[str]:
+    """The situations for which a module asks by name, in calls of `of` or as what to call it by."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_situation_in_the_table_is_asked_for_and_every_one_asked_for_is_in_the_table() -> (
+    None
+):
+    modules = [*PACKAGE.glob("*.py")]
+    situations = {one for row in faults._ROWS for one in row.situations}  # noqa: SLF001 - the table
+    assert situations <= {one for path in modules for one in _named(path)}
+    asked = {
+        node.args[0].value
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"of", "faults.of"}
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert "ghost" in asked
+    assert asked <= situations
+
+
+@pytest.mark.parametrize("row", faults._ROWS, ids=lambda row: row.situations[0])  # noqa: SLF001
+def test_each_row_has_two_sentences_and_fills_in_what_is_known(row: faults.Row) -> None:
+    words: dict[str, Any] = dict.fromkeys(("by", "within"), "") | dict.fromkeys(
+        ("listed", "path", "reason", "stage", "step", "venue"), "it"
+    )
+    conditions = ["x"] if row.conditions[0] == "*" else row.conditions
+    for condition in conditions:
+        fault = faults.of(row.situations[0], PLACE, condition=condition, seconds=5.0, **words)
+        assert fault.condition == condition
+        assert not fault.quotes
+        _assert_fit_to_be_read(fault)
+
+
 def test_the_room_service_is_what_follows_the_at_sign() -> None:
     assert PLACE.room_service == "conference.chat.example"
 
 
 def test_a_failed_connection_reads_as_its_fault() -> None:
-    fault = faults.no_starttls(PLACE)
+    fault = faults.of("no-starttls", PLACE)
     assert str(ConnectionFailedError(fault)) == fault.message
