@@ -18,13 +18,8 @@ from bridge.tools.entries import (
     sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
-from bridge.xmpp.errors import (
-    BouncedError,
-    NotInRoomError,
-    NotReflectedError,
-    NotSentError,
-    UnsendableError,
-)
+from bridge.xmpp.errors import NotInRoomError, UnsendableError
+from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
 
 MAX_WAIT_SECONDS = 50

@@ -7,16 +7,15 @@ applied again here, and an empty answer to a filtered query is followed by an un
 """
 
 import asyncio
-import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.text import quoted, stamp_of
-from bridge.xmpp import stanzas
+from bridge.xmpp import disco, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
@@ -46,9 +45,6 @@ results."""
 
 MAX_PAGES = 500
 """Requested in one `search`, about 50,000 results: a server could go on for ever."""
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
 
 Answer = TypeVar("Answer")
 Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
@@ -133,20 +129,13 @@ class ArchiveResult:
     events: tuple[MessageReceived | SubjectChanged, ...]
     """Empty for presence and whatever else is no message."""
 
-    @property
-    def characters(self) -> int:
-        """The length of all its texts together."""
-        texts: list[object] = [self.id, self.at, self.occupant, self.jid]
-        for event in self.events:
-            texts += (getattr(event, one.name) for one in fields(event))
-        return sum(_characters(one) for one in texts)
-
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """What to request of an archive; raises `ValueError` for values that XEP-0313 rules out.
+    """What to request of an archive; raises `ValueError` for a sender that is no JID.
 
-    With `before` the archive is read from its end, otherwise from its beginning.
+    With `before` the archive is read from its end, otherwise from its beginning; not with both
+    `before` and `after`, of which servers heed one.
     """
 
     start: str | None = None
@@ -162,21 +151,14 @@ class ArchiveQuery:
     """An occupant JID of the room, or a real JID, bare or full; a real one matches only where the
     archive shows it."""
     most: int = PAGE
-    """Results a page, 1 to `MAX_RESULTS`."""
+    """Results a page, at most `MAX_RESULTS`."""
 
     def __post_init__(self) -> None:
-        for time in (self.start, self.end):
-            if time is not None and not _TIME.fullmatch(time):
-                raise ValueError(f"{quoted(time)} is no time as XEP-0082 has it")
-        if self.after is not None and self.before is not None:
-            raise ValueError("after and before exclude each other: servers heed one of them")
         if self.sender is not None:
             sender = stanzas.prepared(self.sender)
             if not sender:
                 raise ValueError(f"{quoted(self.sender)} is no JID")
             object.__setattr__(self, "sender", sender)
-        if not 1 <= self.most <= MAX_RESULTS:
-            raise ValueError(f"a page has 1 to {MAX_RESULTS} results, not {self.most}")
 
     @property
     def backward(self) -> bool:
@@ -191,8 +173,8 @@ class ArchiveQuery:
     @property
     def possible(self) -> bool:
         """Whether an archive can have the id to page from: valid XML, at most `MAX_ID_BYTES`."""
-        id_ = self.position or ""
-        return not NOT_XML.search(id_) and _fits(id_)
+        id_ = self.position
+        return id_ is None or (not NOT_XML.search(id_) and _usable(id_) is not None)
 
     def following(self, id_: str | None) -> "ArchiveQuery":
         """Return the query for the page behind this id, in the same direction."""
@@ -203,12 +185,11 @@ class ArchiveQuery:
         bare = (result.jid or "").partition("/")[0]
         return self.sender in {None, result.occupant, result.jid, bare}
 
-    def payload(self, id_: str, *, filtered: bool) -> Element:
-        """Return the payload of the query `id_`, with the sender in it only if `filtered`."""
+    def payload(self, id_: str) -> Element:
+        """Return the payload of the query `id_`."""
         payload = Element(f"{{{MAM}}}query", {"queryid": id_})
         form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
-        sender = self.sender if filtered else None
-        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": sender}
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": self.sender}
         for name, value in wanted.items():
             if value is not None:
                 kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
@@ -263,7 +244,7 @@ class RoomArchive:
         archived before, and rooms of ejabberd with their short history.
         """
         try:
-            features = await _in_time(self.connection.features_of(self.room))
+            features = await _in_time(disco.features_of(self.connection, self.room))
         except IqError as refused:
             error = _refusal(refused)
             if isinstance(error, NoArchiveError):
@@ -271,24 +252,8 @@ class RoomArchive:
             raise error from refused
         return MAM in features
 
-    async def offers_senders(self) -> bool:
-        """Return whether the archive's query form has the field for a sender (XEP-0313, 4.1.5).
-
-        Raises `NoArchiveError`, and as `page` does.
-        """
-        if not await self.exists():
-            raise NoArchiveError(f"{self.room} keeps no archive")
-        try:
-            form = await _in_time(
-                self.connection.request("get", self.room, Element(f"{{{MAM}}}query"))
-            )
-        except IqError:
-            return False  # an archive may answer queries and not the request for the form
-        fields = form.iterfind(f"{{{MAM}}}query/{{{DATA_FORMS}}}x/{{{DATA_FORMS}}}field")
-        return any(one.get("var") == "with" for one in fields)
-
-    async def page(self, query: ArchiveQuery, *, filtered: bool = False) -> ArchivePage:
-        """Request one page; the server filters by the sender only if `filtered`.
+    async def page(self, query: ArchiveQuery) -> ArchivePage:
+        """Request one page, with results from others than the sender where the server gives them.
 
         Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
         """
@@ -301,29 +266,26 @@ class RoomArchive:
         def take(result: Element) -> bool:
             nonlocal came, size
             came += 1
+            size += _characters(result)
             one = read_result(result, room=self.room, own=self.own)
             if one is not None:
                 results.append(one)
-                size += one.characters
             # The first always fits: the stream has its own limit for an element.
             return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_CHARACTERS)
 
-        payload = query.payload(id_, filtered=filtered)
+        collecting = self.connection.collect(id_, self.room, query.payload(id_), take)
         try:
-            answer = await _in_time(self.connection.collect(id_, self.room, payload, take))
+            answer = await _in_time(collecting)
         except IqError as refused:
             raise _refusal(refused, positioned=query.position is not None) from refused
         except TooManyResultsError as error:
             if came <= query.most > 1:
                 # Their number was right, so the texts are too long.
-                fewer = replace(query, most=query.most // 2)
-                return await self.page(fewer, filtered=filtered)
+                return await self.page(replace(query, most=query.most // 2))
             raise ArchiveError(f"{self.room} sent more than a page of its archive") from error
         return page_of(results, answer)
 
-    async def pages(
-        self, query: ArchiveQuery, *, filtered: bool = False
-    ) -> AsyncGenerator[ArchivePage, None]:
+    async def pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield page after page in the direction of `query`; raises as `page` does.
 
         It ends before a page that leads back to a former one. The number of pages has no limit
@@ -331,7 +293,7 @@ class RoomArchive:
         """
         visited: set[str | None] = {None, query.after, query.before}
         while True:
-            found = await self.page(query, filtered=filtered)
+            found = await self.page(query)
             beyond = found.first if query.backward else found.last
             if beyond in visited and not found.complete:
                 return  # the same page again, or a circle
@@ -353,12 +315,7 @@ class RoomArchive:
                         yield event
 
     async def search(
-        self,
-        query: ArchiveQuery,
-        keep: Keep,
-        *,
-        limit: int,
-        seconds: float,
+        self, query: ArchiveQuery, keep: Keep, *, limit: int, seconds: float
     ) -> SearchEnd:
         """Read the archive until `limit` results were kept, or one had no room.
 
@@ -399,36 +356,32 @@ class RoomArchive:
     async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
 
-        A server that filters before it pages may not know an id that the filter left out, and
-        `feature-not-implemented` may mean the filter: both are tried again without it.
+        A server that filters before it pages may not know an id that the filter left out, and a
+        refusal may concern the filter: both are tried again without it. Raises `NoArchiveError`,
+        and as `page` does.
         """
-        if query.sender is None:
-            if not await self.exists():
-                raise NoArchiveError(f"{self.room} keeps no archive")
-        elif await self.offers_senders():
-            turned = False
+        if not await self.exists():
+            raise NoArchiveError(f"{self.room} keeps no archive")
+        if query.sender is not None:
+            filtered = self.pages(query)
             try:
-                async for found in self.pages(query, filtered=True):
-                    if not (turned or found.results):
-                        break
-                    turned = True
-                    yield found
+                first = await anext(filtered, None)
             except (UnknownPositionError, ArchiveRefusedError, NoArchiveError):
-                if turned:
-                    raise
-            if turned:
+                first = None
+            if first is not None and first.results:
+                yield first
+                async for found in filtered:
+                    yield found
                 return
-        async for found in self.pages(query):
+        async for found in self.pages(replace(query, sender=None)):
             yield found
 
 
 async def _in_time(answer: Awaitable[Answer]) -> Answer:
     try:
-        async with asyncio.timeout(REQUEST_SECONDS) as deadline:
+        async with asyncio.timeout(REQUEST_SECONDS):
             return await answer
     except TimeoutError as error:
-        if not deadline.expired():
-            raise
         raise ArchiveTimeoutError(f"no answer within {REQUEST_SECONDS:g} s") from error
 
 
@@ -451,7 +404,7 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
     `room` and `own`, our occupant JID, are prepared. A forwarded stanza from outside the room
     counts as none.
     """
-    id_ = _id(result.get("id"))
+    id_ = _usable(result.get("id"))
     if id_ is None:
         return None
     path = f"{{{FORWARD}}}forwarded"
@@ -463,17 +416,12 @@ def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None
         return ArchiveResult(id_, at, room, None, ())
     events: list[MessageReceived | SubjectChanged] = []
     for event in stanzas.read(message, room=room, own=own):
-        match event:
-            case MessageReceived():
-                given = event.stanza_id or id_
-                said = stamp_of(at)
-                events.append(
-                    replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
-                )
-            case SubjectChanged():
-                events.append(event)
-            case _:  # errors and the like say nothing about the room today
-                pass
+        if isinstance(event, MessageReceived):
+            given = event.stanza_id or id_
+            said = stamp_of(at)
+            event = replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
+        if isinstance(event, MessageReceived | SubjectChanged):  # errors say nothing of today
+            events.append(event)
     return ArchiveResult(id_, at, occupant, _jid_in(message), tuple(events))
 
 
@@ -484,7 +432,7 @@ def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
     """
     path = f"{{{MAM}}}fin/{{{RSM}}}set/{{{RSM}}}"
     fin = iq.find(f"{{{MAM}}}fin")
-    first, last = _id(iq.findtext(f"{path}first")), _id(iq.findtext(f"{path}last"))
+    first, last = _usable(iq.findtext(f"{path}first")), _usable(iq.findtext(f"{path}last"))
     complete = fin is None or fin.get("complete") in {"true", "1"} or not (results or last)
     return ArchivePage(
         tuple(results),
@@ -505,19 +453,14 @@ def _jid_in(message: Element) -> str | None:
     return stanzas.prepared(found[0]) or None if len(found) == 1 else None
 
 
-def _characters(value: object) -> int:
-    match value:
-        case str():
-            return len(value)
-        case tuple():
-            return sum(map(_characters, value))
-        case _:
-            return 0
+def _characters(result: Element) -> int:
+    """Return how much text a result has, that in its attributes too."""
+    return sum(
+        len(one.text or "") + len(one.tail or "") + sum(map(len, one.attrib.values()))
+        for one in result.iter()
+    )
 
 
-def _fits(id_: str) -> bool:
-    return len(id_.encode()) <= MAX_ID_BYTES
-
-
-def _id(given: str | None) -> str | None:
-    return given if given and _fits(given) else None
+def _usable(id_: str | None) -> str | None:
+    """Return an archive's id; None if it is empty, or too long to go out again as a cursor."""
+    return id_ if id_ and len(id_.encode()) <= MAX_ID_BYTES else None

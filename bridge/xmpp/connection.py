@@ -17,7 +17,7 @@ from bridge.settings.table import Settings
 from bridge.text import one_line
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import disco, faults, sasl, session, stanzas
+from bridge.xmpp import faults, sasl, session, stanzas
 from bridge.xmpp.endpoint import connect, resolve
 from bridge.xmpp.events import Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
@@ -156,11 +156,6 @@ class Connection:
         says whether that was still within bounds; raises `TooManyResultsError` at once where not.
         """
         return await self._iq_tracker.collect(id_, to, payload, take)
-
-    async def features_of(self, target: str) -> frozenset[str]:
-        """Ask an address what it can do (XEP-0030); raises `IqError`."""
-        answer = await self.request("get", target, disco.info_query())
-        return disco.features_in(answer)
 
     async def ping(self, target: str | None) -> str | None:
         """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""

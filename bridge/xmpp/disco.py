@@ -6,15 +6,12 @@ XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
+from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import quoted_text
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
-
-if TYPE_CHECKING:
-    from bridge.xmpp.connection import Connection
 
 VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
@@ -129,14 +126,8 @@ class Information:
     unanswered: tuple[Unanswered, ...]
 
 
-async def discover(
-    connection: "Connection",
-    address: str,
-    *,
-    is_server: bool,
-    patience: float = ANSWER_SECONDS,
-) -> Information:
-    """Query `address` (prepared) for everything, each query for at most `patience` seconds.
+async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
+    """Query `address` (prepared) for everything, each query for at most `ANSWER_SECONDS`.
 
     A server gets every query, other addresses those that they announce; none but servers is asked
     for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
@@ -146,7 +137,7 @@ async def discover(
 
     async def ask(namespace: str) -> Element | Unanswered:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 return await connection.request("get", address, Element(f"{{{namespace}}}query"))
         except TimeoutError:
             return Unanswered(namespace, None)
@@ -162,8 +153,7 @@ async def discover(
         for one in (VERSION, LAST)
         if (is_server or one in description.features) and (one == VERSION or "@" not in address)
     ]
-    told = await asyncio.gather(*(ask(one) for one in wanted))
-    answers |= dict(zip(wanted, told, strict=True))
+    answers |= zip(wanted, await asyncio.gather(*map(ask, wanted)), strict=True)
     return Information(
         description,
         software_in(answers.get(VERSION)),
@@ -175,6 +165,11 @@ async def discover(
 def info_query() -> Element:
     """The payload that asks what an address is and can do (XEP-0030, section 3.1)."""
     return Element(f"{{{DISCO_INFO}}}query")
+
+
+async def features_of(connection: Connection, address: str) -> frozenset[str]:
+    """Ask an address what it can do; raises `IqError` where it refuses."""
+    return features_in(await connection.request("get", address, info_query()))
 
 
 def features_in(iq: Element) -> frozenset[str]:

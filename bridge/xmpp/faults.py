@@ -46,8 +46,7 @@ class Stage(Enum):
     """The session is established; no step is left."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """One failure: its condition, a sentence on what happened, and a hint on what to change."""
 
     condition: str
@@ -92,12 +91,28 @@ class Place:
         return self.room.partition("@")[2]
 
 
-class ConnectionFailedError(XmppError):
-    """The server or the room was not reached, or the stream ended before an answer came."""
+class FaultError(XmppError):
+    """Something failed because of `fault`."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         super().__init__(fault.message)
+
+
+class ConnectionFailedError(FaultError):
+    """The server or the room was not reached, or the stream ended before an answer came."""
+
+
+class NotSentError(FaultError):
+    """The connection had just ended, and nothing was sent to the room."""
+
+
+class NotReflectedError(FaultError):
+    """The room did not reflect the message: whether the others got it is unknown."""
+
+
+class BouncedError(FaultError):
+    """The room, or a server on the way, returned the message."""
 
 
 class Row(NamedTuple):

@@ -20,7 +20,7 @@ from bridge.xmpp import archive, disco, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
 from bridge.xmpp.connection import DEADLINES, Connection, fault_of_mistake
-from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -37,7 +37,16 @@ from bridge.xmpp.events import (
     SendFailed,
     Source,
 )
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.faults import (
+    BouncedError,
+    ConnectionFailedError,
+    Fault,
+    NotReflectedError,
+    NotSentError,
+    Place,
+    Retry,
+    Stage,
+)
 from bridge.xmpp.intake import Intake
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
@@ -154,7 +163,7 @@ class Membership:
     def connection(self) -> Connection:
         """The connection on which we are in the room; raises `NotInRoomError` without one."""
         if self._connection is None or self.room.phase is not Phase.JOINED:
-            raise NotInRoomError(self.room.status())
+            raise NotInRoomError(f"the phase is {self.room.phase}")
         return self._connection
 
     @property
@@ -481,9 +490,9 @@ class Membership:
         match record.event:
             case MessageReceived() as message:
                 return Reflection(record, message, time.perf_counter() - started)
-            case SendFailed(condition=condition, text=text) as failure:
+            case SendFailed(condition=condition, text=text):
                 fault = faults.of("bounced", self.place, condition=condition, text=text)
-                raise BouncedError(failure, fault)
+                raise BouncedError(fault)
             case _:
                 raise AssertionError(record)
 

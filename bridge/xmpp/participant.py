@@ -80,7 +80,7 @@ class Participant:
     def default(self) -> Membership:
         """Our being in the default room; raises `NotInRoomError` while unconfigured."""
         if not self.memberships:
-            raise NotInRoomError(self._unconfigured.status())
+            raise NotInRoomError("there are no settings")
         return self.memberships[0]
 
     def status(self, membership: Membership | None = None) -> RoomStatus:

@@ -16,9 +16,17 @@ from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.errors import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.events import Event
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.faults import (
+    BouncedError,
+    ConnectionFailedError,
+    Fault,
+    NotReflectedError,
+    NotSentError,
+    Place,
+    Retry,
+    Stage,
+)
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import CREATED, CheckPhase, Report, Visit, named, report_of
@@ -288,7 +296,7 @@ class _Visit:
         except (NotSentError, NotReflectedError, BouncedError) as error:
             fault, unanswered = error.fault, isinstance(error, NotReflectedError)
             if unanswered and fault.condition == "remote-server-timeout":
-                fault = replace(fault, hint="The server may be slow, or hold the message back.")
+                fault = fault._replace(hint="The server may be slow, or hold the message back.")
             raise ConnectionFailedError(fault) from error
         self._recorder.find("the room sent the message back")
 
@@ -301,8 +309,8 @@ class _Visit:
         if others and phase in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
             message += f" Room services of {self.membership.place.domain}: {listed}."
-            return replace(fault, message=message, hint=hint, quotes=True)
-        return replace(fault, hint=hint)
+            return fault._replace(message=message, hint=hint, quotes=True)
+        return fault._replace(hint=hint)
 
 
 def record_of(event: Event, membership: Membership) -> Record:

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
+from bridge.settings.table import Configuration
 from bridge.text import one_line
-
-if TYPE_CHECKING:
-    from bridge.settings.table import Configuration
-    from bridge.xmpp.faults import Fault
+from bridge.xmpp.faults import Fault
 
 SETTINGS = "settings"
 """The phase before those of the connection: reading the settings."""
@@ -86,7 +84,7 @@ class Visit(NamedTuple):
 
     room: str
     """Its bare JID as configured."""
-    fault: "Fault | None" = None
+    fault: Fault | None = None
     """Why the visit ended early, if it did."""
     created: bool = False
     """Whether joining made the room."""
@@ -113,7 +111,7 @@ def report_of(
     phases: Sequence[CheckPhase],
     seconds: float,
     visits: Sequence[Visit],
-    fault: "Fault | None",
+    fault: Fault | None,
 ) -> Report:
     """Return the report of a check that took so many seconds.
 
@@ -150,7 +148,7 @@ def report_of(
 
 
 def _checked(
-    rooms: Sequence[str], visits: Sequence[Visit], fault: "Fault | None"
+    rooms: Sequence[str], visits: Sequence[Visit], fault: Fault | None
 ) -> list[CheckedRoom]:
     """Return what came of each room; `fault` is why those without a visit have none."""
     causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
@@ -184,7 +182,7 @@ def _listed(rooms: Sequence[str]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def settings_phase(configuration: "Configuration", seconds: float) -> CheckPhase:
+def settings_phase(configuration: Configuration, seconds: float) -> CheckPhase:
     """Return where the settings come from, and what is wrong with them."""
     found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
     found += [f"warning: {warning}" for warning in configuration.warnings]
@@ -198,7 +196,7 @@ def settings_phase(configuration: "Configuration", seconds: float) -> CheckPhase
     )
 
 
-def unconfigured(configuration: "Configuration", phase: CheckPhase) -> Report:
+def unconfigured(configuration: Configuration, phase: CheckPhase) -> Report:
     """Return the report of a check that ended with `phase`, the reading of the settings."""
     problems = one_line("; ".join(map(str, configuration.problems)))
     diagnosis = f"The settings do not do: {problems}"

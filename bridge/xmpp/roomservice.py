@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from bridge.text import quoted
-from bridge.xmpp import faults, stanzas
+from bridge.xmpp import disco, faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Place
 from bridge.xmpp.iq import IqError
@@ -59,7 +59,7 @@ class RoomService:
         """Return the features of an address, or the error in place of them."""
         try:
             async with asyncio.timeout(DISCO_SECONDS):
-                return await self._connection.features_of(target), None
+                return await disco.features_of(self._connection, target), None
         except IqError as refused:
             return frozenset(), refused.error
         except TimeoutError:

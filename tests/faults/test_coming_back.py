@@ -11,8 +11,9 @@ import pytest
 from bridge.settings.values import Secret
 from bridge.text import iso
 from bridge.xmpp import backoff
-from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
-from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, Source
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, SendFailed, Source
+from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.keepalive import Patience
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
@@ -298,10 +299,11 @@ async def test_what_the_room_returns_fails_the_send_that_it_belongs_to(stage: Sc
             *(eyes.participant.default.say(body, 5) for body in ("one", "two")),
             return_exceptions=True,
         )
-        returned = [one.failure for one in results if isinstance(one, BouncedError)]
+        returned = [one.fault for one in results if isinstance(one, BouncedError)]
         assert [one.condition for one in returned] == ["forbidden", "forbidden"]
+        failed = [one.event for one in eyes.records if isinstance(one.event, SendFailed)]
         sent = [one.event for one in eyes.records if isinstance(one.event, MessageSent)]
-        assert [one.id for one in returned] == [one.id for one in sent]
+        assert [one.id for one in failed] == [one.id for one in sent]
         await wilma.muc.set_role(stage.room, NICKNAME, "participant")
         await eyes.participant.default.say("three", 5)
         await wilma.heard("three")
@@ -315,8 +317,9 @@ async def test_a_room_that_forgot_us_returns_what_we_say(open_stage: Scene) -> N
         stage.relay.forge(Way.TO_CLIENT, b"/protocol/muc#user", b"/protocol/muc#nobody")
         await wilma.kick(NICKNAME)
         await wilma.left(NICKNAME)
-        with pytest.raises(BouncedError, match="not-acceptable"):
+        with pytest.raises(BouncedError) as returned:
             await eyes.participant.default.say("is anybody here?", 5)
+        assert returned.value.fault.condition == "not-acceptable"
 
 
 async def test_a_kick_that_comes_while_the_connection_is_cut_is_no_stay(

@@ -155,7 +155,7 @@ async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> N
         came += 1
 
     async with asking(answer) as (connection, published):
-        with pytest.raises(ArchiveError):
+        with pytest.raises(ArchiveError, match="more than a page"):
             await asyncio.wait_for(archive_of(connection, ROOM).page(ArchiveQuery()), SECONDS)
         assert came == 1
         assert await connection.ping(None) is None
@@ -184,7 +184,7 @@ async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
         wire.send(fin(iq, "0", "2"))
 
     async with asking(answer) as (connection, _):
-        with pytest.raises(ArchiveError):
+        with pytest.raises(ArchiveError, match="more than a page"):
             await asyncio.wait_for(
                 archive_of(connection, ROOM).page(ArchiveQuery(most=9)), 2 * SECONDS
             )

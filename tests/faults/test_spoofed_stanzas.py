@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
+from bridge.xmpp.faults import NotReflectedError
 from bridge.xmpp.keepalive import Patience
 from bridge.xmpp.participant import Participant
 from tests.e2e.bridge_process import BridgeProcess

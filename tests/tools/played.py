@@ -105,7 +105,7 @@ class Played:
 
     @property
     def connection(self) -> Connection:
-        raise NotInRoomError(self.picture)
+        raise NotInRoomError("played")
 
     def begin_anew(self, settings: Settings) -> bool:
         raise AssertionError(settings)

@@ -7,9 +7,9 @@ from bridge.mcp.schema import render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.send import RateLimiter, xmpp_send
-from bridge.xmpp.errors import BouncedError, NotInRoomError, NotReflectedError, NotSentError
-from bridge.xmpp.events import Phase, SendFailed
-from bridge.xmpp.faults import Fault
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.events import Phase
+from bridge.xmpp.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError
 from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, in_rooms
@@ -64,7 +64,7 @@ async def test_a_body_that_cannot_be_sent_is_the_callers_mistake() -> None:
 
 async def test_out_of_the_room_the_cause_is_told() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, last_error=LastError(FAULT, 0.0))
-    refusal = await _refused(Played(picture, refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, refusal=NotInRoomError()))
     assert not isinstance(refusal, ArgumentError)
     assert refusal.message == f"Not in the room {ROOM} (phase waiting): Nothing listens there."
     assert (refusal.condition, refusal.hint) == (FAULT.condition, FAULT.hint)
@@ -72,22 +72,21 @@ async def test_out_of_the_room_the_cause_is_told() -> None:
 
 async def test_on_the_way_into_the_room_it_is_told_to_wait() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.SECURING)
-    refusal = await _refused(Played(picture, refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, refusal=NotInRoomError()))
     assert refusal.condition == "recipient-unavailable"
     assert "securing" in refusal.message
 
 
 async def test_without_settings_the_status_is_named() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.UNCONFIGURED)
-    refusal = await _refused(Played(picture, room_jid="", refusal=NotInRoomError(picture)))
+    refusal = await _refused(Played(picture, room_jid="", refusal=NotInRoomError()))
     assert refusal.condition == "unconfigured"
     assert "xmppStatus" in refusal.hint
 
 
 async def test_a_returned_message_has_the_rooms_words_and_the_notice() -> None:
-    failure = SendFailed("m1", "forbidden", "no voice\u202e")
     fault = Fault("forbidden", 'The room says "no".', "Ask for voice.", quotes=True)
-    refusal = await _refused(Played(refusal=BouncedError(failure, fault)))
+    refusal = await _refused(Played(refusal=BouncedError(fault)))
     assert refusal.condition == "forbidden"
     assert refusal.message == f'The room says "no". {NOTICE}'
     assert refusal.hint == "Ask for voice."
@@ -124,7 +123,7 @@ async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> Non
 
 async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
     rate = RateLimiter(1)
-    for kept_out in (NotInRoomError(STATUS), NotSentError(FAULT), NotInRoomError(STATUS)):
+    for kept_out in (NotInRoomError(), NotSentError(FAULT), NotInRoomError()):
         outside = Played(refusal=kept_out)
         assert (await _refused(outside, rate=rate)).condition != "policy-violation"
         assert (await _refused(Played(), "", rate)).condition == "bad-request"
@@ -134,7 +133,7 @@ async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [BouncedError(SendFailed("m1", "x"), FAULT), NotReflectedError(FAULT)]
+    "failure", [BouncedError(FAULT), NotReflectedError(FAULT)]
 )
 async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Exception) -> None:
     rate = RateLimiter(1)
@@ -163,7 +162,7 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await xmpp_send(played.link, RateLimiter(60), message="hello", room="nowhere")
     logs.picture = dataclasses.replace(STATUS, phase=Phase.WAITING)
-    logs.refusal = NotInRoomError(logs.picture)
+    logs.refusal = NotInRoomError()
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
         await xmpp_send(played.link, RateLimiter(60), message="hello", room=LOGS)
 

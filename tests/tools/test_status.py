@@ -160,7 +160,7 @@ def test_what_a_reader_cannot_see_is_shown(configuration: Configuration) -> None
         subject="x\u2066y",
         nickname="Mc\u00adp",
         last_incoming=LastIncoming(message, 0.0),
-        last_error=LastError(dataclasses.replace(FAULT, message="it says \x1b[2J"), 0.0),
+        last_error=LastError(FAULT._replace(message="it says \x1b[2J"), 0.0),
     )
     status = _status(Played(picture), configuration)
     assert status["subject"] == "x\\u{2066}y"

@@ -10,7 +10,7 @@ from bridge.xmpp.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomA
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.iq import IqError, TooManyResultsError
-from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, StanzaError
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, StanzaError
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
@@ -35,10 +35,11 @@ class PlayedArchive:
     lines: Sequence[Line]
     most: int = 1_000
     """Results it gives at a time, however many are asked for."""
-    fields: Sequence[str] = ()
     heed: Heed = "heeds"
     forgets: bool = False
     """Turns pages among what it found: does not know the ids of anything else."""
+    features: Sequence[str] = (MAM,)
+    """What the room says that it can do."""
     queries: list[Element] = field(default_factory=list)
     """What was asked for, page by page."""
 
@@ -46,16 +47,12 @@ class PlayedArchive:
     def connection(self) -> Connection:
         return cast(Connection, self)
 
-    async def features_of(self, target: str) -> frozenset[str]:
-        assert target == ROOM
-        return frozenset({MAM})
-
     async def request(self, type_: str, to: str, payload: Element) -> Element:
-        assert (type_, to, payload.tag) == ("get", ROOM, f"{{{MAM}}}query")
+        assert (type_, to, payload.tag) == ("get", ROOM, f"{{{DISCO_INFO}}}query")
         iq = Element(f"{{{CLIENT}}}iq")
-        form = SubElement(SubElement(iq, f"{{{MAM}}}query"), f"{{{DATA_FORMS}}}x")
-        for name in self.fields:
-            SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name})
+        query = SubElement(iq, f"{{{DISCO_INFO}}}query")
+        for name in self.features:
+            SubElement(query, f"{{{DISCO_INFO}}}feature", {"var": name})
         return iq
 
     async def collect(

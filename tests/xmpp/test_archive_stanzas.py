@@ -97,29 +97,10 @@ def test_a_result_names_its_archive_and_its_query() -> None:
 # What may be asked.
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"start": "yesterday"},
-        {"end": "2026-01-01 00:00:00"},
-        {"end": "2026-01-01T00:00:00"},
-        {"after": "1", "before": ""},
-        {"sender": "@"},
-        {"sender": ""},
-        {"most": 0},
-        {"most": 1_001},
-    ],
-    ids=str,
-)
-def test_what_no_archive_could_be_asked_is_refused(wrong: dict[str, str | int]) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
-        archive.ArchiveQuery(**wrong)  # type: ignore[arg-type]
-
-
-def test_times_and_page_sizes_at_their_edges_are_not() -> None:
-    for time in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456+01:00"):
-        assert archive.ArchiveQuery(start=time, end=time, most=1).start == time
-    assert archive.ArchiveQuery(most=1_000).most == 1_000
+@pytest.mark.parametrize("sender", ["@", ""])
+def test_a_sender_that_is_no_jid_is_refused(sender: str) -> None:
+    with pytest.raises(ValueError, match="is no JID"):
+        archive.ArchiveQuery(sender=sender)
 
 
 def test_a_sender_is_compared_as_servers_prepare_it() -> None:

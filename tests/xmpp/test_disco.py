@@ -231,14 +231,18 @@ class Played:
 
 async def _inform(played: Played, address: str, *, is_server: bool) -> disco.Information:
     async with asyncio.timeout(SOON):
-        return await discover(
-            cast("Connection", played), address, is_server=is_server, patience=HASTY
-        )
+        return await discover(cast(Connection, played), address, is_server=is_server)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", HASTY)
 
 
 REFUSAL = StanzaError("service-unavailable", "no")
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
     played = Played(
         {
@@ -255,6 +259,7 @@ async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> 
     )
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
     played = Played(dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST)))
     told = await _inform(played, "b.example", is_server=True)

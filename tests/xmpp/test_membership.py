@@ -10,15 +10,14 @@ import pytest
 
 from bridge.text import iso
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.errors import NotReflectedError
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
-from bridge.xmpp.faults import ConnectionFailedError, Fault, Place
+from bridge.xmpp.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import PATIENCE, Patience
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.stanzas import StanzaError, xml_of
+from bridge.xmpp.stanzas import DISCO_INFO, StanzaError, xml_of
 from tests.xmpp.elements import parsed
 
 PLACE = Place(
@@ -69,9 +68,9 @@ class Standing:
             await asyncio.get_running_loop().create_future()
         return answer
 
-    async def features_of(self, target: str) -> frozenset[str]:
-        assert target == PLACE.room
-        return frozenset()
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
+        return Element("iq")
 
     async def collect(
         self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
