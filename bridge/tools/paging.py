@@ -152,11 +152,9 @@ class Page(Generic[Shown]):
         newest = records.numbering.last
         told = records.forgotten
         if since is None:
-            # What was evicted while the page was read may be on it all the same.
-            lost = [told]
-            self.more = await self._fill(records.newest_first(lost.append), show, cost, newest)
+            self.more = await self._fill(reversed(records), show, cost, newest)
             self.entries.reverse()
-            self.gap = Gap(1, max(lost), "evicted") if any(lost) and not self.more else None
+            self.gap = Gap(1, told, "evicted") if told and not self.more else None
             return
         last, self.gap = place_of(records, since)
         full = await self._fill(records.after(last), show, cost, newest)

@@ -5,10 +5,13 @@
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from operator import attrgetter
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -26,39 +29,14 @@ ITEM_CHARACTERS = 64
 """Characters that each reaction and each status code counts beside its text: a server may send very
 many of them."""
 
-BATCH = 256
-"""Records copied at a time while they are read, since records come and go meanwhile."""
-
-REBUILT_ABOVE = 256
-"""Records evicted at once above which what is left is copied: taking that many out of the middle
-takes as long, however many there are."""
-
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
+"""The run of the bridge, to tell a restart, and the number after which the place is."""
 
 
 class CursorError(XmppError, ValueError):
     """The caller's cursor is invalid; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """A place right after a number; it names the run of the bridge, to tell a restart."""
-
-    epoch: str
-    number: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Cursor":
-        """Read a cursor as `str` writes it; raises `CursorError`."""
-        found = _CURSOR.fullmatch(text)
-        if found is None:
-            raise CursorError("it does not look like a cursor; take one from a result, unchanged")
-        return cls(found[1], int(found[2]))
-
-    def __str__(self) -> str:
-        return f"{self.epoch}-{self.number}"
 
 
 @dataclass(frozen=True)
@@ -97,17 +75,20 @@ class Numbered(Protocol):
 Kept = TypeVar("Kept", bound=Numbered)
 
 
-class Records(Generic[Kept]):
+class Records(ABC, Generic[Kept]):
     """Reads the records that are kept, in the order of their numbers.
 
-    Iterators over them stay valid while records are added and evicted.
+    What is being read stays readable while records are added and evicted.
     """
 
     def __init__(self, numbering: Numbering) -> None:
         self.numbering = numbering
         self.forgotten = 0
         """The highest number of a record that was evicted; 0 if none was."""
-        self._records: deque[Kept] = deque()
+
+    @abstractmethod
+    def parts(self, number: int) -> list[list[Kept]]:
+        """Return copies of the records with a higher number, in lists that are each in order."""
 
     @property
     def cursor(self) -> str:
@@ -121,105 +102,87 @@ class Records(Generic[Kept]):
 
     def cursor_of(self, number: int) -> str:
         """Return the place right after this number."""
-        return str(Cursor(self.numbering.epoch, number))
+        return f"{self.numbering.epoch}-{number}"
 
     def place(self, cursor: str) -> tuple[int, Loss | None]:
         """Return the number after which the kept records from `cursor` on begin, and what is lost.
 
         Raises `CursorError`.
         """
-        place = Cursor.parse(cursor)
-        if place.epoch != self.numbering.epoch:
-            return self._start, Loss(place.number + 1, self.forgotten, "restarted")
-        if place.number > self.numbering.last:
+        found = _CURSOR.fullmatch(cursor)
+        if found is None:
+            raise CursorError("it does not look like a cursor; take one from a result, unchanged")
+        number = int(found[2])
+        if found[1] != self.numbering.epoch:
+            return self._start, Loss(number + 1, self.forgotten, "restarted")
+        if number > self.numbering.last:
             raise CursorError("it lies ahead of everything that has happened")
-        if place.number < self.forgotten:
-            loss = Loss(place.number + 1, self.forgotten, "evicted")
-            return max(place.number, self._start), loss
-        return place.number, None
+        if number < self.forgotten:
+            return max(number, self._start), Loss(number + 1, self.forgotten, "evicted")
+        return number, None
 
     def after(self, number: int) -> Iterator[Kept]:
-        """Yield the records with a higher number, oldest first.
+        """Yield the records with a higher number, oldest first, and those added meanwhile.
 
-        What was evicted before this call, up to `forgotten`, is for `place` to say. Stops where
-        a record was evicted since, before it could be yielded: `forgotten` is higher then than it
-        was, and than the number of the last one yielded.
+        What was evicted before the first is for `place` to say. Stops where one of those added was
+        evicted before it could be yielded: `forgotten` is higher then than the last one's number.
         """
-        return self._after(number, self.forgotten)
-
-    def newest_first(self, missed: Callable[[int], object]) -> Iterator[Kept]:
-        """Yield the records, newest first.
-
-        Calls `missed` when some were evicted since the first, before they could be yielded, with
-        a number that none of them exceeds.
-        """
-        number, due = self.numbering.last + 1, len(self._records)
-        while due:
-            end = bisect_left(self._records, number, key=_number)
-            if end < due:
-                missed(min(self.forgotten, number - 1))
-            if not (batch := self._batch(max(end - BATCH, 0), end)):
+        while parts := [part for part in self.parts(number) if part]:
+            for record in merge(*parts, key=_number):
+                yield record
+                number = record.number
+            if self.forgotten > number:
                 return
-            yield from reversed(batch)
-            number, due = batch[0].number, end - len(batch)
 
     def __iter__(self) -> Iterator[Kept]:
         return self.after(0)
 
     def __reversed__(self) -> Iterator[Kept]:
-        return self.newest_first(lambda _: None)
-
-    def __len__(self) -> int:
-        return len(self._records)
+        return merge(*map(reversed, self.parts(0)), key=_number, reverse=True)
 
     @property
     def _start(self) -> int:
         """The number after which the oldest record comes."""
-        return min(self.forgotten, self._records[0].number - 1) if self._records else self.forgotten
-
-    def _after(self, number: int, told: int) -> Iterator[Kept]:
-        while True:
-            first = bisect_right(self._records, number, key=_number)
-            batch = self._batch(first, first + BATCH)
-            if self.forgotten > max(number, told):
-                # What was evicted since lies above `told`: up to there nothing else is lost.
-                batch = [record for record in batch if record.number <= told]
-            if not batch:
-                return
-            yield from batch
-            number = batch[-1].number
-
-    def _batch(self, first: int, end: int) -> list[Kept]:
-        return [self._records[index] for index in range(first, min(end, len(self._records)))]
+        return min((part[0].number - 1 for part in self.parts(0) if part), default=self.forgotten)
 
 
 class Ring(Records[Kept]):
-    """Keeps the newest records, as many as `capacity` and `max_weight` allow."""
+    """Records of one kind, of which the oldest can be evicted."""
 
-    def __init__(self, numbering: Numbering, capacity: int, max_weight: int) -> None:
+    def __init__(self, numbering: Numbering) -> None:
         super().__init__(numbering)
         self.weight = 0
         """Of all that is kept."""
+        self._records: deque[Kept] = deque()
         self._weights: deque[int] = deque()
-        self._capacity = capacity
-        self._max_weight = max_weight
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def parts(self, number: int) -> list[list[Kept]]:
+        """Return a copy of the records with a higher number."""
+        first = bisect_right(self._records, number, key=_number)
+        return [list(islice(self._records, first, None))]
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest record, of which there must be one."""
+        return self._records[0].number
 
     def add(self, record: Kept, weight: int) -> None:
-        """Add `record`, whatever the bounds are."""
+        """Keep `record`."""
         self._records.append(record)
         self._weights.append(weight)
         self.weight += weight
 
-    def evict(self) -> int:
-        """Evict the oldest record, and return its number."""
+    def evict(self) -> None:
+        """Evict the oldest record."""
         self.forgotten = self._records.popleft().number
         self.weight -= self._weights.popleft()
-        return self.forgotten
 
-    def _keep(self, record: Kept, weight: int) -> None:
-        """Add `record` and evict the oldest beyond the bounds, itself if it is too heavy."""
-        self.add(record, weight)
-        while len(self._records) > self._capacity or self.weight > self._max_weight:
+    def evict_beyond(self, capacity: int, max_weight: int) -> None:
+        """Evict the oldest records beyond these bounds, the newest too if it is too heavy."""
+        while len(self._records) > capacity or self.weight > max_weight:
             self.evict()
 
 
@@ -254,7 +217,6 @@ class Journal(Records[Record]):
         super().__init__(Numbering(epoch))
         self._capacity = capacity
         self._max_characters = max_characters
-        self._characters = 0
         self._sharing: frozenset[str] = frozenset()
         """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
@@ -272,11 +234,16 @@ class Journal(Records[Record]):
         """Number and stamp `event`, and keep it."""
         record = Record(self.numbering.next(), at, event, room)
         characters = _characters([getattr(event, name) for name in event.__match_args__])
-        self._records.append(record)
-        self._characters += characters
         self._ring(room).add(record, characters)
         self._evict()
         return record
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rooms.values()))
+
+    def parts(self, number: int) -> list[list[Record]]:
+        """Return copies of the records with a higher number, those of each room."""
+        return [part for ring in self._rooms.values() for part in ring.parts(number)]
 
     def encode(self, record: Record) -> dict[str, object]:
         """Return the exact form of one of its events, after its cursor and its time.
@@ -290,45 +257,30 @@ class Journal(Records[Record]):
 
     def _ring(self, room: str) -> Ring[Record]:
         if room not in self._rooms:
-            self._rooms[room] = Ring(self.numbering, self._capacity, self._max_characters)
+            self._rooms[room] = Ring(self.numbering)
         return self._rooms[room]
 
     def _evict(self) -> None:
         """Evict what is beyond the bounds, the newest event too if it is too long."""
-        gone: set[int] = set()
-        while True:
-            crowded = len(self._records) - len(gone) > self._capacity
-            if not crowded and self._characters <= self._max_characters:
-                break
-            ring = self._fullest(len(gone), crowded=crowded)
-            self._characters -= ring.weight
-            gone.add(ring.evict())
-            self._characters += ring.weight
-        if gone:
-            self.forgotten = max(self.forgotten, max(gone))
-        if len(gone) > REBUILT_ABOVE:
-            self._records = deque(one for one in self._records if one.number not in gone)
-        else:
-            for number in gone:
-                del self._records[bisect_left(self._records, number, key=_number)]
+        while (crowded := len(self) > self._capacity) or (
+            sum(ring.weight for ring in self._rooms.values()) > self._max_characters
+        ):
+            ring = self._fullest(crowded=crowded)
+            ring.evict()
+            self.forgotten = max(self.forgotten, ring.forgotten)
 
-    def _fullest(self, gone: int, *, crowded: bool) -> Ring[Record]:
-        """Return the room whose oldest event goes next, after so many others."""
+    def _fullest(self, *, crowded: bool) -> Ring[Record]:
+        """Return the room whose oldest event goes next."""
+        holding = {name: ring for name, ring in self._rooms.items() if len(ring)}
         if len(self._sharing) <= 1:
-            return self._rooms[self._records[gone].room]
-        size: Callable[[Ring[Record]], int] = len if crowded else _weight
-        share = (self._capacity if crowded else self._max_characters) // len(self._sharing)
-        beyond = []
-        for name, ring in self._rooms.items():
-            if name and name not in self._sharing and len(ring):
+            return min(holding.values(), key=lambda ring: ring.first)
+        for name, ring in holding.items():
+            if name and name not in self._sharing:
                 return ring
-            if len(ring) and (not name or size(ring) > share):
-                beyond.append(ring)
+        size: Callable[[Ring[Record]], int] = len if crowded else attrgetter("weight")
+        share = (self._capacity if crowded else self._max_characters) // len(self._sharing)
+        beyond = [ring for name, ring in holding.items() if not name or size(ring) > share]
         return max(beyond, key=size)
-
-
-def _weight(ring: Ring[Record]) -> int:
-    return ring.weight
 
 
 def _characters(held: Iterable[object]) -> int:

@@ -105,7 +105,9 @@ class Trace(Ring[TracedStanza]):
     def __init__(
         self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
     ) -> None:
-        super().__init__(numbering, capacity, max_weight)
+        super().__init__(numbering)
+        self._capacity = capacity
+        self._max_weight = max_weight
         self._listeners: list[Callable[[TracedStanza], None]] = []
         self._connections = 0
 
@@ -125,7 +127,8 @@ class Trace(Ring[TracedStanza]):
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
             weight = _weight(xml)
         traced = TracedStanza(self.numbering.next(), at, direction, connection, xml)
-        self._keep(traced, weight)
+        self.add(traced, weight)
+        self.evict_beyond(self._capacity, self._max_weight)
         for listener in self._listeners:
             listener(traced)
 

@@ -14,7 +14,6 @@ from bridge.mcp.toolset import ArgumentError
 from bridge.text import visible
 from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE
-from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -145,13 +144,12 @@ async def test_the_newest_are_the_end_of_everything_and_oldest_first(
     assert newest["next"] == f"epoch-{len(events)}"
 
 
-@given(EVENTS, FILTERS, st.integers(1, 50), st.integers(1, 5), st.integers(1, 40))
+@given(EVENTS, FILTERS, st.integers(1, 50), st.integers(1, 40))
 async def test_a_page_has_what_a_look_at_each_event_would_have_found(
-    events: list[Event], filters: dict[str, Any], limit: int, batch: int, capacity: int
+    events: list[Event], filters: dict[str, Any], limit: int, capacity: int
 ) -> None:
     played = Played(journal=Journal("epoch", capacity))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal_module, "BATCH", batch)
         patch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn after each event
         for event in events:
             played.publish(event)

@@ -103,33 +103,29 @@ async def _reading(journal: Journal, since: str | None) -> tuple["asyncio.Task[N
     return reading, page
 
 
-async def test_what_is_evicted_before_a_page_has_come_to_it_is_left_to_the_next_as_a_gap(
+async def test_what_is_evicted_while_a_page_is_read_is_on_it_and_what_comes_on_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    monkeypatch.setattr("bridge.xmpp.journal.BATCH", 1)
     journal = Journal("epoch", 3)
     for _ in range(3):
         journal.append(SubjectChanged(""), 0)
     reading, page = await _reading(journal, "epoch-0")
-    for _ in range(3):
+    for _ in range(4):
         journal.append(SubjectChanged(""), 0)
     await reading
-    assert page.gap is None
-    assert page.more is True
-    seen = page.entries
-    assert page.next == journal.cursor_of(seen[-1])
+    assert (page.entries, page.gap) == ([1, 2, 3], None)
+    assert (page.more, page.next) == (True, "epoch-3")
     rest: Page[int] = Page()
     await rest.read(journal, page.next, _number)
-    assert rest.gap == Gap(seen[-1] + 1, 3, "evicted")
-    assert rest.entries == [4, 5, 6]
+    assert rest.gap == Gap(4, 4, "evicted")
+    assert rest.entries == [5, 6, 7]
 
 
-async def test_what_is_evicted_before_the_newest_were_read_is_told_in_their_gap(
+async def test_what_is_evicted_while_the_newest_are_read_is_among_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    monkeypatch.setattr("bridge.xmpp.journal.BATCH", 1)
     journal = Journal("epoch", 3)
     for _ in range(3):
         journal.append(SubjectChanged(""), 0)
@@ -137,8 +133,7 @@ async def test_what_is_evicted_before_the_newest_were_read_is_told_in_their_gap(
     for _ in range(3):
         journal.append(SubjectChanged(""), 0)
     await reading
-    assert page.entries == [2, 3]  # it had come to the former of them
-    assert page.gap == Gap(1, 1, "evicted")
+    assert (page.entries, page.gap) == ([1, 2, 3], None)
     assert (page.more, page.next) == (False, "epoch-3")
 
 
@@ -182,10 +177,9 @@ BUSY = st.builds(_Busy, st.integers(1, 10), st.sampled_from([(), ROOMS[:1], ROOM
 ARRIVALS = st.lists(st.lists(st.sampled_from(ROOMS), max_size=4), max_size=20).map(iter)
 
 
-@pytest.fixture(params=[1, 3])
-def _many_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)
-    monkeypatch.setattr("bridge.xmpp.journal.BATCH", request.param)
 
 
 @pytest.mark.usefixtures("_many_turns")

@@ -18,7 +18,6 @@ from bridge.tools import paging, wait
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS
-from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -212,15 +211,14 @@ async def test_what_is_evicted_before_a_wait_has_come_to_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(paging, "SLICE_SECONDS", -1.0)  # others get their turn before each event
-    monkeypatch.setattr(journal_module, "BATCH", 1)
     played = Played(journal=Journal("epoch", 2))
-    played.hear("noise", "evicted")
+    played.hear("noise", "noise")
     waiting = asyncio.create_task(_wait(played, since="epoch-0", contains="answer"))
     await _armed(played)
-    played.hear("evicted too", "noise", "answer")
+    played.hear("evicted", "noise", "answer")
     waited = await waiting
-    assert waited["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
-    assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-5", 2)
+    assert waited["gap"] == {"from": 3, "to": 3, "reason": "evicted"}
+    assert (waited["entry"]["cursor"], waited["seen"]) == ("epoch-5", 3)
 
 
 async def test_a_loss_beyond_all_that_is_kept_is_told_once() -> None:

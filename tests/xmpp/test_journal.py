@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from bridge.xmpp import journal as journal_module
 from bridge.xmpp.events import Event, MessageReceived, RoomConfigured, SubjectChanged
 from bridge.xmpp.journal import (
     ITEM_CHARACTERS,
@@ -242,11 +241,13 @@ class Bead:
 
 class Beads(Ring[Bead]):
     def __init__(self, capacity: int, max_weight: int) -> None:
-        super().__init__(Numbering("epoch"), capacity, max_weight)
+        super().__init__(Numbering("epoch"))
+        self.bounds = capacity, max_weight
 
     def append(self, bead: Bead, weight: int) -> None:
         self.numbering.last = bead.number
-        self._keep(bead, weight)
+        self.add(bead, weight)
+        self.evict_beyond(*self.bounds)
 
 
 def _ring(last: int, forgotten: int = 0) -> Beads:
@@ -419,50 +420,42 @@ def test_a_ring_is_read_both_ways() -> None:
     capacity=st.integers(0, 8),
     max_weight=st.integers(0, 12),
     weights=st.lists(st.integers(0, 6), max_size=25),
-    batch=st.integers(1, 4),
 )
 def test_a_ring_keeps_the_newest_and_yields_what_comes_after_each_number(
-    capacity: int, max_weight: int, weights: list[int], batch: int
+    capacity: int, max_weight: int, weights: list[int]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal_module, "BATCH", batch)
-        ring = Beads(capacity, max_weight)
-        kept: list[tuple[Bead, int]] = []
-        for number, weight in enumerate(weights, 1):
-            ring.append(Bead(2 * number), weight)
-            kept.append((Bead(2 * number), weight))
-            while len(kept) > capacity or sum(one for _, one in kept) > max_weight:
-                assert ring.forgotten >= kept.pop(0)[0].number
-            beads = [bead for bead, _ in kept]
-            assert list(ring) == beads
-            assert list(reversed(ring)) == beads[::-1]
-            assert len(ring) == len(beads)
-            for after in range(ring.forgotten, 2 * number + 2):
-                assert list(ring.after(after)) == [one for one in beads if one.number > after]
+    ring = Beads(capacity, max_weight)
+    kept: list[tuple[Bead, int]] = []
+    for number, weight in enumerate(weights, 1):
+        ring.append(Bead(2 * number), weight)
+        kept.append((Bead(2 * number), weight))
+        while len(kept) > capacity or sum(one for _, one in kept) > max_weight:
+            assert ring.forgotten >= kept.pop(0)[0].number
+        beads = [bead for bead, _ in kept]
+        assert list(ring) == beads
+        assert list(reversed(ring)) == beads[::-1]
+        assert len(ring) == len(beads)
+        for after in range(ring.forgotten, 2 * number + 2):
+            assert list(ring.after(after)) == [one for one in beads if one.number > after]
 
 
 @given(
     capacity=st.integers(1, 8),
     arrivals=st.lists(st.integers(0, 6), max_size=20),
-    batch=st.integers(1, 4),
 )
-def test_a_ring_can_be_read_while_records_come_and_go(
-    capacity: int, arrivals: list[int], batch: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal_module, "BATCH", batch)
-        ring = Beads(capacity, 1_000)
-        for number in range(1, capacity + 1):
-            ring.append(Bead(number), 1)
-        forward, backward = ring.after(0), reversed(ring)
-        seen, seen_backward = [0], [capacity + 1]
-        for arriving in arrivals:
-            seen += [one.number for one in islice(forward, 1)]
-            seen_backward += [one.number for one in islice(backward, 1)]
-            for _ in range(arriving):
-                ring.append(Bead(ring.numbering.last + 1), 1)
-        seen += [one.number for one in forward]
-        seen_backward += [one.number for one in backward]
+def test_a_ring_can_be_read_while_records_come_and_go(capacity: int, arrivals: list[int]) -> None:
+    ring = Beads(capacity, 1_000)
+    for number in range(1, capacity + 1):
+        ring.append(Bead(number), 1)
+    forward, backward = ring.after(0), reversed(ring)
+    seen, seen_backward = [0], [capacity + 1]
+    for arriving in arrivals:
+        seen += [one.number for one in islice(forward, 1)]
+        seen_backward += [one.number for one in islice(backward, 1)]
+        for _ in range(arriving):
+            ring.append(Bead(ring.numbering.last + 1), 1)
+    seen += [one.number for one in forward]
+    seen_backward += [one.number for one in backward]
     # Forward nothing is left out: it goes on after the last one, or what is lost is known.
     assert seen == list(range(len(seen)))
     rest, loss = since(ring, ring.cursor_of(seen[-1]))
