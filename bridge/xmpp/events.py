@@ -2,15 +2,13 @@
 
 An event says what happened; `Journal` says when and in which order. Fields have the names that
 users see, in camelCase there: `from_` is an occupant JID (`room@service/nickname`), `sender` the
-nickname in it. `kind` is what users call such an event; `direction` is `in` for what the room told
-us, `out` for what we told it.
+nickname in it. `kind` is what users call such an event.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import ClassVar, TypeAlias, get_args
 
 from bridge.xmpp.faults import Fault
 
@@ -83,7 +81,6 @@ class MessageReceived:
     """Somebody, or we ourselves by reflection, said something in the room."""
 
     kind: ClassVar = "message"
-    direction: ClassVar = "in"
     from_: str
     sender: str
     body: str = ""
@@ -122,13 +119,10 @@ class MessageSent:
     """We handed a message to the room; its reflection is still to come."""
 
     kind: ClassVar = "message"
-    direction: ClassVar = "out"
     from_: str
     sender: str
     body: str
     id: str
-    type: ClassVar = "groupchat"
-    source: ClassVar = Source.LIVE
 
 
 @dataclass(frozen=True)
@@ -136,18 +130,15 @@ class SendFailed:
     """The room, or a server on the way, returned our message."""
 
     kind: ClassVar = "error"
-    direction: ClassVar = "in"
     id: str
     condition: str
     text: str | None = None
 
 
 @dataclass(frozen=True)
-class OccupantJoined:
-    """Somebody is in the room: they entered, or were there when we came."""
+class OccupantPresence:
+    """What presence says of somebody in the room."""
 
-    kind: ClassVar = "join"
-    direction: ClassVar = "in"
     from_: str
     sender: str
     role: str
@@ -161,30 +152,25 @@ class OccupantJoined:
     """Status codes (XEP-0045, section 15.6)."""
     reason: str | None = None
     actor: str | None = None
+    """Who did it, where the room says so."""
 
 
 @dataclass(frozen=True)
-class OccupantChanged:
+class OccupantJoined(OccupantPresence):
+    """Somebody is in the room: they entered, or were there when we came."""
+
+    kind: ClassVar = "join"
+
+
+@dataclass(frozen=True)
+class OccupantChanged(OccupantPresence):
     """Somebody's role, affiliation, show or status text is another than before."""
 
     kind: ClassVar = "role"
-    direction: ClassVar = "in"
-    from_: str
-    sender: str
-    role: str
-    affiliation: str
     former_role: str | None = None
     """Where it was another."""
     former_affiliation: str | None = None
     """Where it was another."""
-    show: str | None = None
-    status: str | None = None
-    jid: str | None = None
-    self_: bool = False
-    codes: frozenset[int] = frozenset()
-    reason: str | None = None
-    actor: str | None = None
-    """Who did it, where the room says so."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +178,6 @@ class AffiliationChanged:
     """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
 
     kind: ClassVar = "role"
-    direction: ClassVar = "in"
     jid: str
     affiliation: str
     reason: str | None = None
@@ -204,7 +189,6 @@ class OccupantLeft:
     """Somebody left the room, or was put out of it."""
 
     kind: ClassVar = "leave"
-    direction: ClassVar = "in"
     from_: str
     sender: str
     self_: bool = False
@@ -221,7 +205,6 @@ class NicknameChanged:
     """Somebody goes on under another nickname (status code 303)."""
 
     kind: ClassVar = "nick"
-    direction: ClassVar = "in"
     from_: str
     sender: str
     new_nickname: str
@@ -233,8 +216,6 @@ class RoomDestroyed:
     """The room is no more (XEP-0045, section 10.9)."""
 
     kind: ClassVar = "leave"
-    direction: ClassVar = "in"
-    destroyed: ClassVar = True
     reason: str | None = None
     venue: str | None = None
     """Where its owner says to go instead; shown, never followed."""
@@ -245,7 +226,6 @@ class SubjectChanged:
     """The room has a subject; an empty one is none."""
 
     kind: ClassVar = "subject"
-    direction: ClassVar = "in"
     subject: str
     sender: str | None = None
 
@@ -255,7 +235,6 @@ class RoomConfigured:
     """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
 
     kind: ClassVar = "config"
-    direction: ClassVar = "in"
     codes: frozenset[int] = frozenset()
 
 
@@ -264,7 +243,6 @@ class RoomError:
     """The room, or a server on the way, refused our presence."""
 
     kind: ClassVar = "error"
-    direction: ClassVar = "in"
     condition: str
     text: str | None = None
     venue: str | None = None
@@ -337,59 +315,70 @@ Event: TypeAlias = (
     | Joined
 )
 
-_SHOWN_OTHERWISE = frozenset({"own", "fault", "tls", "resumed", "created"})
+_ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
-_NEVER = object()
-"""Equals no value of a field."""
+_EMPTY = (None, False, "")
+"""The values of a field that says nothing; 0 is among them."""
 
 
-def _layout(cls: Any) -> tuple[list[str], list[object], Callable[[Event], tuple[object, ...]]]:
-    """Return the name of each field in camelCase, the empty default of each, and what reads all."""
-    # With the constants of the class, which `dataclasses.fields` leaves out.
-    fields = [one for one in cls.__dataclass_fields__.values() if one.name not in _SHOWN_OTHERWISE]
-    names = []
-    for one in fields:
-        head, *tail = one.name.rstrip("_").split("_")
-        names.append(head + "".join(map(str.capitalize, tail)))
-    empty = [_NEVER if one.default else one.default for one in fields]
-    return names, empty, attrgetter(*(one.name for one in fields))
+def _wire_names(cls: type[Event]) -> dict[str, str]:
+    """Return the names of the fields that are encoded as they are, and these in camelCase."""
+    names = {"kind": "kind"}
+    for one in fields(cls):
+        if one.name not in _ENCODED_APART:
+            head, *tail = one.name.rstrip("_").split("_")
+            names[one.name] = head + "".join(map(str.capitalize, tail))
+    return names
 
 
-_LAYOUTS = {cls: _layout(cls) for cls in get_args(Event)}
+_WIRE_NAMES = {cls: _wire_names(cls) for cls in get_args(Event)}
+_VALUES = {cls: attrgetter(*names) for cls, names in _WIRE_NAMES.items()}
 
 
 def encode(event: Event) -> dict[str, object]:
     """Return the exact form of `event`: what it says, under the names that users see.
 
-    A field that holds its empty default (None, False, no text, no codes) is left out. The texts
-    are as they came: whoever shows them escapes them.
+    A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as
+    they came: whoever shows them escapes them. `direction` is `in` for what the room sent, `out`
+    for what we sent.
     """
-    names, defaults, values_of = _LAYOUTS[type(event)]
-    told = {
+    encoded: dict[str, object] = {"kind": event.kind}
+    if event.kind not in {"connection", "gap"}:
+        encoded["direction"] = "out" if isinstance(event, MessageSent) else "in"
+    names, values = _WIRE_NAMES[type(event)], _VALUES[type(event)](event)
+    fields_of = dict(zip(names.values(), values, strict=True)) | _encode_apart(event)
+    return encoded | {
         name: value
-        for name, empty, value in zip(names, defaults, values_of(event), strict=True)
-        if value is not empty and value != empty  # mostly it is the one None that there is
+        for name, value in fields_of.items()
+        if value not in _EMPTY or name == "subject"  # an empty one says that there is none
     }
+
+
+def _encode_apart(event: Event) -> dict[str, object]:
+    """Return the fields whose values are not encoded as they are."""
     match event:
         case MessageReceived(own=own, source=source, payload=payload, reactions=reactions):
-            if own and source is Source.LIVE:
-                told["reflection"] = True
-            if payload:
-                told["payload"] = list(payload)
-            if reactions is not None:
-                told["reactions"] = list(reactions)
+            return {
+                "reflection": own and source is Source.LIVE,
+                "payload": list(payload) or None,
+                "reactions": None if reactions is None else list(reactions),
+            }
+        case MessageSent():
+            return {"type": "groupchat", "source": Source.LIVE}
+        case RoomDestroyed():
+            return {"destroyed": True}
         case ConnectionChanged(fault=Fault(condition=condition, message=message, hint=hint)):
-            told |= {"condition": condition, "text": message, "hint": hint}
+            return {"condition": condition, "text": message, "hint": hint}
         case Connected(tls=tls, resumed=resumed):
-            told["text"] = "the former session goes on" if resumed else "logged in"
-            told["tls"] = "none" if tls is None else str(tls)
+            text = "the former session goes on" if resumed else "logged in"
+            return {"text": text, "tls": "none" if tls is None else str(tls)}
         case Joined(created=created):
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
-            told["text"] = f"in the room{made}"
-        case OccupantJoined() | OccupantChanged() | OccupantLeft() | RoomConfigured():
-            if codes := sorted(event.codes):
-                told["codes"] = codes
-            if meaning := [STATUS_CODES[code] for code in codes if code in STATUS_CODES]:
-                told["meaning"] = meaning
-    return told
+            return {"text": f"in the room{made}"}
+        case (
+            OccupantPresence(codes=codes) | OccupantLeft(codes=codes) | RoomConfigured(codes=codes)
+        ):
+            meaning = [STATUS_CODES[code] for code in sorted(codes) if code in STATUS_CODES]
+            return {"codes": sorted(codes) or None, "meaning": meaning or None}
+    return {}

@@ -11,9 +11,8 @@ from bridge.xmpp.events import (
     Gap,
     MessageReceived,
     MessageSent,
-    OccupantChanged,
-    OccupantJoined,
     OccupantLeft,
+    OccupantPresence,
     SubjectChanged,
 )
 
@@ -154,11 +153,7 @@ def text_of(event: Event) -> str | None:
     match event:
         case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
             return text or None
-        case (
-            OccupantJoined(status=status)
-            | OccupantChanged(status=status)
-            | OccupantLeft(status=status)
-        ):
+        case OccupantPresence(status=status) | OccupantLeft(status=status):
             return status or None
         case _:
             return None

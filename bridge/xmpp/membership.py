@@ -513,7 +513,7 @@ class Membership:
         fresh: Event | None = event
         if isinstance(event, MessageReceived):
             fresh = self._intake.deduplicated(event)
-        told = None if fresh is None else self.room.meet(fresh)
+        told = None if fresh is None else self.room.classify(fresh)
         if told is None:
             return
         record = self._tell(told)

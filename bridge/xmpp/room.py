@@ -12,6 +12,7 @@ from bridge.xmpp.events import (
     OccupantChanged,
     OccupantJoined,
     OccupantLeft,
+    OccupantPresence,
     Phase,
     Source,
     SubjectChanged,
@@ -77,19 +78,20 @@ class RoomStatus:
 
     phase: Phase
     since: float
-    attempt: int
-    next_attempt_at: float | None
-    last_error: LastError | None
+    """When the phase began, in seconds since the epoch."""
     nickname: str
-    occupants: tuple[Occupant, ...]
-    subject: str | None
-    last_incoming: LastIncoming | None
-    jid: str | None
     service: str
-    tls: Tls | None
-    sasl: str | None
-    self_ping_ms: float | None
-    room_created: bool
+    attempt: int = 0
+    next_attempt_at: float | None = None
+    last_error: LastError | None = None
+    occupants: tuple[Occupant, ...] = ()
+    subject: str | None = None
+    last_incoming: LastIncoming | None = None
+    jid: str | None = None
+    tls: Tls | None = None
+    sasl: str | None = None
+    self_ping_ms: float | None = None
+    room_created: bool = False
     crowded: bool = False
     """Whether there are more occupants than are kept."""
 
@@ -134,42 +136,25 @@ class Room:
 
     def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
         self._occupants: dict[str, Occupant] = {}
+        self._status = RoomStatus(phase, since, nickname, service)
+        """Without the occupants and the last message, which change too often."""
         self._last_incoming: LastIncoming | None = None
-        self._status = RoomStatus(
-            phase=phase,
-            since=since,
-            attempt=0,
-            next_attempt_at=None,
-            last_error=None,
-            nickname=nickname,
-            occupants=(),
-            subject=None,
-            last_incoming=None,
-            jid=None,
-            service=service,
-            tls=None,
-            sasl=None,
-            self_ping_ms=None,
-            room_created=False,
-        )
 
     @property
     def phase(self) -> Phase:
         """How far we have come."""
         return self._status.phase
 
-    def occupant(self, jid: str) -> Occupant | None:
-        """Return who is here under this occupant JID."""
-        return self._occupants.get(jid)
+    def classify(self, event: Event) -> Event | None:
+        """Return what `event` is, given who is here; None if it says nothing new.
 
-    def meet(self, event: Event) -> Event | None:
-        """Return `event` as it is to be told, given who is here; None if it says nothing new.
-
-        A room tells of every change by the same presence that it tells of an entry with.
+        A room sends the same presence for an entry and for every change of somebody who is here.
+        Of a live message the sender's real JID is added.
         """
         match event:
             case OccupantJoined(from_=jid) if known := self._occupants.get(jid):
-                if event.reason is None and event.actor is None and _seen(event) == _shown(known):
+                explained = event.reason is not None or event.actor is not None
+                if not explained and _occupant(event, known.since) == known:
                     return None
                 return _changed(event, known)
             case MessageReceived(from_=jid) if known := self._occupants.get(jid):
@@ -183,12 +168,8 @@ class Room:
         there = self._status.phase in {Phase.JOINING, Phase.JOINED}
         occupants = tuple(self._occupants.values()) if there else ()
         subject = self._status.subject if there else None
-        return replace(
-            self._status,
-            occupants=occupants,
-            subject=subject,
-            last_incoming=self._last_incoming,
-        )
+        last = self._last_incoming
+        return replace(self._status, occupants=occupants, subject=subject, last_incoming=last)
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
@@ -200,7 +181,7 @@ class Room:
                 self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
             case Joined(sender=nickname, created=created):
                 self._status = replace(self._status, nickname=nickname, room_created=created)
-            case OccupantJoined() | OccupantChanged():
+            case OccupantPresence():
                 self._enter(event, record.at)
             case OccupantLeft(from_=jid):
                 self._occupants.pop(jid, None)
@@ -231,23 +212,14 @@ class Room:
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
 
-    def _enter(self, event: OccupantJoined | OccupantChanged, at: float) -> None:
+    def _enter(self, event: OccupantPresence, at: float) -> None:
         known = self._occupants.get(event.from_)
         # One more for ourselves, but not for each presence that claims to be ours.
         if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
             self._status = replace(self._status, crowded=True)
             return
-        self._occupants[event.from_] = Occupant(
-            jid=event.from_,
-            nickname=event.sender,
-            role=event.role,
-            affiliation=event.affiliation,
-            since=at if known is None else known.since,
-            show=event.show,
-            status=event.status,
-            real_jid=event.jid,
-            own=event.self_,
-        )
+        since = at if known is None else known.since
+        self._occupants[event.from_] = _occupant(event, since)
 
     def _rename(self, event: NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)
@@ -258,27 +230,23 @@ class Room:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
-def _seen(event: OccupantJoined) -> tuple[str | None, ...]:
-    return event.role, event.affiliation, event.show, event.status, event.jid
-
-
-def _shown(known: Occupant) -> tuple[str | None, ...]:
-    return known.role, known.affiliation, known.show, known.status, known.real_jid
+def _occupant(presence: OccupantPresence, since: float) -> Occupant:
+    return Occupant(
+        jid=presence.from_,
+        nickname=presence.sender,
+        role=presence.role,
+        affiliation=presence.affiliation,
+        since=since,
+        show=presence.show,
+        status=presence.status,
+        real_jid=presence.jid,
+        own=presence.self_,
+    )
 
 
 def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
     return OccupantChanged(
-        from_=event.from_,
-        sender=event.sender,
-        role=event.role,
-        affiliation=event.affiliation,
+        **vars(event),
         former_role=None if known.role == event.role else known.role,
         former_affiliation=None if known.affiliation == event.affiliation else known.affiliation,
-        show=event.show,
-        status=event.status,
-        jid=event.jid,
-        self_=event.self_,
-        codes=event.codes,
-        reason=event.reason,
-        actor=event.actor,
     )

@@ -6,7 +6,6 @@ Elements are kept as they were parsed or built and written as XML when read: mos
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache
 from sys import getsizeof
 from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element
@@ -28,12 +27,6 @@ ELEMENT_WEIGHT = 100
 ATTRIBUTES_WEIGHT = 250
 """Bytes that an element's attributes take, if it has any, beside their values."""
 
-SHARED_VALUES = 256
-"""Attribute values that are shared between stanzas: those of the newest."""
-
-MAX_SHARED_CHARACTERS = 256
-"""Of a shared value, since these count nowhere in `MAX_WEIGHT`; addresses are shorter."""
-
 SECRETS = frozenset(
     {
         # SASL (RFC 6120, section 6.4) and SASL2 (XEP-0388): PLAIN has the password itself, SCRAM
@@ -53,10 +46,10 @@ SECRETS = frozenset(
 """Names of elements whose text is a secret or helps to guess one, in any namespace."""
 
 SECRET_ATTRIBUTES = {
-    "resume": ("previd",),  # who has the id can take up the session (XEP-0198, section 5)
-    "resumed": ("previd",),
-    "enabled": ("id",),
-    "token": ("token",),  # logs in without a password (XEP-0484)
+    "resume": "previd",  # who has the id can take up the session (XEP-0198, section 5)
+    "resumed": "previd",
+    "enabled": "id",
+    "token": "token",  # logs in without a password (XEP-0484)
 }
 
 PASSWORD = "password"  # noqa: S105 - the name of one
@@ -65,9 +58,6 @@ PASSWORD = "password"  # noqa: S105 - the name of one
 
 SECRET_FIELDS = ("secret", PASSWORD)
 """A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
-
-SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
-"""Names of elements that can hold a secret; of others only `PASSWORD` is looked at."""
 
 OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields with such a name that hold a boolean."""
@@ -121,7 +111,6 @@ class Trace(Ring[TracedStanza]):
         """Redact one piece and keep it."""
         if not isinstance(xml, str):
             xml = redacted(xml)
-            _share_values(xml)
         weight = _weight(xml)
         if weight > MAX_PIECE_WEIGHT:
             xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
@@ -135,19 +124,6 @@ class Trace(Ring[TracedStanza]):
     def listen(self, listener: Callable[[TracedStanza], None]) -> None:
         """Call `listener` with each piece from now on."""
         self._listeners.append(listener)
-
-
-def _share_values(xml: Element) -> None:
-    """Replace attribute values that recur, as addresses do, by one shared string each."""
-    for one in xml.iter():
-        for name, value in one.items():
-            if len(value) <= MAX_SHARED_CHARACTERS:
-                one.set(name, _shared(value))
-
-
-@lru_cache(SHARED_VALUES)
-def _shared(value: str) -> str:
-    return value
 
 
 def _weight(xml: Element | str) -> int:
@@ -166,33 +142,19 @@ def _weight(xml: Element | str) -> int:
 
 
 def redacted(element: Element) -> Element:
-    """Return `element` without its secrets; itself if it has none."""
-    if not any(_is_secret(one) for one in element.iter()):
-        return element
+    """Return a copy of `element` without its secrets."""
     clean = deepcopy(element)
     for one in clean.iter():
         _redact(one)
     return clean
 
 
-def _is_secret(element: Element) -> bool:
-    name = _name(element)
-    return bool(element.get(PASSWORD)) or (
-        name in SUSPECTS
-        and (
-            (name in SECRETS and _has_text(element))
-            or (name == "field" and _is_secret_field(element))
-            or any(element.get(one) for one in SECRET_ATTRIBUTES.get(name, ()))
-        )
-    )
-
-
 def _redact(element: Element) -> None:
     name = _name(element)
-    for attribute in (PASSWORD, *SECRET_ATTRIBUTES.get(name, ())):
-        if element.get(attribute):
+    for attribute in (PASSWORD, SECRET_ATTRIBUTES.get(name)):
+        if attribute is not None and element.get(attribute):
             element.set(attribute, REDACTED)
-    if name in SECRETS and _has_text(element):
+    if name in SECRETS and (element.text or any(child.tail for child in element)):
         element.text = REDACTED
         for child in element:
             child.tail = None
@@ -200,10 +162,6 @@ def _redact(element: Element) -> None:
         for one in element.iter():
             if _name(one) == "value" and one.text:
                 one.text = REDACTED
-
-
-def _has_text(element: Element) -> bool:
-    return bool(element.text or any(child.tail for child in element))
 
 
 def _is_secret_field(field: Element) -> bool:

@@ -71,7 +71,13 @@ EVENING: tuple[Event, ...] = (
     events.MessageSent(f"{ROOM}/McpDebug-watch", "McpDebug-watch", "never shown", "c3"),
     events.NicknameChanged(f"{ROOM}/Bob", "Bob", "Robert"),
     events.OccupantChanged(
-        f"{ROOM}/Robert", "Robert", "visitor", "none", "participant", "none", actor="Alice"
+        f"{ROOM}/Robert",
+        "Robert",
+        "visitor",
+        "none",
+        former_role="participant",
+        former_affiliation="none",
+        actor="Alice",
     ),
     events.OccupantLeft(
         f"{ROOM}/Robert", "Robert", codes=frozenset({307}), reason="enough", actor="Alice"

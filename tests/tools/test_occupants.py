@@ -170,7 +170,7 @@ def test_recent_messages_are_those_that_say_something() -> None:
     "event",
     [
         events.OccupantJoined("r/W", "W", "participant", "none"),
-        events.OccupantChanged("r/W", "W", "visitor", "none", "participant"),
+        events.OccupantChanged("r/W", "W", "visitor", "none", former_role="participant"),
         events.OccupantLeft("r/W", "W"),
         events.NicknameChanged("r/W", "W", "V"),
         events.ConnectionChanged(Phase.WAITING),

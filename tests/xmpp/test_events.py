@@ -169,7 +169,7 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
             "a/b",
             "visitor",
             "none",
-            "participant",
+            former_role="participant",
             show="away",
             status="out",
             jid="w@example/1",

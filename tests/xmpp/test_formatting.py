@@ -119,7 +119,7 @@ def test_every_event_has_its_words() -> None:
             MessageSent("r/me", "me", "b", "1"),
             SendFailed("1", "forbidden"),
             OccupantJoined("r/a", "a", "participant", "none"),
-            OccupantChanged("r/a", "a", "visitor", "none", "participant"),
+            OccupantChanged("r/a", "a", "visitor", "none", former_role="participant"),
             OccupantLeft("r/a", "a"),
             AffiliationChanged("a@b", "member"),
             RoomConfigured(frozenset({104})),
