@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,11 +122,15 @@ def test_what_is_in_no_list_has_no_standard(feature: str) -> None:
 
 
 def test_no_feature_is_claimed_by_two_standards_and_the_table_is_in_order() -> None:
-    rows = [*xeps._XEPS, *xeps._RFCS]  # noqa: SLF001 - the table is what is tested
-    features = [one for _, _, listed in rows for one in listed.split()]
-    assert len(features) == len(set(features))
-    numbers = [number for number, _, _ in xeps._XEPS]  # noqa: SLF001 - likewise
+    listed = [*xeps._standards()]  # noqa: SLF001 - the table is what is tested
+    features = [feature for feature, _ in listed]
+    assert len(features) == len(set(features)) > 200
+    standards = [*dict.fromkeys(standard for _, standard in listed)]
+    numbers = [one.number for one in standards if one.number.startswith("XEP-")]
     assert numbers == sorted(set(numbers))
+    for number, name in standards:
+        assert re.fullmatch("(XEP-|RFC )[0-9]{4}", number)
+        assert re.fullmatch("[A-Z0-9v].+[^:]", name)
 
 
 @given(st.text())
