@@ -323,35 +323,29 @@ class RoomArchive:
         archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
         `ArchiveTimeoutError` if not even one page came in time, otherwise as `page` does.
         """
-        position, kept, turned = query.position, 0, 0
-        until = asyncio.get_running_loop().time() + seconds
-        async with aclosing(self._filtered_pages(query)) as found:
-            while True:
-                try:
-                    async with asyncio.timeout_at(until):
-                        one = await anext(found, None)
-                except (TimeoutError, ArchiveTimeoutError) as error:
-                    if not turned:
-                        raise ArchiveTimeoutError(
-                            f"{self.room} has not answered in time"
-                        ) from error
-                    return SearchEnd(position, more=True)
-                if one is None:
-                    return SearchEnd(position, more=False)
-                turned += 1
-                left = len(one.results)
-                for result in one.results[::-1] if query.backward else one.results:
-                    taken = await keep(result) if query.matches(result) else None
-                    if taken is False:
-                        return SearchEnd(position, more=True)
-                    position = result.id
-                    left -= 1
-                    kept += bool(taken)
-                    if kept == limit:
-                        return SearchEnd(position, bool(left) or not one.complete)
-                position = (one.first if query.backward else one.last) or position
-                if turned == MAX_PAGES:
-                    return SearchEnd(position, not one.complete)
+        position, kept, pages = query.position, 0, 0
+        try:
+            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as found:
+                async for page in found:
+                    pages += 1
+                    results = page.results[::-1] if query.backward else page.results
+                    for result in results:
+                        taken = await keep(result) if query.matches(result) else None
+                        if taken is False:
+                            return SearchEnd(position, more=True)
+                        position = result.id
+                        kept += bool(taken)
+                        if kept == limit:
+                            more = result is not results[-1] or not page.complete
+                            return SearchEnd(position, more)
+                    position = (page.first if query.backward else page.last) or position
+                    if pages == MAX_PAGES:
+                        return SearchEnd(position, not page.complete)
+        except (TimeoutError, ArchiveTimeoutError) as error:
+            if not pages:
+                raise ArchiveTimeoutError(f"{self.room} has not answered in time") from error
+            return SearchEnd(position, more=True)
+        return SearchEnd(position, more=False)
 
     async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
         """Yield the pages of `query`, filtered by the server unless that gives nothing at all.

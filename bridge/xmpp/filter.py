@@ -106,19 +106,15 @@ class EventFilter:
         """Return what `matches` does at worst: characters, each times a pattern's instructions."""
         if self.contains is None and self.pattern is None:
             return 0
-        if self.pattern is None:
-            return len(text_of(event) or "")
         if not self._matches_without_text(event):
             return 0
-        return len(text_of(event) or "") * self.pattern.instructions
+        return len(text_of(event) or "") * (
+            1 if self.pattern is None else self.pattern.instructions
+        )
 
     @cached_property
     def _folded_contains(self) -> str:
         return (self.contains or "").casefold()
-
-    @cached_property
-    def _folded_sender(self) -> str:
-        return _folded(self.sender or "")
 
     def _matches_without_text(self, event: Event) -> bool:
         if self.kinds is not None and event.kind not in self.kinds:
@@ -140,7 +136,7 @@ class EventFilter:
             jids += [visible(name) for name in jids]
         if jid is not None:
             jids += [jid, jid.partition("/")[0]]
-        return sender in nicknames or self._folded_sender in map(_folded, jids)
+        return sender in nicknames or _folded(sender) in map(_folded, jids)
 
 
 def is_own_message(event: Event) -> bool:

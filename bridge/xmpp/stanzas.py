@@ -224,22 +224,20 @@ def error_of(stanza: Element) -> StanzaError:
     error = stanza.find(f"{{{CLIENT}}}error")
     if error is None:
         return StanzaError("undefined-condition")
-    text = error.findtext(f"{{{STANZA_ERRORS}}}text") or None
-    for child in error:
-        namespace, _, name = child.tag[1:].partition("}")
-        if namespace == STANZA_ERRORS and name in CONDITIONS:
-            return StanzaError(name, text, (child.text or None) if name == "gone" else None)
-    return StanzaError("undefined-condition", text)
+    condition, text = condition_of(error, STANZA_ERRORS)
+    venue = error.findtext(f"{{{STANZA_ERRORS}}}gone") if condition == "gone" else None
+    return StanzaError(condition, text, venue or None)
 
 
 def condition_of(element: Element, namespace: str) -> tuple[str, str | None]:
-    """Return the condition and text of a stream error or SASL failure."""
-    text = element.findtext(f"{{{namespace}}}text") or None
+    """Return the condition and the text of an error; the text may be the host to go to."""
+    text = element.findtext(f"{{{namespace}}}text")
     for child in element:
         child_namespace, _, name = child.tag[1:].partition("}")
         if child_namespace == namespace and name in CONDITIONS:
-            return name, text or (child.text or None)
-    return "undefined-condition", text
+            host = child.text if name == "see-other-host" else None
+            return name, text or host or None
+    return "undefined-condition", text or None
 
 
 def _read_message(
@@ -444,9 +442,9 @@ def join_presence(
     """Return the presence that joins a room (XEP-0045, section 7.2); `since` is a time in UTC."""
     presence = Element(PRESENCE, {"to": occupant})
     extension = SubElement(presence, f"{{{MUC}}}x")
-    asked = {"maxstanzas": str(HISTORY_ON_JOINING)} if since is None else {"since": since}
-    if not history:
-        asked = {"maxstanzas": "0"}
+    asked = {"maxstanzas": str(HISTORY_ON_JOINING if history else 0)}
+    if history and since is not None:
+        asked = {"since": since}
     SubElement(extension, f"{{{MUC}}}history", asked)
     if password is not None:
         SubElement(extension, f"{{{MUC}}}password").text = password
