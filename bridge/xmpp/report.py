@@ -153,9 +153,7 @@ def _checked(
     """Return what came of each room; `fault` is why those without a visit have none."""
     causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
     return [
-        CheckedRoom(
-            one_line(room), cause is None, None if cause is None else one_line(cause.condition)
-        )
+        CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
         for room, cause in zip(rooms, causes, strict=True)
     ]
 
@@ -165,15 +163,15 @@ def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
     failed = [(one.room, one.fault.message) for one in visits if one.fault is not None]
     if len(rooms) == 1:
         return one_line(failed[0][1])
-    told = [f"{len(failed)} of {len(rooms)} rooms failed."]
+    sentences = [f"{len(failed)} of {len(rooms)} rooms failed."]
     for room, message in failed[:MAX_ROOMS_NAMED]:
         cause = one_line(message, MAX_CAUSE_CHARACTERS)
-        told.append(f"{one_line(room, MAX_ROOM_CHARACTERS)}: {cause}")
+        sentences.append(f"{one_line(room, MAX_ROOM_CHARACTERS)}: {cause}")
     if len(failed) > MAX_ROOMS_NAMED:
-        told.append(f"{len(failed) - MAX_ROOMS_NAMED} more failed, see the phases.")
+        sentences.append(f"{len(failed) - MAX_ROOMS_NAMED} more failed, see the phases.")
     if unvisited := rooms[len(visits) :]:
-        told.append(f"Not visited: {_listed(unvisited)}.")
-    return " ".join(told)
+        sentences.append(f"Not visited: {_listed(unvisited)}.")
+    return " ".join(sentences)
 
 
 def _listed(rooms: Sequence[str]) -> str:

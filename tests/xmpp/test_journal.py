@@ -21,7 +21,7 @@ from bridge.xmpp.journal import (
     Records,
     Ring,
 )
-from bridge.xmpp.trace import ELEMENT_WEIGHT, Trace
+from bridge.xmpp.trace import Trace
 
 
 def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
@@ -140,9 +140,7 @@ class Following(RuleBasedStateMachine):
     def restart(self) -> None:
         self.runs += 1
         self.journal = Journal(f"run{self.runs}", self.capacity, max_characters=self.weight)
-        self.trace = Trace(
-            self.journal.numbering, self.capacity, max_weight=self.weight * ELEMENT_WEIGHT
-        )
+        self.trace = Trace(self.journal.numbering, self.capacity, max_weight=self.weight * 500)
 
     @rule(text=st.text("x", max_size=6))
     def something_happens(self, text: str) -> None:

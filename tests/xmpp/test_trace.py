@@ -8,7 +8,6 @@ import pytest
 from bridge.xmpp.events import SubjectChanged
 from bridge.xmpp.journal import Journal, Numbering
 from bridge.xmpp.trace import (
-    ATTRIBUTES_WEIGHT,
     ELEMENT_WEIGHT,
     MAX_PIECE_WEIGHT,
     REDACTED,
@@ -17,11 +16,13 @@ from bridge.xmpp.trace import (
 )
 from tests.xmpp.test_journal import since
 
+EMPTY_WEIGHT = ELEMENT_WEIGHT + 2 * getsizeof("")
+
 
 def _weighing(weight: int) -> Element:
     """Return an element that weighs this."""
     element = Element("body")
-    element.text = "x" * (weight - ELEMENT_WEIGHT - getsizeof(""))
+    element.text = "x" * (weight - EMPTY_WEIGHT)
     return element
 
 
@@ -78,15 +79,15 @@ def test_the_oldest_makes_room_beyond_the_greatest_weight_and_not_at_it() -> Non
     trace.append("in", "1", _weighing(1_000), 0)
     trace.append("in", "1", _weighing(1_000), 0)
     assert len(trace) == 2
-    trace.append("in", "1", _weighing(ELEMENT_WEIGHT + getsizeof("") + 1), 0)
+    trace.append("in", "1", _weighing(EMPTY_WEIGHT + 1), 0)
     assert [one.number for one in _kept(trace)] == [2, 3]
 
 
 def test_attributes_weigh_too_and_wide_characters_weigh_what_they_take() -> None:
     element = Element("a", {"b": "c" * 100})
     SubElement(element, "d").tail = "\U0001f600" * 100
-    weight = 2 * ELEMENT_WEIGHT + ATTRIBUTES_WEIGHT + getsizeof("c" * 100)
-    weight += getsizeof("\U0001f600" * 100)
+    weight = 2 * EMPTY_WEIGHT - getsizeof("")
+    weight += getsizeof("c" * 100) + getsizeof("\U0001f600" * 100)
     for limit, kept in ((weight, 1), (weight - 1, 0)):
         trace = Trace(Numbering("epoch"), max_weight=limit)
         trace.append("in", "1", element, 0)
