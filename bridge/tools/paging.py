@@ -227,7 +227,7 @@ async def event_filter(
     compiled = None
     if pattern is not None:
         try:
-            compiled = await asyncio.to_thread(Pattern.of, pattern)
+            compiled = await asyncio.to_thread(Pattern, pattern)
         except PatternError as error:
             raise ArgumentError(
                 f"pattern is no regular expression that RE2 takes: {error}.",

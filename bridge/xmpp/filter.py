@@ -1,7 +1,6 @@
 """Which events a caller wants: by kind, sender, text or pattern. Pure."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from bridge.text import one_line, visible
@@ -34,17 +33,11 @@ class PatternError(XmppError, ValueError):
     """The caller's pattern is invalid; the text says why."""
 
 
-@dataclass(frozen=True)
 class Pattern:
     """A regular expression in RE2's syntax: its time is linear in the text, whatever it says."""
 
-    search: Callable[[str], object] = field(repr=False)
-    instructions: int
-    """Instructions for each character, at worst."""
-
-    @classmethod
-    def of(cls, source: str) -> "Pattern":
-        """Compile `source`; raises `PatternError`. RE2 is loaded by the first call: few need it."""
+    def __init__(self, source: str) -> None:
+        """Compile `source`; raises `PatternError`. RE2 is loaded by the first one: few need it."""
         import re2
 
         re2.purge()  # it keeps the last 128 patterns, each with memory of its own
@@ -53,24 +46,23 @@ class Pattern:
         options.never_capture = True
         options.max_mem = MAX_PATTERN_MEMORY
         try:
-            compiled = re2.compile(source, options=options)
+            self._compiled = re2.compile(source, options=options)
         except (re2.error, UnicodeEncodeError) as error:
             reason = error.args[0] if isinstance(error, re2.error) else b"it is not Unicode text"
             raise PatternError(one_line(reason.decode("utf-8", "replace"))) from error
-        if compiled.programsize > MAX_INSTRUCTIONS:
+        self.instructions: int = self._compiled.programsize
+        """Instructions for each character, at worst."""
+        if self.instructions > MAX_INSTRUCTIONS:
             raise PatternError(
-                f"it is too large: {compiled.programsize} instructions, "
-                f"the most is {MAX_INSTRUCTIONS}"
+                f"it is too large: {self.instructions} instructions, the most is {MAX_INSTRUCTIONS}"
             )
-        # Half a character, which only a server that lies can send, is none to RE2. In text it
-        # would go on to count the characters up to what it has found.
-        return cls(
-            lambda text: compiled.search(text.encode("utf-8", "replace")), compiled.programsize
-        )
 
     def is_in(self, text: str) -> bool:
         """Whether it is found in `text`, up to `MAX_SEARCHED` characters."""
-        return self.search(text[:MAX_SEARCHED]) is not None
+        # Half a character, which only a server that lies can send, is none to RE2. In text it
+        # would go on to count the characters up to what it has found.
+        searched = text[:MAX_SEARCHED].encode("utf-8", "replace")
+        return self._compiled.search(searched) is not None
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,12 @@ class Room:
                 explained = event.reason is not None or event.actor is not None
                 if not explained and _occupant(event, known.since) == known:
                     return None
-                return _changed(event, known)
+                role, affiliation = known.role, known.affiliation
+                return OccupantChanged(
+                    **vars(event),
+                    former_role=None if role == event.role else role,
+                    former_affiliation=None if affiliation == event.affiliation else affiliation,
+                )
             case MessageReceived(from_=jid) if known := self._occupants.get(jid):
                 if known.real_jid is not None and event.source is Source.LIVE:
                     return replace(event, jid=known.real_jid)
@@ -241,12 +246,4 @@ def _occupant(presence: OccupantPresence, since: float) -> Occupant:
         status=presence.status,
         real_jid=presence.jid,
         own=presence.self_,
-    )
-
-
-def _changed(event: OccupantJoined, known: Occupant) -> OccupantChanged:
-    return OccupantChanged(
-        **vars(event),
-        former_role=None if known.role == event.role else known.role,
-        former_affiliation=None if known.affiliation == event.affiliation else known.affiliation,
     )

@@ -7,9 +7,9 @@ The answers of service discovery and archives are read in `disco` and `archive`.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp.jid import JID, InvalidJID
@@ -250,15 +250,6 @@ def _read_message(
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
         yield SubjectChanged(subject.text or "", nickname or None)
-    references = _references(stanza, from_room=not nickname)
-    encrypted = _encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None)
-    payload: tuple[str, ...] = ()
-    if body is None and not references:
-        if not nickname or (type_ == "groupchat" and subject is not None):
-            return
-        payload = () if encrypted else _payload(stanza)
-        if not (encrypted or payload):
-            return
     room = sender.partition("/")[0]
     stamp = given = None
     for child in reversed(stanza):  # the first of several counts
@@ -266,7 +257,7 @@ def _read_message(
             stamp = stamp_of(child.get("stamp"))
         elif child.tag == GIVEN_ID and child.get("by") == room:
             given = child.get("id")
-    yield MessageReceived(
+    message = MessageReceived(
         from_=sender,
         sender=nickname,
         body=body or "",
@@ -276,10 +267,17 @@ def _read_message(
         delayed_from=stamp,
         source=Source.LIVE if stamp is None else Source.HISTORY,
         own=sender == own,
-        encrypted=encrypted,
-        payload=payload,
-        **references,
+        encrypted=_encrypted(stanza) or ("OTR" if (body or "").startswith(OTR) else None),
     )
+    referring = _with_references(message, stanza)
+    if body is None and referring is message:
+        if not nickname or (type_ == "groupchat" and subject is not None):
+            return
+        payload = () if message.encrypted else _payload(stanza)
+        if not (message.encrypted or payload):
+            return
+        referring = replace(message, payload=payload)
+    yield referring
 
 
 def _encrypted(stanza: Element) -> str | None:
@@ -307,38 +305,28 @@ def _payload(stanza: Element) -> tuple[str, ...]:
     return tuple(names[:MAX_PAYLOAD]) + ((f"... and {more} more",) if more > 0 else ())
 
 
-class _References(TypedDict, total=False):
-    replaces: str
-    reply_to: str
-    reacts_to: str
-    reactions: tuple[str, ...]
-    retracts: str
-
-
-def _references(stanza: Element, *, from_room: bool) -> _References:
-    """Return the references of a message to another one."""
-    found = _References()
+def _with_references(message: MessageReceived, stanza: Element) -> MessageReceived:
+    """Return `message` with what its stanza says of another message; itself if that is nothing."""
     # Only the room itself moderates (XEP-0425).
-    retractions = (RETRACTION, MODERATION) if from_room else (RETRACTION,)
+    retractions = (RETRACTION,) if message.sender else (RETRACTION, MODERATION)
     for child in stanza:
         id_ = child.get("id")
         if not id_:
             continue
         match child.tag:
             case "{urn:xmpp:message-correct:0}replace":
-                found["replaces"] = id_
+                message = replace(message, replaces=id_)
             case "{urn:xmpp:reply:0}reply":
-                found["reply_to"] = id_
+                message = replace(message, reply_to=id_)
             case "{urn:xmpp:reactions:0}reactions":
-                found["reacts_to"] = id_
-                found["reactions"] = tuple(
-                    one.text or "" for one in child.iterfind(f"{{{REACTIONS}}}reaction")
-                )[:MAX_REACTIONS]
+                found = child.findall(f"{{{REACTIONS}}}reaction")[:MAX_REACTIONS]
+                reactions = tuple(one.text or "" for one in found)
+                message = replace(message, reacts_to=id_, reactions=reactions)
             case "{urn:xmpp:message-retract:1}retract":
-                found["retracts"] = id_
+                message = replace(message, retracts=id_)
             case "{urn:xmpp:fasten:0}apply-to" if any(inner.tag in retractions for inner in child):
-                found["retracts"] = id_
-    return found
+                message = replace(message, retracts=id_)
+    return message
 
 
 def _read_notice(stanza: Element) -> Iterator[Event]:

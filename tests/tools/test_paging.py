@@ -18,12 +18,21 @@ from bridge.xmpp.journal import Journal, Record
 SAID = MessageReceived("room@rooms/W", "W", "x" * 1_000)
 
 
-def _searching(instructions: int, where: list[str]) -> EventFilter:
-    def search(text: str) -> bool:
-        where.append(threading.current_thread().name)
-        return text.startswith("x")
+class _Watched(Pattern):
+    """Finds an `x`, claims to have so many instructions, and notes the thread that it runs in."""
 
-    return EventFilter(pattern=Pattern(search, instructions))
+    def __init__(self, instructions: int, where: list[str]) -> None:
+        super().__init__("^x")
+        self.instructions = instructions
+        self.where = where
+
+    def is_in(self, text: str) -> bool:
+        self.where.append(threading.current_thread().name)
+        return super().is_in(text)
+
+
+def _searching(instructions: int, where: list[str]) -> EventFilter:
+    return EventFilter(pattern=_Watched(instructions, where))
 
 
 async def _matches(wanted: EventFilter) -> bool:
