@@ -88,7 +88,7 @@ class EventFilter:
         if self.contains is None and self.pattern is None:
             return True
         text = text_of(event)
-        if text is None:
+        if not text:
             return False
         if self.contains is not None and self._folded_contains not in text.casefold():
             return False
@@ -100,9 +100,7 @@ class EventFilter:
             return 0
         if not self._matches_without_text(event):
             return 0
-        return len(text_of(event) or "") * (
-            1 if self.pattern is None else self.pattern.instructions
-        )
+        return len(text_of(event)) * (1 if self.pattern is None else self.pattern.instructions)
 
     @cached_property
     def _folded_contains(self) -> str:
@@ -111,10 +109,11 @@ class EventFilter:
     def _matches_without_text(self, event: Event) -> bool:
         if self.kinds is not None and event.kind not in self.kinds:
             return False
-        if not self.own and is_own_message(event):
-            return False
-        if not self.silent and isinstance(event, MessageReceived) and event.payload:
-            return False
+        match event:
+            case MessageSent() | MessageReceived(own=True) if not self.own:
+                return False
+            case MessageReceived(payload=payload) if payload and not self.silent:
+                return False
         return self.sender is None or self._is_from(event, self.sender)
 
     def _is_from(self, event: Event, sender: str) -> bool:
@@ -131,20 +130,14 @@ class EventFilter:
         return sender in nicknames or _folded(sender) in map(_folded, jids)
 
 
-def is_own_message(event: Event) -> bool:
-    """Whether `event` is a message of ours, going out or coming back."""
-    return isinstance(event, MessageSent) or (isinstance(event, MessageReceived) and event.own)
-
-
-def text_of(event: Event) -> str | None:
-    """Return the body, subject or status text of `event`; None where it has none."""
+def text_of(event: Event) -> str:
+    """Return the body, subject or status text of `event`; empty where it has none."""
     match event:
         case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
-            return text or None
+            return text
         case OccupantPresence(status=status) | OccupantLeft(status=status):
-            return status or None
-        case _:
-            return None
+            return status or ""
+    return ""
 
 
 def _folded(jid: str) -> str:

@@ -510,17 +510,15 @@ def reply_to(iq: Element) -> Element:
     reply = Element(IQ, {"type": "result", "id": iq.get("id", "")})
     if sender := iq.get("from"):
         reply.set("to", sender)
-    asked = iq[0].tag if len(iq) else ""
-    if iq.get("type") == "get" and asked == f"{{{PING}}}ping":
-        return reply
-    if iq.get("type") == "get" and asked == f"{{{DISCO_INFO}}}query":
+    asked = iq[0].tag if len(iq) and iq.get("type") == "get" else ""
+    if asked == f"{{{DISCO_INFO}}}query":
         info = SubElement(reply, f"{{{DISCO_INFO}}}query")
         identity = {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
         SubElement(info, f"{{{DISCO_INFO}}}identity", identity)
         for feature in (DISCO_INFO, MUC, PING):
             SubElement(info, f"{{{DISCO_INFO}}}feature", {"var": feature})
-        return reply
-    reply.set("type", "error")
-    error = SubElement(reply, f"{{{CLIENT}}}error", {"type": "cancel"})
-    SubElement(error, f"{{{STANZA_ERRORS}}}service-unavailable")
+    elif asked != f"{{{PING}}}ping":
+        reply.set("type", "error")
+        error = SubElement(reply, f"{{{CLIENT}}}error", {"type": "cancel"})
+        SubElement(error, f"{{{STANZA_ERRORS}}}service-unavailable")
     return reply
