@@ -318,8 +318,8 @@ Event: TypeAlias = (
 _ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
-_EMPTY = (None, False, "")
-"""The values of a field that says nothing; 0 is among them."""
+_SHOWN_EMPTY = frozenset({"sender", "subject"})
+"""Fields of which an empty text says something: the room itself, and that there is no subject."""
 
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
@@ -351,7 +351,7 @@ def encode(event: Event) -> dict[str, object]:
     return encoded | {
         name: value
         for name, value in fields_of.items()
-        if value not in _EMPTY or name == "subject"  # an empty one says that there is none
+        if value not in (None, False) and (value != "" or name in _SHOWN_EMPTY)
     }
 
 

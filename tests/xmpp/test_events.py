@@ -125,6 +125,18 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
         },
     ),
     (
+        MessageReceived("r@s", "", "this room is logged"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "",
+            "from": "r@s",
+            "body": "this room is logged",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
         MessageSent(WILMA, "a/b", "hello", "1"),
         {
             "kind": "message",
