@@ -376,9 +376,8 @@ def _encode_apart(event: Event) -> dict[str, object]:
         case Joined(created=created):
             made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
             return {"text": f"in the room{made}"}
-        case (
-            OccupantPresence(codes=codes) | OccupantLeft(codes=codes) | RoomConfigured(codes=codes)
-        ):
-            meaning = [STATUS_CODES[code] for code in sorted(codes) if code in STATUS_CODES]
-            return {"codes": sorted(codes) or None, "meaning": meaning or None}
+        case OccupantPresence() | OccupantLeft() | RoomConfigured():
+            codes = sorted(event.codes)
+            meaning = [STATUS_CODES[code] for code in codes if code in STATUS_CODES]
+            return {"codes": codes or None, "meaning": meaning or None}
     return {}

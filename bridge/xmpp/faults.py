@@ -271,6 +271,9 @@ stream: not-authorized; soon
 stream: see-other-host; later
     {service} sends its clients to another server.
     -> It is not followed; if you trust the server that it names, set XMPP_SERVICE to that.
+stream: resource-constraint; soon
+    {domain} has no room for another connection just now.
+    -> The bridge tries again by itself.
 stream: *; soon
     {domain} ended the connection ({condition}).
     -> The server's log says more; the bridge tries again by itself.
