@@ -25,13 +25,7 @@ NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVI
 """The phases of the connection in which no session stands on it."""
 
 UNDER_WAY = frozenset(
-    {
-        Phase.RESOLVING,
-        Phase.CONNECTING,
-        Phase.SECURING,
-        Phase.AUTHENTICATING,
-        Phase.JOINING,
-    }
+    {Phase.RESOLVING, Phase.CONNECTING, Phase.SECURING, Phase.AUTHENTICATING, Phase.JOINING}
 )
 """The phases of an attempt that has not been decided."""
 
