@@ -1,6 +1,6 @@
 """Keeps the newest stanzas of both directions, without their secrets. Pure.
 
-Elements are kept as they were parsed or built and written as XML when read: most never are.
+Pieces are kept as elements and written as XML when read: most never are.
 """
 
 from collections.abc import Callable
