@@ -143,7 +143,7 @@ class Records(ABC, Generic[Kept]):
     @property
     def _start(self) -> int:
         """The number after which the oldest record comes."""
-        return min((part[0].number - 1 for part in self.parts(0) if part), default=self.forgotten)
+        return min([self.forgotten, *(part[0].number - 1 for part in self.parts(0) if part)])
 
 
 class Ring(Records[Kept]):
