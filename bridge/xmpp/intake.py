@@ -24,8 +24,8 @@ class Intake:
 
     def __init__(self, room: str, capacity: int = REMEMBERED) -> None:
         self._room = room
-        self._met = _Newest(capacity)
-        self._sent = _Newest(capacity)
+        self._seen = _RecentlyAdded(capacity)
+        self._sent = _RecentlyAdded(capacity)
         self._gives_ids = False
         self.tells_history = False
         """Whether the room may be telling its history: from our own presence to the subject."""
@@ -51,7 +51,7 @@ class Intake:
             self._gives_ids = not features.isdisjoint(GIVES_IDS)
         return iter(())
 
-    def deduplicated(self, message: MessageReceived) -> MessageReceived | None:
+    def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
         """Return `message`; None if it has come before.
 
         One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
@@ -61,10 +61,10 @@ class Intake:
         if message.own and message.id not in self._sent:
             message = replace(message, own=False)
         key = _key(message)
-        if key in self._met:
+        if key in self._seen:
             # Live messages are never held back: two may well be alike.
             return message if message.source is Source.LIVE else None
-        self._met.add(key)
+        self._seen.add(key)
         return message
 
     def _believed(self, event: Event) -> Event:
@@ -81,7 +81,7 @@ class Intake:
         return event
 
 
-class _Newest:
+class _RecentlyAdded:
     """The last `capacity` values that were added."""
 
     def __init__(self, capacity: int) -> None:

@@ -512,12 +512,12 @@ class Membership:
         """Publish what is new of `event`, and let it have its effect on us."""
         fresh: Event | None = event
         if isinstance(event, MessageReceived):
-            fresh = self._intake.deduplicated(event)
-        told = None if fresh is None else self.room.classify(fresh)
-        if told is None:
+            fresh = self._intake.deduplicate(event)
+        happened = None if fresh is None else self.room.classify(fresh)
+        if happened is None:
             return
-        record = self._tell(told)
-        match told:
+        record = self._tell(happened)
+        match happened:
             case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
                 waiting = self._reflections.get(id_)
                 if waiting is not None and not waiting.done():
@@ -530,7 +530,7 @@ class Membership:
                 self.occupant = former.removesuffix(old) + new
             case _:
                 pass
-        if isinstance(told, SendFailed) and told.condition == "not-acceptable":
+        if isinstance(happened, SendFailed) and happened.condition == "not-acceptable":
             self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
 
     def _be_out(self, fault: Fault) -> None:

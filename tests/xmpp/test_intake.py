@@ -33,54 +33,54 @@ def _said(
 def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
     intake = Intake("r@muc")
     live = _said(stanza_id="a")
-    assert intake.deduplicated(live) == live
-    assert intake.deduplicated(replace(live, source=source)) is None
+    assert intake.deduplicate(live) == live
+    assert intake.deduplicate(replace(live, source=source)) is None
 
 
 def test_what_the_history_told_the_archive_does_not_repeat() -> None:
     intake = Intake("r@muc")
     told = _said(stanza_id="a", source=Source.HISTORY)
-    assert intake.deduplicated(told) == told
-    assert intake.deduplicated(replace(told, source=Source.ARCHIVE)) is None
+    assert intake.deduplicate(told) == told
+    assert intake.deduplicate(replace(told, source=Source.ARCHIVE)) is None
 
 
 def test_the_rooms_id_counts_before_everything_else() -> None:
     intake = Intake("r@muc")
-    assert intake.deduplicated(_said(stanza_id="a", source=Source.ARCHIVE))
-    assert intake.deduplicated(_said(stanza_id="b", source=Source.ARCHIVE))
+    assert intake.deduplicate(_said(stanza_id="a", source=Source.ARCHIVE))
+    assert intake.deduplicate(_said(stanza_id="b", source=Source.ARCHIVE))
     assert (
-        intake.deduplicated(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
+        intake.deduplicate(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
     )
 
 
 def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
     intake = Intake("r@muc")
     first = _said(source=Source.HISTORY)
-    assert intake.deduplicated(first)
-    assert intake.deduplicated(first) is None
+    assert intake.deduplicate(first)
+    assert intake.deduplicate(first) is None
     for other in (
         replace(first, body="other"),
         replace(first, id="2"),
         replace(first, from_="r@muc/Fred"),
     ):
-        assert intake.deduplicated(other) == other
+        assert intake.deduplicate(other) == other
 
 
 def test_live_messages_are_never_held_back() -> None:
     intake = Intake("r@muc")
     same = _said("yes", id_=None)
-    assert intake.deduplicated(same) == same
-    assert intake.deduplicated(same) == same
+    assert intake.deduplicate(same) == same
+    assert intake.deduplicate(same) == same
 
 
 def test_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
     said = [_said(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
     for one in said:
-        assert intake.deduplicated(one)
-    assert intake.deduplicated(said[1]) is None
-    assert intake.deduplicated(said[2]) is None
-    assert intake.deduplicated(said[0]) == said[0]
+        assert intake.deduplicate(one)
+    assert intake.deduplicate(said[1]) is None
+    assert intake.deduplicate(said[2]) is None
+    assert intake.deduplicate(said[0]) == said[0]
 
 
 @pytest.mark.parametrize("source", list(Source))
@@ -89,11 +89,11 @@ def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_n
 ) -> None:
     intake = Intake("r@muc")
     intake.sent("mine")
-    reflected = intake.deduplicated(_said("one", id_="mine", own=True, source=source))
+    reflected = intake.deduplicate(_said("one", id_="mine", own=True, source=source))
     assert reflected is not None
     assert reflected.own
     for id_ in ("theirs", None):
-        other = intake.deduplicated(_said("two", id_=id_, own=True, source=source))
+        other = intake.deduplicate(_said("two", id_=id_, own=True, source=source))
         assert other is not None
         assert not other.own
 
@@ -102,7 +102,7 @@ def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
     intake = Intake("r@muc", 2)
     for id_ in "abc":
         intake.sent(id_)
-    met = [intake.deduplicated(_said(id_=id_, own=True)) for id_ in "abc"]
+    met = [intake.deduplicate(_said(id_=id_, own=True)) for id_ in "abc"]
     assert [one is not None and one.own for one in met] == [False, True, True]
 
 
@@ -119,8 +119,8 @@ def test_messages_without_words_differ_in_what_they_concern(source: Source) -> N
         replace(silent, reacts_to=None, reactions=(), encrypted="OMEMO"),
     ]
     for one in (silent, *others):
-        assert intake.deduplicated(one) == one
-        assert intake.deduplicated(one) is None
+        assert intake.deduplicate(one) == one
+        assert intake.deduplicate(one) is None
 
 
 @pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
