@@ -132,9 +132,7 @@ async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
     assert (await _refused(Played(), "", rate)).condition == "bad-request"
 
 
-@pytest.mark.parametrize(
-    "failure", [BouncedError(FAULT), NotReflectedError(FAULT)]
-)
+@pytest.mark.parametrize("failure", [BouncedError(FAULT), NotReflectedError(FAULT)])
 async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Exception) -> None:
     rate = RateLimiter(1)
     await _refused(Played(refusal=failure), rate=rate)
