@@ -94,8 +94,8 @@ async def serve(
     `toolsets` are further ones that the command line names; raises `ToolsetError`, before anything
     else, for one that cannot be served.
     """
-    room = _RoomWing(configuration)
-    link = RoomLink(lambda: room.participant, room.warnings)
+    lazy = _LazyParticipant(configuration)
+    link = RoomLink(lambda: lazy.participant, lazy.warnings)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
 
     def read_anew() -> Configuration:
@@ -115,19 +115,19 @@ async def serve(
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
     session = Session(server, stdio.write, ready=stdio.ready)
-    room.turn.listeners.append(partial(_pass_on, room, session))
+    lazy.batcher.listeners.append(partial(_pass_on, lazy, session))
     stopped = asyncio.Event()
 
     def stop() -> None:
         # A client may allow 50 ms between this signal and SIGKILL: the goodbye goes first.
-        room.leave()
+        lazy.leave()
         stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop)
     log.info("Ready to accept connections")
     async with asyncio.TaskGroup() as group:
-        taking_part = group.create_task(_take_part(room, session))
+        taking_part = group.create_task(_take_part(lazy, session))
         ends = [
             group.create_task(session.run(stdio.chunks())),
             group.create_task(stopped.wait()),
@@ -135,10 +135,10 @@ async def serve(
             group.create_task(_orphaned()),
         ]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        room.leave()
+        lazy.leave()
         for task in (taking_part, *ends):
             task.cancel()
-    room.close()
+    lazy.close()
     with suppress(TimeoutError):
         async with asyncio.timeout(FLUSH_SECONDS):
             await stdio.flush()
@@ -162,15 +162,15 @@ def _tools(
     return tools, problems
 
 
-class _RoomWing:
-    """The XMPP wing, loaded when it is first needed: after the first answer, or for it."""
+class _LazyParticipant:
+    """The participant, loaded and made when it is first needed, and who listens to it."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._traffic: TrafficLog | None = None
-        self.turn: TurnBatcher[dict[str, object]] = TurnBatcher()
+        self.batcher: TurnBatcher[dict[str, object]] = TurnBatcher()
         """What happens in the room, in its exact form, for all who listen."""
-        self.turn.listeners.append(self._write_down)
+        self.batcher.listeners.append(self._write_down)
 
     @cached_property
     def participant(self) -> "Participant":
@@ -184,7 +184,7 @@ class _RoomWing:
                 self._traffic.open()
             except TrafficLogError as error:  # it tries again by itself
                 log.warning("%s", error)
-        participant.listen(lambda record: self.turn.add(participant.journal.encode(record)))
+        participant.listen(lambda record: self.batcher.add(participant.journal.encode(record)))
         return participant
 
     def warnings(self) -> list[str]:
@@ -206,14 +206,14 @@ class _RoomWing:
 
     def close(self) -> None:
         """Tell what is still to be told, and let go of the disk."""
-        self.turn.flush()
+        self.batcher.flush()
         if self._traffic is not None:
             self._traffic.close()
 
 
-def _pass_on(room: _RoomWing, session: Session, events: Sequence[dict[str, object]]) -> None:
+def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str, object]]) -> None:
     """Let the client know of what it watches, and of the way into the rooms and out of them."""
-    rooms = [one.name for one in room.participant.memberships]
+    rooms = [one.name for one in lazy.participant.memberships]
     changed = (uri for one in events for uri in resources.changed_by(one, rooms))
     for uri in dict.fromkeys(changed):
         session.changed(uri)
@@ -223,7 +223,7 @@ def _pass_on(room: _RoomWing, session: Session, events: Sequence[dict[str, objec
             session.announce(level, "room", format_event(event))
 
 
-async def _take_part(room: _RoomWing, session: Session) -> None:
+async def _take_part(lazy: _LazyParticipant, session: Session) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(FIRST_ANSWER_GRACE_SECONDS):
             await session.answered.wait()
@@ -240,7 +240,7 @@ async def _take_part(room: _RoomWing, session: Session) -> None:
         # What loading made stays: nobody need look for garbage in it (`cli` has put that off).
         gc.freeze()
         gc.enable()
-    await room.participant.run()
+    await lazy.participant.run()
 
 
 async def _orphaned() -> None:

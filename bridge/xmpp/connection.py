@@ -89,7 +89,7 @@ class Connection:
         """Go from nothing to a session; raises `ConnectionFailedError`.
 
         It goes on with the `former` session where the server still has that. What comes is handed
-        over once `flow` is called.
+        over once `start_dispatch` is called.
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
@@ -107,10 +107,10 @@ class Connection:
         self._stage = Stage.STANDING
         return Connected(jid, self.place.service, tls, mechanism, resumed)
 
-    def flow(self) -> None:
+    def start_dispatch(self) -> None:
         """Hand over what came while the session began, and from now on what comes."""
         for element in self._negotiation.early:
-            self._deal_with(element)  # counted are those that come after `<enabled/>`
+            self._dispatch(element)  # counted are those that come after `<enabled/>`
         for element in self._negotiation.end():
             self._receive(element)
 
@@ -277,11 +277,11 @@ class Connection:
             if self.management is not None and not self.ended.done():
                 self.management.answer_soon()
         else:
-            self._deal_with(element)
+            self._dispatch(element)
             if self.management is not None and element.tag in stanzas.STANZAS:
                 self.management.count()
 
-    def _deal_with(self, element: Element) -> None:
+    def _dispatch(self, element: Element) -> None:
         if element.tag == stanzas.IQ:
             if element.get("type") in {"get", "set"}:
                 self._stream.write(stanzas.reply_to(element))

@@ -477,20 +477,20 @@ def of_stream_error(condition: str, text: str | None, place: Place) -> Fault:
 def of_join_error(condition: str, text: str | None, place: Place, venue: str | None) -> Fault:
     """Classify a refused join (XEP-0045, section 7.2)."""
     if condition == "gone":
-        return destroyed(text, venue, place)
+        return of_destruction(text, venue, place)
     if condition == "not-authorized" and not place.default:
         return of("password-not-sent", place, text=text)
     return of("join", place, condition=condition, text=text)
 
 
-def destroyed(reason: str | None, venue: str | None, place: Place) -> Fault:
+def of_destruction(reason: str | None, venue: str | None, place: Place) -> Fault:
     """The room was destroyed (XEP-0045, section 10.9)."""
     if not venue:
         return of("destroyed", place, text=reason)
     return of("moved", place, text=reason, quotes=True, venue=quoted(venue))
 
 
-def put_out(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
+def of_removal(codes: frozenset[int], reason: str | None, actor: str | None, place: Place) -> Fault:
     """Classify our removal from the room (XEP-0045, section 15.6)."""
     if 301 in codes:
         situation = "banned"

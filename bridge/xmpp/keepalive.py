@@ -17,24 +17,25 @@ from bridge.xmpp.faults import Fault, Stage
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long silences may last, all in seconds."""
+class Timing:
+    """When to ping, and how long a silence may last; all in seconds."""
 
     ping_interval: float = 30.0
     """Between two pings to the server."""
     ping_deadline: float = 15.0
     """For an answer to any ping."""
-    silence: float = 60.0
-    """Of a room, before it is asked whether we are in it."""
-    known: float = 120.0
-    """Of a room, after which we are out unless it has said otherwise."""
-    tick: float = 5.0
-    """Between two looks at the clocks, and between two questions to a room that did not answer."""
-    jump: float = 10.0
-    """The wall clock ahead of ours by so much: the machine was asleep; who knows what stands."""
+    idle_before_ping: float = 60.0
+    """How long a room may be silent before it is sent a self-ping."""
+    max_unconfirmed: float = 120.0
+    """How long a room may leave it open whether we are in it; then we count as out."""
+    check_interval: float = 5.0
+    """Between two looks at the clocks, and between two self-pings that decide nothing."""
+    clock_jump: float = 10.0
+    """How far the wall clock may run ahead of the loop's: beyond it the machine was asleep, and the
+    server is pinged at once."""
 
 
-PATIENCE = Patience()
+TIMING = Timing()
 """What users are promised."""
 
 
@@ -63,7 +64,7 @@ def verdict(condition: str | None) -> Verdict:
 
 async def keep_alive(
     connection: Connection,
-    patience: Patience,
+    timing: Timing,
     on_wake: Callable[[], None] = lambda: None,
     wall: Callable[[], float] = time.time,
 ) -> Fault:
@@ -75,18 +76,18 @@ async def keep_alive(
     offset = wall() - loop.time()
     pinged = loop.time()
     while not connection.ended.done():
-        await asyncio.wait((connection.ended,), timeout=patience.tick)
+        await asyncio.wait((connection.ended,), timeout=timing.check_interval)
         now, before = loop.time(), offset
         offset = wall() - now
-        asleep = offset - before > patience.jump
-        if not asleep and now - pinged < patience.ping_interval:
+        asleep = offset - before > timing.clock_jump
+        if not asleep and now - pinged < timing.ping_interval:
             continue
         pinged = now
         try:
-            async with asyncio.timeout(patience.ping_deadline):
+            async with asyncio.timeout(timing.ping_deadline):
                 await connection.ping(None)
         except TimeoutError:
-            return faults.of_silence(Stage.STANDING, patience.ping_deadline, connection.place)
+            return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
         if asleep:
             on_wake()
     return connection.ended.result()

@@ -50,7 +50,7 @@ from bridge.xmpp.faults import (
 from bridge.xmpp.intake import Intake
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
-from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, self_ping
+from bridge.xmpp.keepalive import TIMING, Timing, Verdict, self_ping
 from bridge.xmpp.message_body import check_body
 from bridge.xmpp.room import UNDER_WAY, Room, RoomStatus
 
@@ -90,13 +90,13 @@ class Membership:
         password: Secret | None,
         publish: "Publish",
         *,
-        patience: Patience = PATIENCE,
+        timing: Timing = TIMING,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
         self._password = password
         self._publish = publish
-        self._patience = patience
+        self._patience = timing
         self._clock = clock
         self.jid = stanzas.prepared(place.room) or place.room
         """The room's bare JID, prepared."""
@@ -114,20 +114,20 @@ class Membership:
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
         self._intake = Intake(self.jid)
-        self._entered: asyncio.Future[OccupantJoined] | None = None
-        self._put_out: Fault | None = None
+        self._join_answer: asyncio.Future[OccupantJoined] | None = None
+        self._removal: Fault | None = None
         """Why the room has put us out, once it has."""
         self._in_doubt = False
         """Whether something said that we are not in the room."""
         self._retry = False
         """Whether trying again need not wait."""
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         """Set when one of these, or the connection, has changed."""
         self._phase_changed = asyncio.Event()
-        self._kept_out: tuple[Fault, float | None] | None = None
+        self._backing_off: tuple[Fault, float | None] | None = None
         """The fault of the room, not of a connection, for which we rest, and until when on the
         loop's clock; None for good."""
-        self._heard = 0.0
+        self._last_heard = 0.0
         """When the room last said anything, on the loop's clock."""
         self._last_seen: float | None = None
         """When we last heard the room in the stay before; wall clock."""
@@ -176,23 +176,23 @@ class Membership:
     def begin(self, connection: Connection, *, resumed: bool) -> None:
         """Be on this connection from now on; `resumed`, it goes on with the former session."""
         self._connection = connection
-        connection.ended.add_done_callback(lambda ended: self._news.set())
+        connection.ended.add_done_callback(lambda ended: self._changed.set())
         self.inside = self.inside and resumed
-        self._put_out = None
+        self._removal = None
 
     async def run(self, attempt: int) -> None:
         """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
-        connection, account = self._begun, self._place.account
+        connection, account = self._attached, self._place.account
         failures = attempt - 1
         loop = asyncio.get_running_loop()
         ahead = self._clock() - loop.time()
-        if self._kept_out is not None and not self._retry:
-            fault, until = self._kept_out
+        if self._backing_off is not None and not self._retry:
+            fault, until = self._backing_off
             if fault.retry in OUTLASTS_CONNECTIONS:
-                await self._rest(fault, failures, until)
+                await self._back_off(fault, failures, until)
         while not connection.ended.done():
             self._retry = False
-            self._kept_out = None
+            self._backing_off = None
             joined_at: float | None = None
             try:
                 await self._enter(failures + 1)
@@ -208,10 +208,10 @@ class Membership:
                 if joined_at is not None and self._place.account == account:
                     # Of the two readings the earlier one: while the machine slept, only the wall
                     # clock ran.
-                    self._last_seen = self._heard + min(ahead, self._clock() - loop.time())
+                    self._last_seen = self._last_heard + min(ahead, self._clock() - loop.time())
             if connection.ended.done():
                 return
-            self._go_out(fault)
+            self._leave_after(fault)
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
             if self._retry:  # somebody has better news than this fault
@@ -219,34 +219,34 @@ class Membership:
             else:
                 seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
                 until = None if seconds is None else loop.time() + seconds
-                await self._rest(fault, failures, until)
+                await self._back_off(fault, failures, until)
 
     def try_again(self) -> bool:
         """Try at once, unless we are in the room; return whether we are not."""
         if self.room.phase is Phase.JOINED:
             return False
         self._retry = True
-        self._news.set()
+        self._changed.set()
         return True
 
     def doubt(self) -> None:
         """Ask the room at once whether we are in it: something said that we are not."""
         self._in_doubt = True
-        self._news.set()
+        self._changed.set()
 
     def configure(self, place: Place, password: Secret | None) -> None:
         """Take other settings: what is known of one account's stay is not true of another's."""
         if place.account != self._place.account:
             self._last_seen = self._missed_since = self._archived = None
         self._place, self._password = place, password
-        self._kept_out = None
+        self._backing_off = None
         self.inside = False
 
     def say_goodbye(self) -> None:
         """Leave the room, where the connection still stands, without waiting for an answer."""
         if self.occupant:
             with suppress(ConnectionFailedError):  # `ended` tells, soon
-                self._begun.send(stanzas.leave_presence(self.occupant))
+                self._attached.send(stanzas.leave_presence(self.occupant))
 
     def apply(self, record: Record) -> None:
         """Fold an event, of the room or of the connection, into the room's state."""
@@ -265,11 +265,11 @@ class Membership:
         none is.
         """
         if self.room.phase is not Phase.JOINING:  # by the nickname before
-            self._tell(ConnectionChanged(Phase.JOINING, attempt=attempt))
+            self._emit(ConnectionChanged(Phase.JOINING, attempt=attempt))
         seconds = DEADLINES[Stage.JOIN]
         try:
             async with asyncio.timeout(seconds):
-                me = await self._admitted(nickname, since, history=history)
+                me = await self._ask_to_enter(nickname, since, history=history)
         except TimeoutError as error:
             raise ConnectionFailedError(
                 faults.of_silence(Stage.JOIN, seconds, self.place)
@@ -277,26 +277,26 @@ class Membership:
         created = 201 in me.codes
         if created:
             await self._unlock(seconds)
-        self._tell(Joined(me.from_, me.sender, created))
+        self._emit(Joined(me.from_, me.sender, created))
         self._settle()
 
     async def leave(self, seconds: float) -> None:
         """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
-        if self._put_out is not None:
-            raise ConnectionFailedError(self._put_out)
-        self._begun.send(stanzas.leave_presence(self.occupant))
+        if self._removal is not None:
+            raise ConnectionFailedError(self._removal)
+        self._attached.send(stanzas.leave_presence(self.occupant))
         until = asyncio.get_running_loop().time() + seconds
-        while self.inside and not self._begun.ended.done():
+        while self.inside and not self._attached.ended.done():
             if not await self._wait(until):
                 raise ConnectionFailedError(
                     faults.of("leave-unconfirmed", self.place, seconds=seconds)
                 )
         if self.inside:
-            raise ConnectionFailedError(self._begun.ended.result())
+            raise ConnectionFailedError(self._attached.ended.result())
 
     async def _enter(self, attempt: int) -> None:
         # What came first on a session that was resumed may have put us out.
-        if self.inside or self._put_out is not None:
+        if self.inside or self._removal is not None:
             # The server sends again what it had not seen acknowledged: nothing more was missed.
             self._settle()
             return
@@ -313,35 +313,37 @@ class Membership:
                 await self.join(name, since, history=history, attempt=attempt)
                 return
             except ConnectionFailedError as failed:
-                taken = failed.fault.condition == "conflict" and not self._begun.ended.done()
+                taken = failed.fault.condition == "conflict" and not self._attached.ended.done()
                 if not taken or number == NICKNAME_TRIES:
                     raise
 
-    async def _admitted(self, nickname: str, since: str | None, *, history: bool) -> OccupantJoined:
+    async def _ask_to_enter(
+        self, nickname: str, since: str | None, *, history: bool
+    ) -> OccupantJoined:
         """Ask to be let in; return our own presence, with which the room does it."""
         occupant = stanzas.occupant_jid(self.jid, nickname)
         if occupant is None:
             fault = faults.of_join_error("jid-malformed", None, self.place, None)
             raise ConnectionFailedError(fault)
         self.occupant = occupant
-        connection = self._begun
+        connection = self._attached
         secret = self._password.reveal() if self._password else None
-        self._entered = asyncio.get_running_loop().create_future()
+        self._join_answer = asyncio.get_running_loop().create_future()
         try:
             # Answered first, so that it is known what to believe of the history.
             connection.send(
                 stanzas.iq_request("get", self.jid, secrets.token_hex(8), disco.info_query())
             )
             connection.send(stanzas.join_presence(occupant, secret, since, history=history))
-            return await connection.unless_ended(self._entered)
+            return await connection.unless_ended(self._join_answer)
         finally:
-            self._entered = None
+            self._join_answer = None
 
     async def _unlock(self, seconds: float) -> None:
         """Accept the default configuration of a room that joining made (XEP-0045, 10.1.2)."""
         try:
             async with asyncio.timeout(seconds):
-                await self._begun.request("set", self.jid, stanzas.default_configuration())
+                await self._attached.request("set", self.jid, stanzas.default_configuration())
         except IqError as refused:
             why = f"{refused.error.condition}.{faults.quoted_text(refused.error.text)}"
             log.warning("the new room keeps its lock or its defaults: %s", why)
@@ -350,32 +352,32 @@ class Membership:
 
     def _settle(self) -> None:
         """Be in the room, unless we have been put out again in the same breath."""
-        if (fault := self._over()) is not None:
+        if (fault := self._why_out()) is not None:
             raise ConnectionFailedError(fault)
-        self._tell(ConnectionChanged(Phase.JOINED))
+        self._emit(ConnectionChanged(Phase.JOINED))
 
-    def _over(self) -> Fault | None:
+    def _why_out(self) -> Fault | None:
         """Return why we cannot be in the room any more; None while we can."""
-        return self._begun.ended.result() if self._begun.ended.done() else self._put_out
+        return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
-    def _go_out(self, fault: Fault) -> None:
+    def _leave_after(self, fault: Fault) -> None:
         """Make sure that the room has not let us in after all."""
         if self.inside or self.room.phase is Phase.JOINING:
             self.say_goodbye()
         self.inside = False
         self.occupant = ""
-        self._put_out = None
+        self._removal = None
         self._give_up_reflections(fault)
 
-    async def _rest(self, fault: Fault, failures: int, until: float | None) -> None:
+    async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
 
         It ends with the connection too, and some go on with the next one.
         """
-        self._kept_out = fault, until
+        self._backing_off = fault, until
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
-        self._tell(resting(fault, failures, seconds))
-        while not self._retry and not self._begun.ended.done():
+        self._emit(resting(fault, failures, seconds))
+        while not self._retry and not self._attached.ended.done():
             if not await self._wait(until):
                 return
 
@@ -385,49 +387,52 @@ class Membership:
         """Return why we are no longer in the room."""
         catching_up = asyncio.create_task(self._catch_up())
         try:
-            return await self._ask_after_silences()
+            return await self._self_ping_after_silences()
         finally:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
                 fault_of_mistake("catching up", error, Stage.STANDING, self.place)
 
-    async def _ask_after_silences(self) -> Fault:
+    async def _self_ping_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
-        patience = self._patience
+        timing = self._patience
         loop = asyncio.get_running_loop()
-        self._heard = asked = loop.time()
+        self._last_heard = asked = loop.time()
         self._in_doubt = False
         while True:
-            while not (self._in_doubt or self._over()):
+            while not (self._in_doubt or self._why_out()):
                 # An answer that decides nothing is followed by another question.
-                due = max(self._heard + patience.silence, asked + patience.tick)
+                due = max(self._last_heard + timing.idle_before_ping, asked + timing.check_interval)
                 if loop.time() >= due:
                     break
                 await self._wait(due)
-            if (fault := self._over()) is not None:
+            if (fault := self._why_out()) is not None:
                 return fault
             self._in_doubt = False
-            occupant, heard, started = self.occupant, self._heard, loop.time()
-            found = await self_ping(self._begun, occupant, patience.ping_deadline)
-            if (fault := self._over()) is not None:
+            occupant, heard, started = self.occupant, self._last_heard, loop.time()
+            found = await self_ping(self._attached, occupant, timing.ping_deadline)
+            if (fault := self._why_out()) is not None:
                 return fault
             asked = loop.time()
             if found is Verdict.IN:
-                self._heard = asked
+                self._last_heard = asked
                 self.self_ping_ms = round((asked - started) * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
                 return faults.of("ghost", self.place)
             # Another question would end beyond what is promised.
-            elif asked - heard >= patience.known - patience.tick - 2 * patience.ping_deadline:
+            elif (
+                asked - heard
+                >= timing.max_unconfirmed - timing.check_interval - 2 * timing.ping_deadline
+            ):
                 return faults.of("silent-room", self.place, seconds=asked - heard)
 
     async def _keeps_archive(self) -> bool:
         if self._archived is None:  # the last stay was too short to find out
             try:
                 async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
-                    self._archived = await RoomArchive(self._begun, self.jid, "").exists()
+                    self._archived = await RoomArchive(self._attached, self.jid, "").exists()
             except (archive.ArchiveError, ConnectionFailedError, TimeoutError):
                 return False
         return self._archived
@@ -441,14 +446,14 @@ class Membership:
         if since is None:
             await self._keeps_archive()  # so that it is known on the way back
             return
-        kept = RoomArchive(self._begun, self.jid, self.occupant)
+        kept = RoomArchive(self._attached, self.jid, self.occupant)
         try:
             async with asyncio.timeout(CATCHING_UP_SECONDS):
                 async for event in kept.since(iso(since - OVERLAP_SECONDS)):
-                    self._take(event)
+                    self._handle(event)
         except (archive.ArchiveError, TimeoutError):
             self._archived = False
-            self._tell(Gap(iso(since), iso(until)))
+            self._emit(Gap(iso(since), iso(until)))
         except ConnectionFailedError:
             return  # the next stay asks again
         self._missed_since = None
@@ -477,7 +482,7 @@ class Membership:
                 connection.send(stanzas.groupchat_message(self.jid, body, id_))
             except ConnectionFailedError as failed:
                 raise NotSentError(failed.fault) from failed
-            self._tell(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+            self._emit(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
             async with asyncio.timeout_at(deadline):
                 record = await connection.unless_ended(reflected)
         except ConnectionFailedError as failed:
@@ -499,16 +504,16 @@ class Membership:
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # What comes of a join that was given up would have us inside without knowing it.
-        late = stanza.tag == stanzas.PRESENCE and self._entered is None
+        late = stanza.tag == stanzas.PRESENCE and self._join_answer is None
         if late and not self.inside:
             return
         # While we are on the way in, somebody else may have the nickname that we asked for.
         for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
-            self._heard = asyncio.get_running_loop().time()
-            self._decide_join(event)
-            self._take(event)
+            self._last_heard = asyncio.get_running_loop().time()
+            self._answer_join(event)
+            self._handle(event)
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         """Publish what is new of `event`, and let it have its effect on us."""
         fresh: Event | None = event
         if isinstance(event, MessageReceived):
@@ -516,16 +521,16 @@ class Membership:
         happened = None if fresh is None else self.room.classify(fresh)
         if happened is None:
             return
-        record = self._tell(happened)
+        record = self._emit(happened)
         match happened:
             case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
                 waiting = self._reflections.get(id_)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(record)
             case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
-                self._be_out(faults.put_out(codes, reason, actor, self.place))
+                self._on_removed(faults.of_removal(codes, reason, actor, self.place))
             case RoomDestroyed(reason=reason, venue=venue):
-                self._be_out(faults.destroyed(reason, venue, self.place))
+                self._on_removed(faults.of_destruction(reason, venue, self.place))
             case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
             case _:
@@ -533,13 +538,13 @@ class Membership:
         if isinstance(happened, SendFailed) and happened.condition == "not-acceptable":
             self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
 
-    def _be_out(self, fault: Fault) -> None:
+    def _on_removed(self, fault: Fault) -> None:
         if not self.inside:
             return
         self.inside = False
         self.occupant = ""
-        self._put_out = fault
-        self._news.set()
+        self._removal = fault
+        self._changed.set()
         self._give_up_reflections(fault)
 
     def _give_up_reflections(self, fault: Fault) -> None:
@@ -548,9 +553,9 @@ class Membership:
             if not waiting.done():
                 waiting.set_exception(ConnectionFailedError(fault))
 
-    def _decide_join(self, event: Event) -> None:
+    def _answer_join(self, event: Event) -> None:
         """Let the join under way know of what decides it."""
-        if self._entered is None or self._entered.done():
+        if self._join_answer is None or self._join_answer.done():
             return
         match event:
             case OccupantJoined(self_=True):
@@ -559,10 +564,10 @@ class Membership:
                 self.occupant = event.from_
                 self.inside = True
                 self._intake.tells_history = True
-                self._entered.set_result(event)
+                self._join_answer.set_result(event)
             case RoomError(condition=condition, text=text, venue=venue):
                 fault = faults.of_join_error(condition, text, self.place, venue)
-                self._entered.set_exception(ConnectionFailedError(fault))
+                self._join_answer.set_exception(ConnectionFailedError(fault))
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""
@@ -573,21 +578,21 @@ class Membership:
                     await self._phase_changed.wait()
 
     @property
-    def _begun(self) -> Connection:
+    def _attached(self) -> Connection:
         assert self._connection is not None, "nothing is done before `begin`"
         return self._connection
 
-    def _tell(self, event: Event) -> Record:
+    def _emit(self, event: Event) -> Record:
         return self._publish(event, self)
 
     async def _wait(self, until: float | None) -> bool:
         """Wait for news until a time of the loop's clock; return False when that has come."""
         try:
             async with asyncio.timeout_at(until):
-                await self._news.wait()
+                await self._changed.wait()
         except TimeoutError:
             return False
-        self._news.clear()
+        self._changed.clear()
         return True
 
 

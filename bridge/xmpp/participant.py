@@ -19,7 +19,7 @@ from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal, Record
-from bridge.xmpp.keepalive import PATIENCE, Patience, keep_alive
+from bridge.xmpp.keepalive import TIMING, Timing, keep_alive
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.session import RESUMABLE, StreamManagement
@@ -44,10 +44,10 @@ class Participant:
         *,
         history: int = DEFAULT_CAPACITY,
         clock: Callable[[], float] = time.time,
-        patience: Patience = PATIENCE,
+        timing: Timing = TIMING,
     ) -> None:
         self._clock = clock
-        self._patience = patience
+        self._patience = timing
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
         self.trace = Trace(self.journal.numbering)
@@ -119,7 +119,7 @@ class Participant:
             if self._again.is_set():  # somebody has better news than this fault
                 failures = 0
             else:
-                await self._rest(fault, failures)
+                await self._back_off(fault, failures)
 
     def begin_anew(self, settings: Settings) -> bool:
         """Try at once, with these settings: they changed, or what kept us out is known to be gone.
@@ -169,7 +169,7 @@ class Participant:
             place = Place.of(settings, room)
             password = settings.password_of(room)
             membership = Membership(
-                place, password, self.publish, patience=self._patience, clock=self._clock
+                place, password, self.publish, timing=self._patience, clock=self._clock
             )
             if membership.jid in known:
                 membership = known[membership.jid]
@@ -220,7 +220,7 @@ class Participant:
         self.publish(connected)
         for membership in self.memberships:
             membership.begin(connection, resumed=connected.resumed)
-        connection.flow()
+        connection.start_dispatch()
         staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
         try:
             fault = await keep_alive(connection, self._patience, self._wake, self._clock)
@@ -249,7 +249,7 @@ class Participant:
         if self._connection is not None:
             self._connection.leave()
 
-    async def _rest(self, fault: Fault, failures: int) -> None:
+    async def _back_off(self, fault: Fault, failures: int) -> None:
         """Say what went wrong and wait as long as it calls for."""
         seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
         self._change(resting(fault, failures, seconds))

@@ -146,7 +146,7 @@ class Probe:
             recorder.end(failed.fault, ms)
             return failed.fault
         recorder.end()
-        connection.flow()
+        connection.start_dispatch()
         return None
 
     async def _look_again(self, recorder: "PhaseRecorder") -> None:

@@ -24,7 +24,7 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import Fault, Stage
 from bridge.xmpp.journal import Record
-from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.keepalive import Timing
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import RoomStatus
@@ -39,10 +39,17 @@ SECONDS = 15.0
 
 NICKNAME = "McpDebug"
 
-HASTY = Patience(ping_interval=0.4, ping_deadline=0.4, silence=0.6, known=2.0, tick=0.1, jump=10.0)
+HASTY = Timing(
+    ping_interval=0.4,
+    ping_deadline=0.4,
+    idle_before_ping=0.6,
+    max_unconfirmed=2.0,
+    check_interval=0.1,
+    clock_jump=10.0,
+)
 """The promises in the same proportions, made short."""
 
-CALM = Patience(ping_interval=60.0, silence=60.0)
+CALM = Timing(ping_interval=60.0, idle_before_ping=60.0)
 """Nothing is asked while a test lasts."""
 
 DEADLINES = dict.fromkeys(Stage, 1.0) | {Stage.SASL: 1.5, Stage.JOIN: 2.0}
@@ -171,7 +178,7 @@ class Scene:
     settings: Settings
     """How the participant reaches the server: through the relay."""
 
-    patience: Patience = CALM
+    timing: Timing = CALM
     deadlines: Mapping[Stage, float] = field(default_factory=dict)
     """Of the participants to come, where they are others than the bridge's."""
     clock: Callable[[], float] = time.time
@@ -202,7 +209,7 @@ class Scene:
         participant = Participant(
             settings or self.settings,
             clock=self.clock,
-            patience=self.patience,
+            timing=self.timing,
         )
         eyes = Eyes(participant)
         eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]

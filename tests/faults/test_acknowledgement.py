@@ -62,7 +62,7 @@ async def _settle(wire: Wire) -> None:
 async def _visit(server: ScriptedServer) -> AsyncIterator[tuple[Participant, Eyes]]:
     participant = Participant(
         settings_for(server),
-        patience=CALM,
+        timing=CALM,
     )
     eyes = Eyes(participant)
     running = asyncio.create_task(participant.run())

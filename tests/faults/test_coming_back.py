@@ -14,13 +14,13 @@ from bridge.xmpp import backoff
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, SendFailed, Source
 from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
-from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.keepalive import Timing
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
-ATTENTIVE = Patience(ping_interval=60.0, ping_deadline=0.4, silence=60.0, tick=0.1)
+ATTENTIVE = Timing(ping_interval=60.0, ping_deadline=0.4, idle_before_ping=60.0, check_interval=0.1)
 """Asks nothing by itself while a test lasts, but sees a jump of the clock at once."""
 
 
@@ -205,7 +205,7 @@ async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Sc
     _without_stream_management(stage)
     asleep = 0.0
     stage.clock = lambda: time.time() + asleep
-    stage.patience = ATTENTIVE
+    stage.timing = ATTENTIVE
     async with stage.witness() as wilma, stage.participant() as eyes:
         await eyes.joined()
         stage.relay.treat(Treatment.SWALLOW)
@@ -226,7 +226,7 @@ async def test_a_machine_that_slept_asks_at_once_and_stays_where_all_is_well(
 ) -> None:
     asleep = 0.0
     stage.clock = lambda: time.time() + asleep
-    stage.patience = ATTENTIVE
+    stage.timing = ATTENTIVE
     async with stage.participant() as eyes:
         await eyes.joined()
         assert eyes.status().self_ping_ms is None
@@ -386,7 +386,7 @@ async def test_a_taken_nickname_is_met_with_another_one_and_the_true_one_shown(
 async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(
     stage: Scene,
 ) -> None:
-    stage.patience = HASTY
+    stage.timing = HASTY
     async with AsyncExitStack() as open_:
         wilma = await open_.enter_async_context(stage.witness())
         pair: list[Eyes] = []

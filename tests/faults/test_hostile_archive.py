@@ -101,7 +101,7 @@ async def asking(answer: Answer) -> AsyncIterator[tuple[Connection, list[Event]]
         try:
             await connection.open()
             membership.begin(connection, resumed=False)
-            connection.flow()
+            connection.start_dispatch()
             await membership.join(NICKNAME)
             published.clear()
             yield connection, published

@@ -11,7 +11,7 @@ from bridge.settings.values import Secret
 from bridge.xmpp.backoff import MINUTE_SECONDS
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import ConnectionChanged, Phase
-from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.keepalive import Timing
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
@@ -34,7 +34,7 @@ class Play:
 Deed = Callable[[Play], Awaitable[None]]
 
 
-SLOW = Patience(ping_interval=3.0, silence=60.0, tick=0.1, ping_deadline=0.5)
+SLOW = Timing(ping_interval=3.0, idle_before_ping=60.0, check_interval=0.1, ping_deadline=0.5)
 """The server is asked only after a room did not answer to a join."""
 
 
@@ -66,7 +66,7 @@ class Row:
     """Seconds until the next attempt, where that is promised."""
 
     way: Literal["starttls", "direct", "open"] = "starttls"
-    patience: Patience = CALM
+    timing: Timing = CALM
     """How the participant looks after its connection."""
 
 
@@ -245,7 +245,7 @@ ROWS = {
     "the connection is reset": Row(WAITING, "connection-reset", "by itself", do=_reset),
     "the port is closed": Row(WAITING, "connection-reset", "by itself", do=_refuse, mend=_heal),
     "a black hole while joined": Row(
-        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, patience=HASTY
+        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, timing=HASTY
     ),
     "a black hole towards the server": Row(
         WAITING,
@@ -253,7 +253,7 @@ ROWS = {
         "network",
         do=_swallow(Way.TO_SERVER),
         mend=_heal,
-        patience=HASTY,
+        timing=HASTY,
     ),
     "a black hole towards us": Row(
         WAITING,
@@ -261,7 +261,7 @@ ROWS = {
         "network",
         do=_swallow(Way.TO_CLIENT),
         mend=_heal,
-        patience=HASTY,
+        timing=HASTY,
     ),
     "bytes are garbled while joined": Row(
         WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal
@@ -281,7 +281,7 @@ ROWS = {
         before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
         mend=_heal,
         way="open",
-        patience=SLOW,
+        timing=SLOW,
     ),
     "kicked by a moderator": Row(
         WAITING,
@@ -339,7 +339,7 @@ ROWS = {
         do=_forget,
         mend=_heal,
         way="open",
-        patience=HASTY,
+        timing=HASTY,
         pause=0.0,
     ),
     "another session takes over": Row(WAITING, "conflict", "same account", do=_replace),
@@ -397,7 +397,7 @@ async def stage(
 ) -> AsyncIterator[Scene]:
     """A scene as the row wants it."""
     async with scene(server_process, authority, way=row.way) as stage:
-        stage.patience = row.patience
+        stage.timing = row.timing
         yield stage
 
 

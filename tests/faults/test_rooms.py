@@ -19,7 +19,7 @@ from bridge.xmpp import backoff
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Event, Gap, Phase
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.keepalive import Timing
 from tests.faults.relay import Way
 from tests.faults.scene import CALM, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
@@ -110,7 +110,7 @@ class Fate:
     at_once: bool = False
     """Whether we are back before a user could notice."""
 
-    patience: Patience = CALM
+    timing: Timing = CALM
     unlucky: int = UNLUCKY
 
 
@@ -220,10 +220,10 @@ FATES = {
         WAITING, "recipient-unavailable", "by itself", do=_drop, at_once=True
     ),
     "forgotten": Fate(
-        WAITING, "not-acceptable", "by itself", do=_forget, at_once=True, patience=HASTY
+        WAITING, "not-acceptable", "by itself", do=_forget, at_once=True, timing=HASTY
     ),
     "fallen silent": Fate(
-        WAITING, "remote-server-timeout", "may be down", do=_silence, mend=_heal, patience=HASTY
+        WAITING, "remote-server-timeout", "may be down", do=_silence, mend=_heal, timing=HASTY
     ),
     "on a service that does not exist": Fate(
         FAILED,
@@ -257,7 +257,7 @@ async def test_the_fate_of_one_room_is_not_that_of_the_others(
     fate: Fate, stage: Scene, guests: list[Guest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backoff, "MINUTE_SECONDS", 1.0)
-    stage.patience = fate.patience
+    stage.timing = fate.timing
     if fate.before is not None:
         await fate.before(stage, guests[fate.unlucky].witness)
     async with stage.participant() as eyes:
@@ -442,7 +442,7 @@ async def test_a_kick_that_comes_with_the_session_that_goes_on_is_of_one_room(
 async def test_a_machine_that_slept_asks_every_room(stage: Scene, guests: list[Guest]) -> None:
     asleep = 0.0
     stage.clock = lambda: time.time() + asleep
-    stage.patience = replace(CALM, tick=0.1)
+    stage.timing = replace(CALM, check_interval=0.1)
     async with stage.participant() as eyes:
         for us in eyes.rooms:
             await us.joined()

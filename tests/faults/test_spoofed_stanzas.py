@@ -11,7 +11,7 @@ import pytest
 
 from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
 from bridge.xmpp.faults import NotReflectedError
-from bridge.xmpp.keepalive import Patience
+from bridge.xmpp.keepalive import Timing
 from bridge.xmpp.participant import Participant
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
@@ -282,8 +282,14 @@ async def test_an_answer_to_bind_counts_from_the_server_and_under_our_id_alone(
         assert len(server.wires) == 1
 
 
-TO_SERVER = Patience(ping_interval=0.02, ping_deadline=0.2, tick=0.02)
-TO_OURSELVES = Patience(ping_interval=60, ping_deadline=0.2, silence=0.02, known=0.4, tick=0.02)
+TO_SERVER = Timing(ping_interval=0.02, ping_deadline=0.2, check_interval=0.02)
+TO_OURSELVES = Timing(
+    ping_interval=60,
+    ping_deadline=0.2,
+    idle_before_ping=0.02,
+    max_unconfirmed=0.4,
+    check_interval=0.02,
+)
 FORGED_PONGS = {
     "a wrong id": (TO_SERVER, "<iq type='result' id='not-yours'/>"),
     "a wrong sender": (TO_SERVER, "<iq type='result' id='{id}' from='evil.example'/>"),
@@ -295,7 +301,7 @@ FORGED_PONGS = {
 
 @pytest.mark.parametrize("forged", FORGED_PONGS)
 async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
-    patience, pong = FORGED_PONGS[forged]
+    timing, pong = FORGED_PONGS[forged]
 
     async def lie(wire: Wire) -> None:
         while True:
@@ -304,7 +310,7 @@ async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
                 wire.send(pong.format(id=element.get("id")))
 
     async with ScriptedServer(replace(HONEST, stand=lie), HONEST) as server:
-        participant = Participant(settings_for(server), patience=patience)
+        participant = Participant(settings_for(server), timing=timing)
         eyes = Eyes(participant)
         running = asyncio.create_task(participant.run())
         try:
@@ -312,7 +318,7 @@ async def test_a_ping_is_not_answered_by_a_forged_result(forged: str) -> None:
         finally:
             running.cancel()
             await asyncio.wait((running,))
-        server_is_asked = patience is TO_SERVER
+        server_is_asked = timing is TO_SERVER
         silence = "connection-timeout" if server_is_asked else "remote-server-timeout"
         assert fault.condition == silence
 

@@ -64,7 +64,7 @@ async def standing(
     try:
         await connection.open()
         membership.begin(connection, resumed=False)
-        connection.flow()
+        connection.start_dispatch()
         await membership.join("Reader")
         yield connection
     finally:

@@ -308,7 +308,7 @@ OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
         "conference.chat.example may be down",
     ),
     "moved": (
-        lambda: faults.destroyed("too old", "new@muc.example", PLACE),
+        lambda: faults.of_destruction("too old", "new@muc.example", PLACE),
         "gone",
         "MUC_ROOM to the new place",
     ),
@@ -340,13 +340,13 @@ def test_every_other_fault_has_its_condition_and_hint(
     ids=str,
 )
 def test_being_put_out_is_told_by_its_codes(codes: set[int], condition: str, retry: Retry) -> None:
-    fault = faults.put_out(frozenset(codes), "spam", "Owner", PLACE)
+    fault = faults.of_removal(frozenset(codes), "spam", "Owner", PLACE)
     assert (fault.condition, fault.retry) == (condition, retry)
     _assert_fit_to_be_read(fault)
 
 
 def test_a_kick_says_who_and_why() -> None:
-    message = faults.put_out(frozenset({307}), "spam", "Owner", PLACE).message
+    message = faults.of_removal(frozenset({307}), "spam", "Owner", PLACE).message
     assert message.endswith('by "Owner" ("spam").')
 
 
@@ -355,7 +355,7 @@ def test_the_servers_own_words_are_passed_on() -> None:
         faults.of_stream_error("reset", "config reload", PLACE),
         faults.of_join_error("forbidden", "config reload", PLACE, None),
         faults.of_sasl("aborted", "config reload", PLACE),
-        faults.destroyed("config reload", None, PLACE),
+        faults.of_destruction("config reload", None, PLACE),
     ]
     assert all('"config reload"' in fault.message and fault.quotes for fault in told)
 
@@ -368,7 +368,7 @@ def test_what_strangers_write_is_never_taken_for_a_format(
         faults.of_stream_error(condition, text, PLACE),
         faults.of_join_error(condition, text, PLACE, venue),
         faults.of_sasl(condition, text, PLACE),
-        faults.put_out(frozenset({307}), text, venue, PLACE),
+        faults.of_removal(frozenset({307}), text, venue, PLACE),
     ):
         assert fault.message
 

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Fault, Place
-from bridge.xmpp.keepalive import PATIENCE, Patience, Verdict, keep_alive, verdict
+from bridge.xmpp.keepalive import TIMING, Timing, Verdict, keep_alive, verdict
 
 PLACE = Place(
     service="xmpp://chat.example:5222",
@@ -17,8 +17,13 @@ PLACE = Place(
     nickname="Me",
 )
 SECONDS = 5.0
-SERVER_ONLY = Patience(
-    ping_interval=0.01, ping_deadline=0.02, silence=60.0, known=120.0, tick=0.005, jump=10.0
+SERVER_ONLY = Timing(
+    ping_interval=0.01,
+    ping_deadline=0.02,
+    idle_before_ping=60.0,
+    max_unconfirmed=120.0,
+    check_interval=0.005,
+    clock_jump=10.0,
 )
 
 
@@ -45,10 +50,13 @@ def test_the_answer_to_a_self_ping_says_whether_we_are_in(
 
 
 def test_users_are_promised_what_is_written() -> None:
-    assert (PATIENCE.ping_interval, PATIENCE.ping_deadline) == (30, 15)
-    assert (PATIENCE.silence, PATIENCE.known) == (60, 120)
-    # The last look before `known` must leave time for its answer and for the tick before it.
-    assert PATIENCE.silence + PATIENCE.ping_deadline + PATIENCE.tick < PATIENCE.known
+    assert (TIMING.ping_interval, TIMING.ping_deadline) == (30, 15)
+    assert (TIMING.idle_before_ping, TIMING.max_unconfirmed) == (60, 120)
+    # The last look before `max_unconfirmed` must leave time for its answer and for the check before it.
+    assert (
+        TIMING.idle_before_ping + TIMING.ping_deadline + TIMING.check_interval
+        < TIMING.max_unconfirmed
+    )
 
 
 SILENCE = "no answer"
@@ -72,12 +80,12 @@ class Standing:
 
     async def kept_alive(
         self,
-        patience: Patience,
+        timing: Timing,
         on_wake: Callable[[], None] = lambda: None,
         wall: Callable[[], float] = time.time,
     ) -> Fault:
         async with asyncio.timeout(SECONDS):
-            return await keep_alive(cast(Connection, self), patience, on_wake, wall)
+            return await keep_alive(cast(Connection, self), timing, on_wake, wall)
 
 
 END = Fault("gone", "It went.", "Wait.")
@@ -86,7 +94,7 @@ END = Fault("gone", "It went.", "Wait.")
 async def test_a_connection_that_ends_is_told_by_its_reason() -> None:
     standing = Standing(lambda: None)
     standing.ended.set_result(END)
-    assert await standing.kept_alive(PATIENCE) == END
+    assert await standing.kept_alive(TIMING) == END
     assert standing.pinged == []
 
 
@@ -113,7 +121,7 @@ async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_roo
 ):
     jumped = 0.0
     standing = Standing(lambda: None)
-    patience = Patience(ping_interval=60.0, tick=0.005, jump=10.0)
+    timing = Timing(ping_interval=60.0, check_interval=0.005, clock_jump=10.0)
 
     def end() -> None:
         standing.ended.set_result(END)
@@ -124,5 +132,5 @@ async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_roo
         jumped = 11.0
         return now
 
-    assert await standing.kept_alive(patience, end, wall) == END
+    assert await standing.kept_alive(timing, end, wall) == END
     assert standing.pinged == [None]

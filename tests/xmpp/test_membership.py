@@ -14,7 +14,7 @@ from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, NotReflectedError, Place
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
-from bridge.xmpp.keepalive import PATIENCE, Patience
+from bridge.xmpp.keepalive import TIMING, Timing
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
 from bridge.xmpp.stanzas import DISCO_INFO, StanzaError, xml_of
@@ -29,7 +29,7 @@ PLACE = Place(
 )
 OWN = f"{PLACE.room}/Me"
 SECONDS = 5.0
-SHORT = Patience(silence=0.01, known=0.1, tick=0.005, ping_deadline=0.02)
+SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.1, check_interval=0.005, ping_deadline=0.02)
 SILENCE = "no answer"
 END = Fault("gone", "It went.", "Wait.")
 MUC_USER = "http://jabber.org/protocol/muc#user"
@@ -95,10 +95,10 @@ class Standing:
 class Inside:
     """A membership that is in its room, and what it publishes."""
 
-    def __init__(self, standing: Standing, patience: Patience) -> None:
+    def __init__(self, standing: Standing, timing: Timing) -> None:
         self.events: list[Event] = []
         self.news = asyncio.Event()
-        self.membership = Membership(PLACE, None, self.publish, patience=patience)
+        self.membership = Membership(PLACE, None, self.publish, timing=timing)
         self.membership.occupant = OWN
         self.membership.inside = True
         self.begin(standing, resumed=True)
@@ -154,9 +154,9 @@ class Inside:
 
 
 @asynccontextmanager
-async def inside(standing: Standing, patience: Patience) -> AsyncIterator[Inside]:
+async def inside(standing: Standing, timing: Timing) -> AsyncIterator[Inside]:
     """Let it be in its room, on a connection that goes on with the former session."""
-    staying = Inside(standing, patience)
+    staying = Inside(standing, timing)
     async with staying.running(standing):
         yield staying
 
@@ -168,7 +168,7 @@ def is_join(element: Element) -> bool:
 async def test_a_session_that_is_resumed_is_in_its_room_at_once() -> None:
     standing = Standing(lambda _: None)
     standing.ended.set_result(END)
-    async with inside(standing, PATIENCE) as staying:
+    async with inside(standing, TIMING) as staying:
         pass
     assert standing.sent == []
     assert staying.events == []
@@ -226,7 +226,7 @@ async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: st
         assert PLACE.room in fault.message
         assert len(standing.pinged) > 1
         # No sooner than another look and its pings would end too late.
-        least = SHORT.known - SHORT.tick - 2 * SHORT.ping_deadline
+        least = SHORT.max_unconfirmed - SHORT.check_interval - 2 * SHORT.ping_deadline
         assert loop.time() - started >= least
 
 
@@ -246,7 +246,7 @@ async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() 
 
 async def test_a_doubt_asks_the_room_at_once() -> None:
     standing = Standing(lambda _: "not-acceptable")
-    async with inside(standing, PATIENCE) as staying:
+    async with inside(standing, TIMING) as staying:
         async with asyncio.timeout(SECONDS):
             await staying.news.wait()  # it is in the room
         staying.membership.doubt()
@@ -256,7 +256,7 @@ async def test_a_doubt_asks_the_room_at_once() -> None:
 
 async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> None:
     standing = Standing(lambda _: None)
-    async with inside(standing, PATIENCE) as staying:
+    async with inside(standing, TIMING) as staying:
         staying.membership.receive(parsed(KICKED))
         assert (await staying.fault()).condition == "not-allowed"
         assert not standing.ended.done()
@@ -266,9 +266,9 @@ async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> Non
 
 async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> None:
     """The server was heard all the while; of a room that lost us that says nothing."""
-    patience = replace(PATIENCE, silence=0.3, tick=0.01)
+    timing = replace(TIMING, idle_before_ping=0.3, check_interval=0.01)
     standing = Standing(lambda _: "not-acceptable")
-    async with inside(standing, patience) as staying:
+    async with inside(standing, timing) as staying:
         standing.on_send = staying.admit
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
@@ -276,7 +276,7 @@ async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> No
         gap = await staying.see(lambda event: isinstance(event, Gap))
     assert isinstance(gap, Gap)
     assert gap.from_ <= iso(heard_at)
-    assert gap.to >= iso(heard_at + patience.silence)
+    assert gap.to >= iso(heard_at + timing.idle_before_ping)
 
 
 async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
@@ -288,7 +288,9 @@ async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
 
     confirmed: list[float] = []
     standing = Standing(answer)
-    async with inside(standing, replace(PATIENCE, silence=0.2, tick=0.01)) as staying:
+    async with inside(
+        standing, replace(TIMING, idle_before_ping=0.2, check_interval=0.01)
+    ) as staying:
         standing.on_send = staying.admit
         gap = await staying.see(lambda event: isinstance(event, Gap))
     assert isinstance(gap, Gap)
@@ -297,7 +299,7 @@ async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
 
 async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on() -> None:
     lost = Standing(lambda _: "not-acceptable")
-    async with inside(lost, replace(PATIENCE, silence=0.01, tick=0.01)) as staying:
+    async with inside(lost, replace(TIMING, idle_before_ping=0.01, check_interval=0.01)) as staying:
         await staying.phase(Phase.JOINED)
         lost.archive_answers = False
         lost.on_send = staying.admit
@@ -317,7 +319,7 @@ async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody()
             staying.membership.receive(parsed(KICKED))
 
     standing = Standing(lambda _: None)
-    staying = Inside(standing, PATIENCE)
+    staying = Inside(standing, TIMING)
     staying.begin(standing, resumed=False)
     standing.on_send = admit_and_kick
     async with staying.running(standing):
@@ -337,7 +339,7 @@ async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
 
 async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for() -> None:
     standing = Standing(lambda _: "not-acceptable")
-    async with inside(standing, PATIENCE) as staying:
+    async with inside(standing, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         saying = asyncio.create_task(staying.membership.say("hello", 60))
         await staying.see(lambda event: isinstance(event, MessageSent))
@@ -351,7 +353,7 @@ async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for
 async def test_a_rest_goes_on_on_the_next_connection() -> None:
     """Else a kick would be good until the network stumbles."""
     first = Standing(lambda _: None)
-    async with inside(first, PATIENCE) as staying:
+    async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(KICKED))
         await staying.phase(Phase.WAITING)
@@ -378,7 +380,7 @@ async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
         staying.admit(element)
 
     standing = Standing(lambda _: None)
-    staying = Inside(standing, PATIENCE)
+    staying = Inside(standing, TIMING)
     staying.begin(standing, resumed=False)
     standing.on_send = admit
     async with staying.running(standing):
@@ -390,7 +392,7 @@ async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
 
 async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
     first = Standing(lambda _: None)
-    async with inside(first, PATIENCE) as staying:
+    async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(KICKED))
         await staying.phase(Phase.WAITING)
@@ -411,7 +413,7 @@ async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account
     place: Place, asked: int
 ) -> None:
     first = Standing(lambda _: None)
-    async with inside(first, PATIENCE) as staying:
+    async with inside(first, TIMING) as staying:
         await staying.phase(Phase.JOINED)
         staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
         first.ended.set_result(END)  # as the participant does before it hands on its settings
