@@ -14,7 +14,7 @@ from bridge.console.formatting import objects
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
-WORDS = {"true": True, "yes": True, "on": True, "1": True} | dict.fromkeys(
+BOOLEANS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(
     ("false", "no", "off", "0"), False
 )
 """What a person may type for a boolean."""
@@ -30,8 +30,8 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 """The types of JSON Schema, each with those of the values that `json` reads."""
 
-MAX_PARTS = 200
-"""Schemas that are read for one argument: references may lead round in circles."""
+MAX_SUBSCHEMAS = 200
+"""Most subschemas that are read for one argument: references may lead round in circles."""
 
 SHOWN_CHARACTERS = 300
 """Characters that are shown of what a server declares or answers, in a sentence of ours."""
@@ -47,7 +47,8 @@ class Parameter(NamedTuple):
     description: str = ""
     default: Json = None
     choices: tuple[Json, ...] = ()
-    """The only values there are, of the argument or, in an array, of its items."""
+    """The allowed values (`enum`, `const`), of the argument or, in an array, of its items; empty
+    where others are allowed too."""
     bounds: str = ""
     items: tuple[str, ...] = ()
     """The types of an array's items."""
@@ -58,7 +59,7 @@ class Parameter(NamedTuple):
         shown = [one for one in self.types if one != "null"] or ["any JSON"]
         words = " or ".join(shown) + self.bounds
         if self.choices:
-            words += ": " + ", ".join(_as_typed(one) for one in self.choices)
+            words += ": " + ", ".join(as_typed(one) for one in self.choices)
         return one_line(words, SHOWN_CHARACTERS)
 
     @property
@@ -66,7 +67,7 @@ class Parameter(NamedTuple):
         """The prompt that asks a person for it; `*` marks a required one."""
         state = " *" if self.required else ""
         if self.default is not None:
-            state = f" [{one_line(_as_typed(self.default), SHOWN_CHARACTERS)}]"
+            state = f" [{one_line(as_typed(self.default), SHOWN_CHARACTERS)}]"
         return f"  {one_line(self.name, SHOWN_CHARACTERS)} ({self.kind}){state}: "
 
     @property
@@ -82,7 +83,7 @@ class Parameter(NamedTuple):
         """Return the value that `text` stands for; raises `ArgumentError`."""
         if self.choices and "array" not in self.types:
             for choice in self.choices:
-                if text == _as_typed(choice):
+                if text == as_typed(choice):
                     return choice
         else:
             for value in self._readings(text):
@@ -95,14 +96,18 @@ class Parameter(NamedTuple):
         """Yield the values that `text` can stand for, the likeliest first."""
         with suppress(ValueError, RecursionError):
             value = _read_json(text)
-            # Where a text is wanted, `null` is one.
+            # For a string argument `null` is a text, even if the argument is nullable.
             if value is not None or "string" not in self.types:
                 yield value
-        if "boolean" in self.types and (word := text.strip().lower()) in WORDS:
-            yield WORDS[word]
+        if "boolean" in self.types and (word := text.strip().lower()) in BOOLEANS:
+            yield BOOLEANS[word]
         if "array" in self.types and not text.lstrip().startswith("["):
             item = Parameter(self.name, self.items, required=False)
-            yield [item.read(one.strip()) for one in text.split(",") if one.strip()]
+            try:
+                yield [item.read(one.strip()) for one in text.split(",") if one.strip()]
+            except ArgumentError:
+                if "string" not in self.types:
+                    raise
         yield text
 
 
@@ -136,8 +141,8 @@ def read_arguments(
 ) -> dict[str, Json]:
     """Return the arguments in `text`: one JSON object, or `name=value` pairs and other words.
 
-    The other words together are the value of `main`; with `verbatim`, the whole text is. Raises
-    `ArgumentError`.
+    The other words are joined into the argument `main`; with `verbatim` the whole text is its
+    value, as it stands. Raises `ArgumentError`.
     """
     if verbatim and main is not None:
         return {main: text} if text else {}
@@ -190,20 +195,20 @@ def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]
         required,
         next(descriptions, ""),
         own.get("default"),
-        tuple(choice for part in parts + item_parts for choice in _choices(part)),
+        _choices(parts) or _choices(item_parts),
         next((bounds for part in parts if (bounds := _bounds(part))), ""),
         _types(item_parts),
     )
 
 
 def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    """Return the schemas that a value may fit, with references followed.
+    """Return the schemas that a value may fit, and those of `allOf`, with references followed.
 
-    It looks at `MAX_PARTS` schemas at most: references may lead back.
+    It looks at `MAX_SUBSCHEMAS` schemas at most: references may lead back.
     """
     found: list[Mapping[str, Json]] = []
     waiting = deque([schema])
-    for _ in range(MAX_PARTS):
+    for _ in range(MAX_SUBSCHEMAS):
         if not waiting:
             break
         one = waiting.popleft()
@@ -211,7 +216,7 @@ def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[
         if isinstance(reference := one.get("$ref"), str):
             waiting.append(_referred(reference, root))
         elif nested:
-            waiting += nested[:MAX_PARTS]
+            waiting += nested[:MAX_SUBSCHEMAS]
         else:
             found.append(one)
     return found
@@ -233,9 +238,16 @@ def _types(schemas: Sequence[Mapping[str, Json]]) -> tuple[str, ...]:
     )
 
 
-def _choices(schema: Mapping[str, Json]) -> list[Json]:
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    return [one for one in choices if one is not None] if isinstance(choices, list) else []
+def _choices(schemas: Sequence[Mapping[str, Json]]) -> tuple[Json, ...]:
+    """Return the values that the schemas list; none if one of them allows others too."""
+    listed: list[Json] = []
+    for schema in schemas:
+        choices = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(choices, list):
+            listed += choices
+        elif schema.get("type") != "null":
+            return ()
+    return tuple(one for one in listed if one is not None)
 
 
 def _bounds(schema: Mapping[str, Json]) -> str:
@@ -245,14 +257,15 @@ def _bounds(schema: Mapping[str, Json]) -> str:
     return f" from {low}" if high is None else f" {low} to {high}"
 
 
-def _as_typed(value: Json) -> str:
+def as_typed(value: Json) -> str:
+    """Return the text that a person types for a value."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _read_json(text: str) -> Any:
     """Return the JSON value in `text`; raises `ValueError`, `RecursionError`.
 
-    A number beyond what JSON can be written with is none.
+    NaN, Infinity and numbers that a float cannot hold are refused.
     """
     return json.loads(text, parse_constant=_finite, parse_float=_finite)
 

@@ -20,16 +20,15 @@ HANDSHAKE_SECONDS = 10.0
 """How long a server may take to answer the handshake; a program that speaks no MCP never does."""
 
 MAX_PAGES = 100
-"""Further pages of one list: a server whose list never ends does not hold us for ever."""
+"""Most pages fetched of one list after the first: a server's list may never end."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
-HANDSHAKE = revisions.HANDSHAKE[0]
-"""The revision that a server is offered first: most know the handshake."""
+FIRST_OFFER = revisions.HANDSHAKE[0]
+"""The revision that a server is offered first: most servers support `initialize`."""
 
-STATELESS = next(one for one in revisions.ALL if not one.handshake)
-"""The revision that a server is offered when it refuses the handshake."""
-
+FALLBACK_OFFER = next(one for one in revisions.ALL if not one.handshake)
+"""The revision that a server is offered when it refuses `initialize`."""
 
 LISTS = ("tools", "resources", "prompts")
 """What a server can be asked to list, by MCP's names."""
@@ -53,9 +52,10 @@ class Client:
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
-        self.revision = HANDSHAKE
+        self.revision = FIRST_OFFER
         self.bare = False
-        """Whether tools are called by bare JSON-RPC, by their name and with arguments as params."""
+        """Whether tools are called by bare JSON-RPC: a tool's name is the method, its arguments are
+        the params."""
         self.capabilities: Mapping[str, Json] = {}
         """The capabilities that the server declared; empty if it declared none."""
         self.catalogue = ServerCatalogue()
@@ -64,17 +64,17 @@ class Client:
     def dialect(self) -> str:
         """How requests are worded now, for a person."""
         spoken = f"MCP {self.revision.date}"
-        return f"bare JSON-RPC, and {spoken} for what is no tool" if self.bare else spoken
+        return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
 
     async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
         """Agree on a revision, with the handshake or without; raises `ServerError`."""
         try:
             async with asyncio.timeout(seconds):
                 try:
-                    await self.negotiate(HANDSHAKE)
+                    await self.negotiate(FIRST_OFFER)
                 except RequestError as refusal:
                     try:
-                        await self.negotiate(STATELESS)
+                        await self.negotiate(FALLBACK_OFFER)
                     except RequestError:
                         said = one_line(str(refusal), SHOWN_CHARACTERS)
                         raise ServerError(f"the server refused the handshake: {said}") from refusal
@@ -95,7 +95,7 @@ class Client:
             result = await self.server.request("initialize", offer)
             await self.server.notify("notifications/initialized")
         else:
-            result = await self.server.request("server/discover", _enveloped({}, revision))
+            result = await self.server.request("server/discover", _with_meta({}, revision))
         told = result if isinstance(result, dict) else {}
         date = str(told.get("protocolVersion", revision.date))
         # A revision that we do not know is spoken as the one we offered: there is no other way.
@@ -106,7 +106,7 @@ class Client:
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
         """Return the result of a method of MCP; raises `RequestError`, `ServerError`."""
-        return await self.server.request(method, _enveloped(params or {}, self.revision))
+        return await self.server.request(method, _with_meta(params or {}, self.revision))
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Any:
         """Return the result of a tool in the current dialect; raises as `request` does."""
@@ -172,8 +172,8 @@ class Client:
         return []
 
 
-def _enveloped(params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
-    """Return `params` with the envelope that a revision puts around every request."""
+def _with_meta(params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
+    """Return `params` with the `_meta` that a revision without handshake requires."""
     if revision.handshake:
         return dict(params)
     meta = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from bridge.console.arguments import Parameter
+from bridge.console.arguments import Parameter, as_typed
 from bridge.console.client import ServerCatalogue
 from bridge.console.commands import FRAMINGS, NAMES, PLAIN_NAMES, TOOL_COMMANDS
 from bridge.mcp import revisions
@@ -70,7 +70,7 @@ def _only_words(catalogue: ServerCatalogue) -> dict[str, Iterable[str]]:
 
 def possible_values(parameter: Parameter, catalogue: ServerCatalogue) -> list[str]:
     """Return the values that an argument may have, as far as they are known."""
-    found = [str(one) for one in parameter.choices]
+    found = [as_typed(one) for one in parameter.choices]
     if parameter.types == ("boolean",):
         found += ["true", "false"]
     if parameter.name in NICKNAME_ARGUMENTS:

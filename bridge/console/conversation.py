@@ -43,12 +43,12 @@ EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)
 """A line of the bridge's log about an event of the room, and what of it a person is shown."""
 
 SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
-"""How an event begins that is followed by the room's reflection of what we said.
+"""The start of the line about a message of our own. It is not shown: the room's reflection follows.
 
 What strangers do begins with `<` or `*`, behind the time and perhaps the room."""
 
-PRESENCE_WORDS = (" * ", " in the room as ")
-"""What stands in the events after which others may be in the room."""
+OCCUPANTS_CHANGED = (" * ", " in the room as ")
+"""Found in the lines after which the occupants may be others: their nicknames are completed."""
 
 
 async def run_client(command: Sequence[str], *, as_json: bool) -> int:
@@ -60,8 +60,8 @@ async def run_client(command: Sequence[str], *, as_json: bool) -> int:
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     running = asyncio.create_task(_run(command, interactive=interactive, as_json=as_json))
     if interactive:
-        # The modes of the terminal are restored before the end. The signal's number goes along as
-        # the message of the cancellation.
+        # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
+        # of the cancellation is the signal's number, for the exit code.
         call_on_termination(running.cancel)
     try:
         return await running
@@ -72,8 +72,8 @@ async def run_client(command: Sequence[str], *, as_json: bool) -> int:
 
 
 async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> int:
-    # Two may not write to one terminal, and what the server writes may be meant to harm it: the
-    # lines of its log are read and shown here. At the prompt, they are the news of the room too.
+    # The server must not write to the terminal itself: it would garble the prompt, and may send
+    # escape sequences. Its stderr is read and shown escaped, at the prompt as the room's news too.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     level = os.environ.get("LOG_LEVEL", "").upper()
     open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")
@@ -161,7 +161,7 @@ class _Conversation:
         deadline = monotonic() + ROOM_SECONDS
         while True:
             status = await self._client.structured_content("xmppStatus")
-            phase = one_line(str(status.get("phase")))
+            phase = one_line(str(status.get("phase", "unknown")))
             if phase in SETTLED_PHASES or monotonic() > deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
@@ -172,8 +172,8 @@ class _Conversation:
         if isinstance(error, dict):
             return f"not in the room: {one_line(str(error.get('message')))}"
         if phase == "unconfigured":
-            return "not in the room: settings are missing or wrong; status has all"
-        return f"not in the room yet, {phase}; status tells how far it is"
+            return "not in the room: settings are missing or wrong; type status to see which"
+        return f"not in the room yet, {phase}; type status to see how far it is"
 
     async def _converse(self) -> bool:
         """Read lines and carry them out until the end of input; return whether any call failed."""
@@ -238,7 +238,9 @@ class _Conversation:
         if not SENDING_LINE.match(event):
             self._frontend.tell(event)
         reading = self._reading_nicknames
-        if any(words in event for words in PRESENCE_WORDS) and (reading is None or reading.done()):
+        if any(words in event for words in OCCUPANTS_CHANGED) and (
+            reading is None or reading.done()
+        ):
             self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
 
     def _take_unsolicited(self, message: Message | SkippedInput) -> None:
@@ -250,6 +252,8 @@ class _Conversation:
             case Notification(method=method) if method.endswith("/list_changed"):
                 self._runner.catalogue_is_stale = True
             case Response(id=None, error=error):
-                self._note(f"[Client] the server found fault: {preview(error)}")
+                self._note(
+                    f"[Client] the server reports an error without a request: {preview(error)}"
+                )
             case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
-                self._note(f"[Client] on the server's stdout is no message: {reason}")
+                self._note(f"[Client] the server wrote to stdout what is no message: {reason}")

@@ -115,6 +115,8 @@ class ServerProcess:
         try:
             (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
         except asyncio.CancelledError:
+            if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
+                raise
             cancelled = {"requestId": id_, "reason": "given up by the person at the prompt"}
             self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
             log.debug("-> notifications/cancelled id %s", id_)

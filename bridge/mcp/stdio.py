@@ -19,7 +19,7 @@ READ_BYTES = 64 * 1024
 """The most read in one turn of the event loop, so that other tasks run between full pipes."""
 
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
-"""Bytes of replies kept for a client that does not read; beyond it no request is read."""
+"""Of output that the client has not read yet; above it no requests are read until all is sent."""
 
 
 class StdioError(McpError):
@@ -45,23 +45,23 @@ class Stdio:
 
         A closed stdin is an empty one; raises `StdioError` when stdout is closed.
         """
-        # A descriptor that was closed when the interpreter started may by now be something of
-        # ours, such as the loop's own: then it is left alone.
+        # A descriptor that was closed when the interpreter started is left alone: its number may
+        # have been used again, by the event loop for example.
         if sys.__stdout__ is None:
-            raise StdioError("stdout is closed, so no answer could be read")
-        outward = _duplicate(1)
-        inward = None if sys.__stdin__ is None else _duplicate(0)
+            raise StdioError("stdout is closed, so no reply could be sent")
+        stdout = _duplicate(1)
+        stdin = None if sys.__stdin__ is None else _duplicate(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(2 if sys.__stderr__ is not None else nothing, 1)
-        if inward is not None:
+        if stdin is not None:
             os.dup2(nothing, 0)
         if nothing > 2:
             os.close(nothing)
-        else:  # it fills a gap that child processes would inherit
+        else:  # one of 0 to 2 was closed: keep it open for child processes too
             os.set_inheritable(nothing, True)
-        if inward is not None:
-            inward = _opened_anew(inward, os.O_RDONLY)
-        return cls(inward, _unblock(outward))
+        if stdin is not None:
+            stdin = _reopened(stdin, os.O_RDONLY)
+        return cls(stdin, _unblock(stdout))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield what comes in until its end, pausing while the client does not read replies."""
@@ -71,7 +71,7 @@ class Stdio:
                 await self.ready()
 
     async def ready(self) -> None:
-        """Wait while the client leaves more replies unread than `MAX_UNSENT_BYTES`."""
+        """Once more than `MAX_UNSENT_BYTES` wait to be sent, wait until all of them are."""
         await self._writable.wait()
 
     def write(self, data: bytes) -> None:
@@ -128,11 +128,11 @@ class Stdio:
 async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
     """Yield what comes from a pipe, socket, terminal or file, without blocking the loop.
 
-    It is read in the callback that reports input, in the same turn of the loop, if it is awaited.
+    The callback that reports input reads it at once, and only while the consumer awaits a chunk.
     """
     loop = asyncio.get_running_loop()
-    now = select.poll()
-    now.register(descriptor, select.POLLIN)
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
     may_block = os.get_blocking(descriptor)
     listening = False
 
@@ -142,7 +142,7 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
             # The loop would spin on input that is not taken.
             listening = False
             loop.remove_reader(descriptor)
-        elif not may_block or now.poll(0):
+        elif not may_block or poller.poll(0):
             # Otherwise another process that shares the descriptor has taken the input.
             try:
                 awaited.set_result(os.read(descriptor, READ_BYTES))
@@ -177,15 +177,15 @@ def _unblock(descriptor: int) -> int:
 
     Terminals and files stay as they are.
     """
-    own = _opened_anew(descriptor, os.O_WRONLY)
+    own = _reopened(descriptor, os.O_WRONLY)
     kind = os.fstat(own).st_mode
     if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
         os.set_blocking(own, False)
     return own
 
 
-def _opened_anew(descriptor: int, mode: int) -> int:
-    """Return a descriptor for the same pipe that does not block; for all else, the one given.
+def _reopened(descriptor: int, mode: int) -> int:
+    """Return a descriptor for the same pipe that does not block; else the one given, as it is.
 
     `O_NONBLOCK` belongs to the open file, which our stderr or the user's shell may share; a
     pipe can be opened anew on Linux, so that the flag is ours alone.

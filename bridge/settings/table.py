@@ -31,10 +31,10 @@ Who: TypeAlias = Literal[
 directory, and so may be a stranger's. There, the variable is
 
 - `anybody`: taken,
-- `ignored`: ignored with a warning,
+- `ignored`: ignored with a warning; for a path that is written, an address, code,
 - `installed`: taken without the names of sets of tools that name code,
-- `refused`: a problem while a secret comes from the process environment, since the variable says
-  where that secret is sent,
+- `refused`: a problem if a secret comes from the process environment, since the variable says where
+  that secret is sent; taken if none does,
 - `restriction`: taken, as from every other file; the strictest value of all holds,
 - `environment only`: not read, as in every other file."""
 
@@ -59,8 +59,8 @@ class Variable(Generic[Value]):
     """Its value is shown nowhere."""
 
     participant: Literal["", "yes", "decides"] = ""
-    """Not empty if a problem with the variable leaves the participant without settings. `decides`:
-    a file that sets it is used."""
+    """`yes`: a wrong value prevents connecting. `decides`: so it does, and the first file that sets
+    such a variable is the one that is used."""
 
     required: str = ""
     """What the problem says would be right if it is unset; empty if it may be unset."""
@@ -75,10 +75,10 @@ class Variable(Generic[Value]):
     """Chooses the value of a restriction that holds, of all that are set."""
 
     unreadable: str = ""
-    """The text that a wrong value of a restriction counts as: whoever wrote it wanted one."""
+    """What a wrong value of a restriction counts as: whoever wrote it wanted one."""
 
     effect: str = ""
-    """What a restriction's warning says of the value that holds, which replaces `{}`."""
+    """What a restriction's warning says; `{}` in it is the value that holds."""
 
     credential: str = "[?#]|:.*@"
     """A regular expression of what may be a credential, such as `user:password@host` or
@@ -96,7 +96,11 @@ class Variable(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of the participant, complete and valid. Each field is called as its row is."""
+    """The settings of the participant, complete and valid.
+
+    Each field has the name of its row, and the value that comes of it: of a full JID in
+    XMPP_USERNAME, `username` has the local part and `domain` the domain.
+    """
 
     username: str
     """Local part of the account's JID, as the user wrote it."""
@@ -163,12 +167,12 @@ class Configuration:
 
     candidates: tuple[Candidate, ...]
     loaded: Mapping[str, Any]
-    """The value of each variable, or its default where it is unset or does not do."""
+    """The value of each variable, or its default where it is unset or wrong."""
 
     in_effect: Mapping[str, Setting]
-    """Each variable that is set and does, in the order of the table."""
+    """Each variable that is set and valid, in the order of the table."""
 
-    # A row is read as one: what loading asks for first, then what people read.
+    # A row stays in two or three lines: what loading needs first, then what people read.
     # fmt: off
     username = Variable("XMPP_USERNAME", values.account, who="refused", participant="decides",
         meaning="the account: a full JID, or the name alone together with `XMPP_DOMAIN`",

@@ -148,14 +148,10 @@ class Connection:
         return await self._iq_tracker.request(type_, to, payload)
 
     async def collect(
-        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+        self, query_id: str, to: str, payload: Element, take: Callable[[Element], bool]
     ) -> Element:
-        """Send the archive query `id_` and return its final answer.
-
-        `take` gets each result in the moment it comes, so that none lies about as it was sent, and
-        says whether that was still within bounds; raises `TooManyResultsError` at once where not.
-        """
-        return await self._iq_tracker.collect(id_, to, payload, take)
+        """Send an archive query (XEP-0313) and return its final answer; see `IqTracker.collect`."""
+        return await self._iq_tracker.collect(query_id, to, payload, take)
 
     async def ping(self, target: str | None) -> str | None:
         """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
@@ -287,9 +283,9 @@ class Connection:
                 self._stream.write(stanzas.reply_to(element))
                 return
             self._on_stanza(element)
-            self._iq_tracker.answered(element)
+            self._iq_tracker.handle_response(element)
             return
-        if not self._iq_tracker.archived(element):
+        if not self._iq_tracker.handle_archive_result(element):
             self._on_stanza(element)
 
     def _lost(self, reason: BaseException | None) -> None:

@@ -55,7 +55,7 @@ async def resolve(
 ) -> list[list[Endpoint]]:
     """Return the addresses of each host to try, the best host first.
 
-    Raises `OSError` when no name has an address.
+    Raises `OSError` when no host has an address, or the domain declares no XMPP service.
     """
     if settings.service is not None:
         services = [settings.service]
@@ -65,8 +65,9 @@ async def resolve(
         for kind, host, port in records:
             on_finding(f"SRV _{kind}: {host or '.'}:{port}")
         if not records:
-            on_finding(f"no SRV records of {settings.domain}, so its own port {STARTTLS_PORT}")
-            records = [("xmpp-client", settings.domain, STARTTLS_PORT)]
+            on_finding(f"no SRV records of {settings.domain}, so {settings.domain}:{STARTTLS_PORT}")
+            # An IPv6 address has brackets as a domain, and none as a host.
+            records = [("xmpp-client", settings.domain.strip("[]"), STARTTLS_PORT)]
         # A record without a host says that there is no such service (RFC 2782).
         services = [
             Service(kind.removesuffix("-client"), host, port)
@@ -98,7 +99,7 @@ async def _records(domain: str) -> list[tuple[str, str, int]]:
     kinds = ["xmpps-client", "xmpp-client"]
     try:
         found = await get_SRV(domain, STARTTLS_PORT, kinds, resolver=resolver)
-        # A host's name goes into our sentences, and the domain's DNS can hold anything.
+        # Names of hosts stand in our messages, and DNS can hold anything: drop what is no name.
         return [one for one in found if not one[1] or _HOST.fullmatch(one[1])]
     finally:
         # slixmpp's type of aiodns's resolver has no `close`; unclosed, its sockets stay open until
@@ -111,8 +112,8 @@ async def _records(domain: str) -> list[tuple[str, str, int]]:
 async def _addresses(service: Service) -> list[Endpoint]:
     """Look a host up with the system's resolver, in a thread of its own.
 
-    Without a name server the lookup takes half a minute, and the process would wait at its end for
-    a thread of the loop's executor.
+    Without a name server the lookup takes half a minute. The thread is a daemon: the process would
+    wait at its end for one of the loop's executor.
     """
     answer: Future[list[Endpoint]] = Future()
 
@@ -125,7 +126,7 @@ async def _addresses(service: Service) -> list[Endpoint]:
         except OSError as error:
             answer.set_exception(error)
 
-    answer.set_running_or_notify_cancel()  # else whoever stops waiting would cancel it
+    answer.set_running_or_notify_cancel()  # so that who stops waiting cannot cancel it
     Thread(target=look_up, name="resolver", daemon=True).start()
     return await asyncio.wrap_future(answer)
 
@@ -189,7 +190,7 @@ async def _race(
                         failure = error
                         on_finding(f"{endpoint.where}: {_reason(error)}")
     finally:
-        # Nothing is awaited here: a timeout meanwhile would lose the socket of the winner.
+        # Nothing is awaited here: to be cancelled meanwhile would leak the winner's socket.
         for task, (endpoint, began) in running.items():
             on_finding(f"{endpoint.where}: no answer within {round(loop.time() - began, 2):g} s")
             task.cancel()

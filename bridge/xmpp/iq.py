@@ -1,4 +1,7 @@
-"""Sends IQ requests and archive queries on a stream and hands the answers to whoever waits."""
+"""Sends IQ requests and archive queries on a stream and hands the answers to whoever waits.
+
+Requests that are sent to us are answered by `stanzas.reply_to`.
+"""
 
 import asyncio
 import secrets
@@ -41,29 +44,29 @@ class IqTracker:
         self._collecting: dict[
             tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
         ] = {}
-        """Who takes archive results, by the archive's address and the id of the query."""
+        """The archive queries under way, by the archive's address and the id of the query."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
-        """Send an IQ and return its result; raises `IqError` where it is an error."""
+        """Send an IQ and return its result; raises `IqError` if the response is an error."""
         return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
     async def collect(
-        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+        self, query_id: str, to: str, payload: Element, take: Callable[[Element], bool]
     ) -> Element:
-        """Send the archive query `id_` and return its final answer.
+        """Send an archive query (XEP-0313) and return its final answer.
 
-        `take` gets each result when it comes, so that none is kept as an element, and returns
+        `take` is called with each result as it arrives, so that none is buffered, and returns
         whether it is within the caller's limits; raises `TooManyResultsError` at once where not.
         """
         answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
-        self._collecting[to, id_] = (take, answer)
+        self._collecting[to, query_id] = (take, answer)
         try:
             return await self._ask("set", to, payload, answer)
         finally:
-            del self._collecting[to, id_]
+            del self._collecting[to, query_id]
 
-    def answered(self, iq: Element) -> None:
-        """Complete the request that an IQ answers; without one, drop it."""
+    def handle_response(self, iq: Element) -> None:
+        """Complete the request that a response belongs to; ignore one that belongs to none."""
         to, answer = self._requests.get(iq.get("id", ""), (None, None))
         if answer is None or answer.done() or not self.may_answer(iq.get("from"), to):
             return
@@ -73,22 +76,22 @@ class IqTracker:
             case "result":
                 answer.set_result(iq)
 
-    def archived(self, stanza: Element) -> bool:
-        """Hand the archive result in `stanza` to its query; return whether there is one."""
+    def handle_archive_result(self, stanza: Element) -> bool:
+        """Hand the archive result in `stanza` to its query; return whether a query took it."""
         found = stanzas.archive_result(stanza) if self._collecting else None
         if found is None or found[:2] not in self._collecting:
             return False
-        archive, id_, result = found
-        take, answer = self._collecting[archive, id_]
+        archive, query_id, result = found
+        take, answer = self._collecting[archive, query_id]
         if not answer.done() and not take(result):
             answer.set_exception(TooManyResultsError())
         return True
 
-    def may_answer(self, sender: str | None, asked: str | None) -> bool:
-        """Whether a reply from `sender` can be to a request to `asked`: ids can be guessed."""
-        if asked is None or asked == self.jid.partition("/")[0]:
+    def may_answer(self, sender: str | None, to: str | None) -> bool:
+        """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
+        if to is None or to == self.jid.partition("/")[0]:
             return sender in {None, self._settings.domain, self._settings.jid, self.jid}
-        return stanzas.prepared(sender or "") == stanzas.prepared(asked)
+        return stanzas.prepared(sender or "") == stanzas.prepared(to)
 
     async def _ask(
         self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"

@@ -67,7 +67,7 @@ NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
 
 OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
-"""The rests that a new connection does not end: it changes nothing about what calls for them."""
+"""After these a pause goes on with the next connection, which does not mend their cause."""
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Membership:
         self._retry = False
         """Whether trying again need not wait."""
         self._changed = asyncio.Event()
-        """Set when one of these, or the connection, has changed."""
+        """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
         self._phase_changed = asyncio.Event()
         self._backing_off: tuple[Fault, float | None] | None = None
         """The fault of the room, not of a connection, for which we rest, and until when on the
@@ -206,8 +206,8 @@ class Membership:
             finally:
                 self.self_ping_ms = None
                 if joined_at is not None and self._place.account == account:
-                    # Of the two readings the earlier one: while the machine slept, only the wall
-                    # clock ran.
+                    # The loop's time as wall-clock time, by the smaller of two offsets: while the
+                    # machine slept only the wall clock ran, and nothing was heard.
                     self._last_seen = self._last_heard + min(ahead, self._clock() - loop.time())
             if connection.ended.done():
                 return
@@ -361,7 +361,7 @@ class Membership:
         return self._attached.ended.result() if self._attached.ended.done() else self._removal
 
     def _leave_after(self, fault: Fault) -> None:
-        """Make sure that the room has not let us in after all."""
+        """End the stay; leave, too, in case a join that was given up succeeded after all."""
         if self.inside or self.room.phase is Phase.JOINING:
             self.say_goodbye()
         self.inside = False
@@ -410,7 +410,7 @@ class Membership:
             if (fault := self._why_out()) is not None:
                 return fault
             self._in_doubt = False
-            occupant, heard, started = self.occupant, self._last_heard, loop.time()
+            occupant, started = self.occupant, loop.time()
             found = await self_ping(self._attached, occupant, timing.ping_deadline)
             if (fault := self._why_out()) is not None:
                 return fault
@@ -421,12 +421,13 @@ class Membership:
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
                 return faults.of("ghost", self.place)
-            # Another question would end beyond what is promised.
+            # One more self-ping, begun after a check interval, and the one after it could not be
+            # answered within `max_unconfirmed`.
             elif (
-                asked - heard
+                asked - self._last_heard
                 >= timing.max_unconfirmed - timing.check_interval - 2 * timing.ping_deadline
             ):
-                return faults.of("silent-room", self.place, seconds=asked - heard)
+                return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
 
     async def _keeps_archive(self) -> bool:
         if self._archived is None:  # the last stay was too short to find out
@@ -503,7 +504,7 @@ class Membership:
 
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
-        # What comes of a join that was given up would have us inside without knowing it.
+        # A presence that answers a join which was given up: we would be inside without knowing it.
         late = stanza.tag == stanzas.PRESENCE and self._join_answer is None
         if late and not self.inside:
             return

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from bridge.console.arguments import (
-    MAX_PARTS,
+    MAX_SUBSCHEMAS,
     Parameter,
     parameters,
     prompt_parameters,
@@ -25,6 +25,8 @@ SCHEMA: dict[str, Any] = {
         "colour": {"$ref": "#/$defs/Colour"},
         "nested": {"type": "object"},
         "anything": {},
+        "level": {"anyOf": [{"enum": ["auto"]}, {"type": "integer"}]},
+        "lines": {"type": ["array", "string"], "items": {"type": "integer"}},
     },
     "required": ["text", "colour"],
     "$defs": {"Colour": {"enum": ["red", "green"], "type": "string", "description": "of it"}},
@@ -61,7 +63,9 @@ def test_references_that_lead_back_by_many_ways_end_soon() -> None:
     assert found.types == ()
 
 
-@pytest.mark.parametrize(("before", "types"), [(MAX_PARTS - 2, ("string",)), (MAX_PARTS - 1, ())])
+@pytest.mark.parametrize(
+    ("before", "types"), [(MAX_SUBSCHEMAS - 2, ("string",)), (MAX_SUBSCHEMAS - 1, ())]
+)
 def test_of_many_alternatives_so_many_are_read(before: int, types: tuple[str, ...]) -> None:
     several: list[Any] = [*({} for _ in range(before)), {"type": "string"}]
     (found,) = parameters({"properties": {"a": {"anyOf": several}}})
@@ -91,6 +95,9 @@ def test_of_many_alternatives_so_many_are_read(before: int, types: tuple[str, ..
         ("anything", "seven", "seven"),
         ("anything", "NaN", "NaN"),
         ("anything", "1e999", "1e999"),
+        ("level", "5", 5),
+        ("lines", "1,2", [1, 2]),
+        ("lines", "a,b", "a,b"),
     ],
 )
 def test_what_is_typed_becomes_a_value_of_its_type(name: str, typed: str, value: object) -> None:

@@ -96,7 +96,7 @@ def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reaso
     assert "unconfigured" in json.loads(failed)["error"]
     assert json.loads(status)["phase"] == "unconfigured"
     assert ran.returncode == 1
-    assert "[Client] not in the room: settings are missing or wrong; status has all\n" in ran.stderr
+    assert "not in the room: settings are missing or wrong; type status to see which" in ran.stderr
     assert GREETING in ran.stderr
 
 
@@ -221,7 +221,7 @@ def test_what_the_bridge_has_beside_tools_is_listed_read_and_filled_in(tmp_path:
     assert switches == [
         "framing: newline-delimited",
         "speaking MCP 2025-11-25",
-        "speaking bare JSON-RPC, and MCP 2025-11-25 for what is no tool",
+        "speaking bare JSON-RPC, and MCP 2025-11-25 for everything but tool calls",
     ]
     assert ran.returncode == 0
 
@@ -345,7 +345,7 @@ def test_a_server_that_writes_nonsense_is_told_of(tmp_path: Path) -> None:
         "        print(json.dumps(reply), flush=True)\n"
     )
     ran = run(tmp_path, "/tools\n", "--", sys.executable, "-c", program)
-    assert "[Client] on the server's stdout is no message" in ran.stderr
+    assert "[Client] the server wrote to stdout what is no message" in ran.stderr
     assert "\x1b" not in ran.stderr
     assert json.loads(ran.stdout) == {"tools": []}
     assert ran.returncode == 0

@@ -14,12 +14,27 @@ from bridge.mcp.framing import Framing
 
 
 async def test_a_program_that_never_answers_is_given_up_with_a_question() -> None:
-    server = await ServerProcess.start([sys.executable, "-c", "import sys; sys.stdin.read()"])
+    program = "import sys\nfor line in sys.stdin: sys.stderr.write(line)"
+    received: list[str] = []
+    ended = asyncio.Event()
+
+    def take(line: str) -> None:
+        received.append(line)
+        if "the/end" in line:
+            ended.set()
+
+    server = await ServerProcess.start([sys.executable, "-c", program], stderr=PIPE)
+    server.on_log_line = take
     try:
         with pytest.raises(ServerError, match="is it an MCP server"):
             await Client(server).open(seconds=0.3)
+        # Unlike other requests `initialize` must not be cancelled (MCP, "Cancellation").
+        await server.notify("the/end")
+        async with asyncio.timeout(20):
+            await ended.wait()
     finally:
         await server.stop()
+    assert not any("notifications/cancelled" in line for line in received)
 
 
 async def _first_log_line(program: str, framing: Framing = Framing.LINES) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.xmpp.connection import DEADLINES
+from bridge.xmpp.faults import Stage
 from tests.e2e import noise
-from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.e2e.bridge_process import CHANGE_SECONDS, BridgeProcess, RpcFailedError
 from tests.servers.endpoint import Endpoint
 from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer
@@ -217,7 +219,9 @@ async def test_a_server_that_came_back_is_found_before_the_next_attempt(
         assert result["standing"].startswith("It was left alone; ")
         server_process.start()
         assert (await bridge.bare("xmppCheck"))["ok"] is True
-        await bridge.joined()
+        # An attempt of its own may have met a server whose room service was not there yet, and
+        # then waits for it as long as a join may take.
+        await bridge.until(lambda it: it["connected"], CHANGE_SECONDS + DEADLINES[Stage.JOIN])
 
 
 async def test_it_stays_where_nothing_may_be_written(sandbox: XmppServer, tmp_path: Path) -> None:

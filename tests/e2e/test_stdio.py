@@ -278,7 +278,7 @@ async def test_without_a_stdout_the_bridge_does_not_begin(tmp_path: Path) -> Non
     command = ("/bin/sh", "-c", 'exec "$0" "$@" >&-', COMMAND)
     async with BridgeProcess(tmp_path, command=command) as bridge:
         assert await bridge.wait() == 1
-    assert bridge.stderr == "xmpp-bridge: stdout is closed, so no answer could be read\n"
+    assert bridge.stderr == "xmpp-bridge: stdout is closed, so no reply could be sent\n"
 
 
 async def _terminated(bridge: BridgeProcess) -> None:

@@ -100,7 +100,7 @@ def test_a_closed_stderr_lets_no_stray_print_reach_stdout() -> None:
 def test_a_closed_stdout_is_refused(redirections: str) -> None:
     done = shell(redirections, echo())
     assert done.returncode == 3
-    assert done.stderr == b"refused: stdout is closed, so no answer could be read\n"
+    assert done.stderr == b"refused: stdout is closed, so no reply could be sent\n"
 
 
 def test_replies_to_an_empty_device_are_gone_without_a_word() -> None:

@@ -41,24 +41,32 @@ async def test_the_records_of_both_kinds_are_tried_by_their_priority(
     assert told == ["xmpp://localhost:5231", "xmpps://localhost:5232", "xmpp://localhost:5230"]
 
 
+@pytest.mark.parametrize(
+    ("domain", "service", "asked"),
+    [
+        (
+            "localhost",
+            "xmpp://localhost:5222",
+            ["_xmpp-client._tcp.localhost", "_xmpps-client._tcp.localhost"],
+        ),
+        ("[::1]", "xmpp://[::1]:5222", []),  # no name that DNS could have
+    ],
+)
 async def test_without_records_it_is_the_domain_at_the_usual_port(
-    monkeypatch: pytest.MonkeyPatch,
+    domain: str, service: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Settings(
         username="bot",
-        domain="localhost",
+        domain=domain,
         password=Secret("bot-passes-4711"),
         rooms=("room@conference.localhost",),
     )
     async with name_server(monkeypatch, {}) as server:
         findings: list[str] = []
         found = await resolve(here, findings.append)
-    assert findings[0] == "no SRV records of localhost, so its own port 5222"
-    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5222"}
-    assert sorted(server.asked) == [
-        "_xmpp-client._tcp.localhost",
-        "_xmpps-client._tcp.localhost",
-    ]
+    assert findings[0] == f"no SRV records of {domain}, so {domain}:5222"
+    assert {str(one.service) for host in found for one in host} == {service}
+    assert sorted(server.asked) == asked
 
 
 async def test_a_domain_that_says_it_has_no_xmpp_is_believed(

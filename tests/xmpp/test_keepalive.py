@@ -52,7 +52,7 @@ def test_the_answer_to_a_self_ping_says_whether_we_are_in(
 def test_users_are_promised_what_is_written() -> None:
     assert (TIMING.ping_interval, TIMING.ping_deadline) == (30, 15)
     assert (TIMING.idle_before_ping, TIMING.max_unconfirmed) == (60, 120)
-    # The last look before `max_unconfirmed` must leave time for its answer and for the check before it.
+    # The last check before `max_unconfirmed` must leave time for an answer, and for the one before.
     assert (
         TIMING.idle_before_ping + TIMING.ping_deadline + TIMING.check_interval
         < TIMING.max_unconfirmed

@@ -37,6 +37,7 @@ ADMITTED = (
     f"<presence from='{OWN}'><x xmlns='{MUC_USER}'><status code='110'/>"
     "<item affiliation='none' role='participant'/></x></presence>"
 )
+SAID = f"<message from='{PLACE.room}/Wilma' type='groupchat' id='s1'><body>hi</body></message>"
 KICKED = (
     f"<presence from='{OWN}' type='unavailable'><x xmlns='{MUC_USER}'>"
     "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
@@ -228,6 +229,20 @@ async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: st
         # No sooner than another look and its pings would end too late.
         least = SHORT.max_unconfirmed - SHORT.check_interval - 2 * SHORT.ping_deadline
         assert loop.time() - started >= least
+
+
+async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
+    def answer(_: str | None) -> str | None:
+        if len(standing.pinged) == 1:
+            staying.membership.receive(parsed(SAID))
+            return "remote-server-timeout"
+        return "not-acceptable"
+
+    # A single self-ping would end too late, if what came meanwhile did not count.
+    standing = Standing(answer)
+    async with inside(standing, replace(SHORT, max_unconfirmed=0.055)) as staying:
+        assert (await staying.fault()).condition == "not-acceptable"
+    assert len(standing.pinged) == 2
 
 
 async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() -> None:
