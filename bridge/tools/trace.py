@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
-from xml.etree.ElementTree import Element
 
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import tool
@@ -77,14 +76,15 @@ async def xmpp_trace(
     jid = None if room is None else link.room(room).jid
     wanted = (contains or "").casefold()
 
-    def addresses(xml: Element | str) -> set[str]:
+    def addresses(traced: trace.TracedStanza) -> set[str]:
+        xml = traced.xml
         ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
         return {stanzas.prepared(one.partition("/")[0]) or "" for one in ends}
 
     def show(traced: trace.TracedStanza) -> TraceEntry | None:
         if direction not in {None, traced.direction}:
             return None
-        if jid is not None and jid not in addresses(traced.xml):
+        if jid is not None and jid not in addresses(traced):
             return None
         xml = stanzas.xml_of(traced.xml)
         if wanted not in xml.casefold():

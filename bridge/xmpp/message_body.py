@@ -13,8 +13,9 @@ MAX_ESCAPED_BYTES = 200_000
 MAX_NAMED = 5
 """Positions of forbidden characters that an error names; the rest are counted."""
 
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them."""
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0, section 2.2, does not allow: servers close the stream on them. Named one
+by one, since the complement takes ten times as long to compile."""
 
 _ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6}
 
