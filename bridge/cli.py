@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge import __version__
-from bridge.commands.process import FAILURE, INTERRUPTED, ignore_further_signals
+from bridge.commands.exit import FAILURE, INTERRUPTED, ignore_further_signals
 from bridge.logs import complain
 from bridge.registration.clients import KEYS
 from bridge.settings.table import TABLE

@@ -36,14 +36,6 @@ SAME_NOUN = {
 }
 """The names that several modules have, each with the noun that it stands for in all of them."""
 
-OTHER_NOUNS = frozenset({"history", "process"})
-"""Names that stand for two nouns, and are to go."""
-
-FOR_TYPES_STILL = frozenset(
-    f"bridge.xmpp.{name}" for name in ("disco", "errors", "faults", "report")
-)
-"""Files that import under `TYPE_CHECKING`, and are to stop it; not counted."""
-
 SOURCES = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
 
@@ -112,7 +104,7 @@ def test_few_modules_of_ours_are_imported_inside_functions() -> None:
 def test_few_files_import_for_types_only() -> None:
     found = {_name(path) for path, tree in TREES.items() if any(map(_is_for_types_only, tree.body))}
     assert "bridge.tools.link" in found
-    assert len(found - FOR_TYPES_STILL) <= MAX_TYPES_ONLY, found
+    assert len(found) <= MAX_TYPES_ONLY, found
 
 
 def test_two_modules_of_one_name_are_of_one_noun() -> None:
@@ -121,7 +113,7 @@ def test_two_modules_of_one_name_are_of_one_noun() -> None:
         if not path.name.startswith("__"):
             by_name[path.stem].append(_name(path))
     twice = {name: modules for name, modules in by_name.items() if len(modules) > 1}
-    assert set(twice) <= {*SAME_NOUN, *OTHER_NOUNS}, twice
+    assert set(twice) == set(SAME_NOUN), twice
 
 
 def test_no_module_is_too_long_to_be_one_concept() -> None:

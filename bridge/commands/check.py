@@ -6,7 +6,7 @@ import signal
 import time
 from functools import partial
 
-from bridge.commands.process import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.check import check, show_unconfigured
 from bridge.logs import can_print, complain, open_log

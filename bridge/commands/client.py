@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 
-from bridge.commands.process import FAILURE
+from bridge.commands.exit import FAILURE
 from bridge.console.conversation import run_client
 from bridge.logs import can_print
 

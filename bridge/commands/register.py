@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from bridge.commands.process import FAILURE, SUCCESS, USAGE
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import PACKAGE_ROOT, current_directory
 from bridge.logs import complain
 from bridge.registration.errors import LaunchError, RegistrationError

@@ -5,7 +5,7 @@ import asyncio
 import signal
 import sys
 
-from bridge.commands.process import SUCCESS
+from bridge.commands.exit import SUCCESS
 from bridge.logs import complain
 from bridge.sandbox.server import HOST, Sandbox
 

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from functools import partial
 
-from bridge.commands.process import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, run_with_settings
 from bridge.logs import complain, open_log
 from bridge.mcp.stdio import Stdio, StdioError

@@ -22,7 +22,7 @@ from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
 from bridge.console.errors import ArgumentError, InputCancelledError
 from bridge.console.formatting import Answer
-from bridge.console.history import LineHistory, history_path
+from bridge.console.input_history import LineHistory, history_path
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 

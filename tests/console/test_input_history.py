@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.console.history import MAX_LINE_CHARACTERS, MAX_LINES, LineHistory, history_path
+from bridge.console.input_history import MAX_LINE_CHARACTERS, MAX_LINES, LineHistory, history_path
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.console.history import MAX_LINES, LineHistory
+from bridge.console.input_history import MAX_LINES, LineHistory
 from tests.racing import at_the_moment, is_untouched, put, somebodys_file
 from tests.xmpp.traffic.logs import mask, no_file_beyond
 
