@@ -205,7 +205,7 @@ class _LazyParticipant:
             self.participant.leave()
 
     def close(self) -> None:
-        """Tell what is still to be told, and let go of the disk."""
+        """Write down what has not been written yet, and close the file."""
         self.batcher.flush()
         if self._traffic is not None:
             self._traffic.close()

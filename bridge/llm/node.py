@@ -12,7 +12,7 @@ from bridge.mcp.schema import MismatchError, Reader, describe
 from bridge.mcp.toolset import ToolError
 
 TRIES = 2
-"""How often a model is asked for an answer that fits: the second time it is told what was wrong."""
+"""How often a model is asked for an answer that fits: the second time with what was wrong."""
 
 DEADLINE_SECONDS = TRIES * QUESTION_SECONDS + 10.0
 """The deadline of a tool that runs one node."""
@@ -40,7 +40,7 @@ class LlmNode(Generic[Input, Output]):
     instruction: str
     """What the model is for: fixed, whatever the input."""
     output: type[Output]
-    """A dataclass; its descriptions and `Bounds` are told to the model and checked."""
+    """A dataclass; its descriptions and `Bounds` are sent to the model and checked."""
     write: Callable[[Input], Material]
     """Returns the task and the data of the prompt."""
     check: Callable[[Input, Output], None] = lambda given, answer: None

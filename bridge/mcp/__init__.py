@@ -1,1 +1,1 @@
-"""The MCP wing: JSON-RPC to a coding agent over stdio. It knows nothing of XMPP."""
+"""The MCP server: JSON-RPC to a coding agent over stdio. It knows nothing of XMPP."""

@@ -14,7 +14,7 @@ KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
 
 
 class Client(NamedTuple):
-    """A program that starts MCP servers, and how it is told of them."""
+    """A program that starts MCP servers, and where they are registered with it."""
 
     key: str
     """One of `KEYS`."""

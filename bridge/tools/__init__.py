@@ -1,1 +1,1 @@
-"""The hall where the two wings meet: each tool is one typed function."""
+"""The MCP tools, each a typed function: the only package that knows both `mcp` and `xmpp`."""

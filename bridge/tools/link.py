@@ -30,8 +30,8 @@ RoomName = Annotated[str | None, "a room's JID, or what stands before its @"]
 class RoomLink:
     """The way from a tool to the room.
 
-    `find` is called when a tool first asks: the XMPP wing takes a quarter of the time that an
-    agent gives a server before its first turn, so it is not loaded for listing tools.
+    `find` is called when a tool first asks: loading `bridge.xmpp` takes a quarter of the time that
+    an agent gives a server before its first turn, so it is not loaded for listing tools.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 
 MAX_NAME_CHARACTERS = 200
-"""Of a nickname, which a stranger chose; beyond it the length is told."""
+"""Of a nickname, which a stranger chose; beyond it the length is given."""
 
 
 def nicknames(link: RoomLink, /) -> list[str]:
@@ -39,9 +39,9 @@ def diagnose_room(
 ) -> str:
     """Find out why the XMPP room, or somebody in it, does not behave."""
     concerns = f" It concerns the occupant {_quoted(nickname)}." if nickname else ""
-    told = f" What I see: {problem}" if problem else ""
+    seen = f" What I see: {problem}" if problem else ""
     return (
-        f"Something is wrong with our XMPP chat room.{told}{_which(room)}{concerns}\n\n"
+        f"Something is wrong with our XMPP chat room.{seen}{_which(room)}{concerns}\n\n"
         "Ask xmppStatus first. If it is not connected, run xmppCheck, and report the step that "
         "fails, the condition, and what the hint says to change. If `roomCreated` is true, the "
         "name of the room is probably misspelt. If it is connected: xmppOccupants tells who is "

@@ -236,7 +236,7 @@ async def xmpp_info(
     whom, address = find(link, target, room)
     is_server = whom is iq_errors.TargetKind.SERVER
     try:
-        told = await disco.discover(connection, address, is_server=is_server)
+        found = await disco.discover(connection, address, is_server=is_server)
     except iq.IqError as refused:
         error = refused.error
         meaning = iq_errors.of_error(
@@ -247,7 +247,7 @@ async def xmpp_info(
         ) from refused
     except faults.ConnectionFailedError as ended:
         raise failed(ended.fault, "The connection ended before the answer came:") from ended
-    description, show = told.description, _Shown()
+    description, show = found.description, _Shown()
     rooms = [one for one in link.participant.memberships if one.jid == address]
     ours = [each for one in rooms for each in one.status().occupants if each.own]
     info = Info(
@@ -256,12 +256,12 @@ async def xmpp_info(
         identities=[],
         features=[],
         fields=[],
-        software=None if told.software is None else show.each(vars(told.software)),
-        uptime_seconds=told.uptime_seconds,
+        software=None if found.software is None else show.each(vars(found.software)),
+        uptime_seconds=found.uptime_seconds,
         room=None,
         self=occupant_entry(ours[0]) if ours else None,
         connection=None,
-        notes=[str(one) for one in told.unanswered],
+        notes=[str(one) for one in found.unanswered],
     )
     if is_server:
         status, management = link.participant.status(), connection.management

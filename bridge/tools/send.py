@@ -26,7 +26,7 @@ MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
 
 TOLERANCE_SECONDS = 1e-6
-"""Whoever waits as long as they were told is let through, whatever floats make of the sum."""
+"""Whoever waits as long as the refusal said is let through, whatever floats make of the sum."""
 
 SECONDS = 60.0
 """The rate is one a minute, and a minute's worth may go at once."""
@@ -157,7 +157,7 @@ async def xmpp_send(
         round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
         cursor=link.participant.journal.cursor_of(reflection.record.number),
     )
-    told = sanitized(sent)
+    result = sanitized(sent)
     # The caller's own words stay as they are, and take what room the others leave.
-    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(told))
-    return replace(told, message=kept, truncated=told.truncated or kept != message or None)
+    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(result))
+    return replace(result, message=kept, truncated=result.truncated or kept != message or None)

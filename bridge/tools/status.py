@@ -147,7 +147,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
             message.body, message.sender, message.from_, message.type, iso(last.at), room
         )
     configuration = setup.configuration
-    told = Status(
+    result = Status(
         connected=status.connected,
         room=participant.room_jid or None,
         nickname=status.nickname or None,
@@ -180,13 +180,13 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         cursor=participant.journal.cursor,
     )
     if not several:
-        return sanitized(told)
-    told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
-    told.rooms = []
+        return sanitized(result)
+    result = sanitized(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
+    result.rooms = []
     for left, (name, one) in zip(range(len(rooms), 0, -1), rooms, strict=True):
-        most = (RESULT_BYTES - json_size(told)) // left - len(", ")
-        told.rooms.append(_room_entry(name, one, most))
-    return told
+        most = (RESULT_BYTES - json_size(result)) // left - len(", ")
+        result.rooms.append(_room_entry(name, one, most))
+    return result
 
 
 def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""The XMPP wing: one participant in one chat room. It knows nothing of MCP."""
+"""The participant in the XMPP chat rooms. It knows nothing of MCP."""

@@ -117,8 +117,8 @@ class Connection:
     async def reach(self) -> tuple[Tls | None, Element]:
         """Go from nothing to a secured stream; raises `ConnectionFailedError`.
 
-        Return what protects the stream, and what the server offers under it. Nobody has been told
-        who we are.
+        Return what protects the stream, and what the server offers under it. No account has been
+        named yet.
         """
         endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._found))
         endpoint, sock = await self._run(
@@ -192,7 +192,7 @@ class Connection:
     def close(self) -> None:
         """Let go of the socket, whatever state it is in.
 
-        A session that nobody will take up again is ended: left standing, it would haunt the room
+        A session that nobody will take up again is ended: left standing, it would stay in the room
         until the server replaces it by the next one, and then put that one out.
         """
         self.end(faults.of_lost_connection(self._stage, self.place))

@@ -214,7 +214,7 @@ class Membership:
             self._leave_after(fault)
             steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
-            if self._retry:  # somebody has better news than this fault
+            if self._retry:  # `try_again` came after this fault
                 failures = 0
             else:
                 seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
@@ -587,7 +587,7 @@ class Membership:
         return self._publish(event, self)
 
     async def _wait(self, until: float | None) -> bool:
-        """Wait for news until a time of the loop's clock; return False when that has come."""
+        """Wait for a change until a time of the loop's clock; return False when that has come."""
         try:
             async with asyncio.timeout_at(until):
                 await self._changed.wait()

@@ -116,7 +116,7 @@ class Participant:
             if self._phase is Phase.CLOSED:
                 return
             failures = 1 if stood >= STEADY_SECONDS else failures + 1
-            if self._again.is_set():  # somebody has better news than this fault
+            if self._again.is_set():  # `try_again` came after this fault
                 failures = 0
             else:
                 await self._back_off(fault, failures)

@@ -153,7 +153,7 @@ class Probe:
         """Find out what the certificate says that was refused.
 
         OpenSSL shows none that it has not verified, so this takes a second connection, without
-        verification, which ends before anybody is told who we are.
+        verification, which ends before any account is named.
         """
 
         def find(stage: Stage, finding: str) -> None:
