@@ -129,8 +129,8 @@ class Information:
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
     """Query `address` (prepared) for everything, each query for at most `ANSWER_SECONDS`.
 
-    A server gets every query, other addresses those that they announce; none but servers is asked
-    for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
+    A server gets every query at once, other addresses those that they announce; none but servers is
+    asked for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
     `IqError` where disco#info is refused, and `ConnectionFailedError` when the
     connection ends; any other error, and a timeout, stand in the result as `Unanswered`.
     """
@@ -142,18 +142,19 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
         except TimeoutError:
             return Unanswered(namespace, None)
         except IqError as refused:
-            if namespace == DISCO_INFO:
-                raise
             return Unanswered(namespace, refused.error)
 
-    answers = {DISCO_INFO: await ask(DISCO_INFO)}
-    description = description_in(answers[DISCO_INFO])
-    wanted = [
-        one
-        for one in (VERSION, LAST)
-        if (is_server or one in description.features) and (one == VERSION or "@" not in address)
-    ]
-    answers |= zip(wanted, await asyncio.gather(*map(ask, wanted)), strict=True)
+    async def ask_all(*namespaces: str) -> dict[str, Element | Unanswered]:
+        return dict(zip(namespaces, await asyncio.gather(*map(ask, namespaces)), strict=True))
+
+    answers = await ask_all(DISCO_INFO, *((VERSION, LAST) if is_server else ()))
+    first = answers[DISCO_INFO]
+    if isinstance(first, Unanswered) and first.error is not None:
+        raise IqError(first.error)
+    description = description_in(first)
+    if not is_server:
+        offered = (VERSION,) if "@" in address else (VERSION, LAST)
+        answers |= await ask_all(*(one for one in offered if one in description.features))
     return Information(
         description,
         software_in(answers.get(VERSION)),

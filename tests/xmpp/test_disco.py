@@ -283,9 +283,11 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
     assert [one for _, one in played.asked] == [DISCO_INFO]
 
 
-async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused() -> None:
+@pytest.mark.parametrize("is_server", [True, False])
+async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused(is_server: bool) -> None:
+    refused = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST), IqError(REFUSAL))
     with pytest.raises(IqError):
-        await _inform(Played({DISCO_INFO: IqError(REFUSAL)}), "b.example", is_server=True)
+        await _inform(Played(refused), "b.example", is_server=is_server)
 
 
 @pytest.mark.parametrize("when", [DISCO_INFO, disco.LAST])
