@@ -25,7 +25,7 @@ from bridge.xmpp.room import Room, RoomStatus
 from bridge.xmpp.session import RESUMABLE, StreamManagement
 from bridge.xmpp.trace import Trace
 
-PHASES = {
+PHASE_OF_STAGE = {
     Stage.RESOLVE: Phase.RESOLVING,
     Stage.CONNECT: Phase.CONNECTING,
     Stage.TLS: Phase.SECURING,
@@ -187,7 +187,9 @@ class Participant:
             settings,
             # Another one each time: who learnt our full JID does not know the next.
             resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
-            on_stage=lambda stage: self._change(ConnectionChanged(PHASES[stage], attempt=attempt)),
+            on_stage=lambda stage: self._change(
+                ConnectionChanged(PHASE_OF_STAGE[stage], attempt=attempt)
+            ),
             on_stanza=self._route,
             trace=self.trace.of_connection(self._clock),
         )
