@@ -10,7 +10,7 @@ from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_fu
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.check import check, show_unconfigured
 from bridge.logs import can_print, complain, open_log
-from bridge.xmpp.report import settings_phase
+from bridge.xmpp.report import settings_stage
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def run(parsed: argparse.Namespace) -> int:
 async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     started = time.perf_counter()
     configuration = read()
-    first = settings_phase(configuration, time.perf_counter() - started)
+    first = settings_stage(configuration, time.perf_counter() - started)
     if configuration.settings is None:
         complain_of(configuration)
         if parsed.json:

@@ -16,7 +16,7 @@ from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.text import one_line
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import CheckPhase, Report, expected_phases, unconfigured
+from bridge.xmpp.report import CheckStage, Report, expected_stages, unconfigured
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
@@ -66,18 +66,18 @@ class CheckView:
         where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
         return self._paragraph(f"Checking the way into {where}")
 
-    def found(self, phase: CheckPhase, former: CheckPhase | None = None) -> list[str]:
+    def found(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
         """Return what a stage found, behind its name, its outcome and its time.
 
         If the `former` stage was not in the same of several rooms, its name stands above.
         """
-        lines = self._hanging(self._head(phase), HEAD_WIDTH, phase.detail)
-        return self._under_rooms(lines, [phase.room], None if former is None else former.room)
+        lines = self._hanging(self._head(stage), HEAD_WIDTH, stage.detail)
+        return self._under_rooms(lines, [stage.room], None if former is None else former.room)
 
-    def bars(self, phases: Sequence[CheckPhase]) -> list[str]:
+    def bars(self, stages: Sequence[CheckStage]) -> list[str]:
         """Return a line a stage, each with a bar on a time axis that they share, and the axis."""
-        rows = [(self._head(phase), phase.ms, phase.ok) for phase in phases]
-        return self._under_rooms(self._chart(HEAD_WIDTH, rows), [phase.room for phase in phases])
+        rows = [(self._head(stage), stage.ms, stage.ok) for stage in stages]
+        return self._under_rooms(self._chart(HEAD_WIDTH, rows), [stage.room for stage in stages])
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
@@ -96,10 +96,10 @@ class CheckView:
         The bars are the medians', on a time axis that they share.
         """
         rows, taken = [], by_stage(reports)
-        for (name, _), phases in taken.items():
-            passed = sum(phase.ok for phase in phases)
+        for (name, _), stages in taken.items():
+            passed = sum(stage.ok for stage in stages)
             count = f"{passed}/{len(reports)}"
-            middle, worst = _middle_and_worst(phases)
+            middle, worst = _middle_and_worst(stages)
             head = f"{name:<{NAME_WIDTH}}{count:>9}{middle:>11.1f} ms{worst:>11.1f} ms"
             rows.append((head, middle, passed == len(reports)))
         title = f"{'':<{NAME_WIDTH}}{'passed':>9}{'median':>14}{'worst':>14}"
@@ -123,12 +123,12 @@ class CheckView:
         failed, passed = [], []
         for report in reports:
             conditions = {one.room: one.condition for one in report.rooms or ()}
-            for phase in report.phases:
-                if not phase.ok:
-                    condition = conditions.get(phase.room or "", report.condition)
-                    failed.append(f"[{condition}] {phase.hint}".rstrip())
-                elif phase.hint and phase.hint not in report.diagnosis:
-                    passed.append(f"{phase.name}: {phase.hint}")
+            for stage in report.phases:
+                if not stage.ok:
+                    condition = conditions.get(stage.room or "", report.condition)
+                    failed.append(f"[{condition}] {stage.hint}".rstrip())
+                elif stage.hint and stage.hint not in report.diagnosis:
+                    passed.append(f"{stage.name}: {stage.hint}")
         return [
             line for text in dict.fromkeys([*failed, *passed]) for line in self._paragraph(text)
         ]
@@ -148,8 +148,8 @@ class CheckView:
             shown.append(line)
         return shown
 
-    def _head(self, phase: CheckPhase) -> str:
-        return f"{phase.name:<{NAME_WIDTH}}{self._mark(ok=phase.ok)}{phase.ms:>8.1f} ms"
+    def _head(self, stage: CheckStage) -> str:
+        return f"{stage.name:<{NAME_WIDTH}}{self._mark(ok=stage.ok)}{stage.ms:>8.1f} ms"
 
     def _mark(self, *, ok: bool) -> str:
         return self._verdict_colour("ok    " if ok else "FAILED", ok=ok)
@@ -182,24 +182,24 @@ class CheckView:
         return hanging("", 0, text, PARAGRAPH_INDENT, self._columns())
 
 
-def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckPhase]]:
+def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
     """Return what came of each stage, by its name and its one of several rooms, in order.
 
     It is of the runs that came as far as that.
     """
     rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
-    found: dict[tuple[str, str | None], list[CheckPhase]] = {
-        stage: [] for stage in expected_phases(rooms or [""], send=True)
+    found: dict[tuple[str, str | None], list[CheckStage]] = {
+        stage: [] for stage in expected_stages(rooms or [""], send=True)
     }
     for report in reports:
-        for phase in report.phases:
-            found[phase.name, phase.room].append(phase)
-    return {stage: phases for stage, phases in found.items() if phases}
+        for stage in report.phases:
+            found[stage.name, stage.room].append(stage)
+    return {name: stages for name, stages in found.items() if stages}
 
 
-def _middle_and_worst(phases: Sequence[CheckPhase]) -> tuple[float, float]:
+def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
     """Return the median and the worst of the milliseconds of a stage."""
-    times = [phase.ms for phase in phases]
+    times = [stage.ms for stage in stages]
     return median(times), max(times)
 
 
@@ -220,7 +220,7 @@ def bar(began: float, ms: float, total: float, columns: int, *, blocks: bool = T
 
 async def check(
     settings: Settings,
-    first: CheckPhase,
+    first: CheckStage,
     *,
     send: bool,
     as_json: bool,
@@ -234,12 +234,14 @@ async def check(
     """
     probe = Probe(settings)
     reports: list[Report] = []
-    screen = _Screen(expected_phases(settings.rooms, send=send))
+    screen = _Screen(expected_stages(settings.rooms, send=send))
 
-    async def run(on_phase: Callable[[CheckPhase], None] | None = None) -> AsyncIterator[Report]:
+    async def run(
+        on_stage_end: Callable[[CheckStage], None] | None = None,
+    ) -> AsyncIterator[Report]:
         """Check as often as asked for, but not after a refused password, which locks accounts."""
         while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-            reports.append(await probe.run(on_phase, send=send))
+            reports.append(await probe.run(on_stage_end, send=send))
             yield reports[-1]
 
     if as_json:
@@ -249,8 +251,8 @@ async def check(
         screen.put([json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})])
     elif times == 1:
         screen.put(screen.view.title(settings.rooms))
-        screen.show_phase(first)
-        async for report in run(screen.show_phase):
+        screen.show_stage(first)
+        async for report in run(screen.show_stage):
             screen.show_verdict(report)
     else:
         screen.put(screen.view.title(settings.rooms))
@@ -265,7 +267,7 @@ async def check(
     return all(report.ok for report in reports)
 
 
-def show_unconfigured(configuration: Configuration, first: CheckPhase) -> None:
+def show_unconfigured(configuration: Configuration, first: CheckStage) -> None:
     """Write the problems of the settings as JSON, in the shape of any other check."""
     problems = [one_line(str(problem)) for problem in configuration.problems]
     shown = _object(unconfigured(configuration, first), problems)
@@ -285,7 +287,7 @@ class _Screen:
         blocks = stdout.encoding.lower().startswith("utf")
         self.view = CheckView(*look_of(stdout), blocks=blocks)
         self._expected = expected
-        self._phases: list[CheckPhase] = []
+        self._stages: list[CheckStage] = []
         self._erase = ""
 
     def put(self, lines: Sequence[str], under_way: str = "") -> None:
@@ -297,32 +299,32 @@ class _Screen:
         failed = write_out(erase + "\n".join(lines))
         self.error = self.error or failed
 
-    def show_phase(self, phase: CheckPhase) -> None:
+    def show_stage(self, stage: CheckStage) -> None:
         """Write what a stage found."""
-        found = self.view.found(phase, self._phases[-1] if self._phases else None)
-        self._phases.append(phase)
-        self.put(found, self._after(phase))
+        found = self.view.found(stage, self._stages[-1] if self._stages else None)
+        self._stages.append(stage)
+        self.put(found, self._after(stage))
 
-    def _after(self, phase: CheckPhase) -> str:
-        """Return the name of the stage after `phase`; an empty one if it is the last."""
-        for name, room in self._expected[self._expected.index((phase.name, phase.room)) + 1 :]:
-            if phase.ok or (phase.room is not None and room != phase.room):
+    def _after(self, stage: CheckStage) -> str:
+        """Return the name of the stage after `stage`; an empty one if it is the last."""
+        for name, room in self._expected[self._expected.index((stage.name, stage.room)) + 1 :]:
+            if stage.ok or (stage.room is not None and room != stage.room):
                 return name
         return ""
 
     def show_verdict(self, report: Report) -> None:
         """Write the bars, and the outcome."""
-        self.put(["", *self.view.bars(self._phases), "", *self.view.verdict(report)])
+        self.put(["", *self.view.bars(self._stages), "", *self.view.verdict(report)])
 
 
-def _json(first: CheckPhase, reports: Sequence[Report], times: int) -> dict[str, object]:
+def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:
     """Return the reports of so many runs as JSON shows them, each preceded by `first`."""
     runs = [_object(report.preceded_by(first)) for report in reports]
     if times == 1:
         return runs[0]
     taken = {
-        " ".join(filter(None, stage)): _middle_and_worst(phases)
-        for stage, phases in by_stage(reports).items()
+        " ".join(filter(None, name)): _middle_and_worst(stages)
+        for name, stages in by_stage(reports).items()
     }
     return {
         "ok": all(report.ok for report in reports),

@@ -18,10 +18,10 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
-    CheckPhase,
+    CheckStage,
     Report,
-    expected_phases,
-    settings_phase,
+    expected_stages,
+    settings_stage,
     unconfigured,
 )
 
@@ -133,14 +133,14 @@ async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
     started = time.perf_counter()
     configuration = setup.read_anew()
     settings = configuration.settings
-    expected = expected_phases(() if settings is None else settings.rooms, send=False)
+    expected = expected_stages(() if settings is None else settings.rooms, send=False)
 
-    def note(phase: CheckPhase) -> None:
-        number = expected.index((phase.name, phase.room)) + 1
-        name = phase.name if phase.room is None else f"{phase.name} {phase.room}"
+    def note(stage: CheckStage) -> None:
+        number = expected.index((stage.name, stage.room)) + 1
+        name = stage.name if stage.room is None else f"{stage.name} {stage.room}"
         context.progress(number, len(expected), name)
 
-    first = settings_phase(configuration, time.perf_counter() - started)
+    first = settings_stage(configuration, time.perf_counter() - started)
     if later := setup.waiting_for_restart:
         until = f"Changed, but in effect only once the bridge is restarted: {', '.join(later)}."
         first = replace(first, hint=f"{first.hint} {until}".lstrip())
@@ -160,7 +160,7 @@ async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
 
 
 def fitting(check: Check) -> Check:
-    """Return the check without the phases of many rooms for which a result has no space.
+    """Return the check without the stages of many rooms for which a result has no space.
 
     Those that passed go first, the last of them before the others. The first failures stay, which
     the diagnosis names too, and `rooms` has what came of each room all the same.
@@ -168,15 +168,15 @@ def fitting(check: Check) -> Check:
     over = json_size(check) - RESULT_BYTES
     if check.rooms is None or over <= 0:
         return check
-    of_rooms = [phase for phase in check.phases if phase.room is not None]
-    failed = [phase for phase in of_rooms if not phase.ok]
-    passed = [phase for phase in of_rooms if phase.ok]
-    left_out: set[CheckPhase] = set()
-    for phase in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
+    of_rooms = [stage for stage in check.phases if stage.room is not None]
+    failed = [stage for stage in of_rooms if not stage.ok]
+    passed = [stage for stage in of_rooms if stage.ok]
+    left_out: set[CheckStage] = set()
+    for stage in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
         if over > 0:
-            left_out.add(phase)
-            over -= json_size(phase) + len(", ")
-    kept = [phase for phase in check.phases if phase not in left_out]
+            left_out.add(stage)
+            over -= json_size(stage) + len(", ")
+    kept = [stage for stage in check.phases if stage not in left_out]
     return replace(check, phases=kept, left_out=len(left_out))
 
 

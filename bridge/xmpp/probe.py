@@ -29,7 +29,7 @@ from bridge.xmpp.faults import (
 )
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
-from bridge.xmpp.report import CREATED, CheckPhase, Report, Visit, named, report_of
+from bridge.xmpp.report import CREATED, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.roomservice import RoomService
 from bridge.xmpp.trace import Tracer, untraced
 
@@ -55,7 +55,7 @@ MAX_NICKNAME_BYTES = 900
 """Of the configured nickname in ours: both ends of an occupant JID have 1,023 (RFC 7622)."""
 
 MAX_DETAIL_CHARACTERS = 2_000
-"""Of one phase: the names in a certificate and in a room are others' to choose."""
+"""Of one stage: the names in a certificate and in a room are others' to choose."""
 
 MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
 """What `send` says."""
@@ -80,14 +80,14 @@ class Probe:
         """Whether another run does no harm: after a refused password, servers lock accounts."""
 
     async def run(
-        self, on_phase: Callable[[CheckPhase], None] | None = None, *, send: bool = False
+        self, on_stage_end: Callable[[CheckStage], None] | None = None, *, send: bool = False
     ) -> Report:
-        """Check once, and return how it went; `on_phase` gets each phase as it is over.
+        """Check once, and return how it went; `on_stage_end` gets each stage as it is over.
 
         Whatever the network and the server do is in the report, never raised. It ends within
         `CHECK_SECONDS`. When cancelled, it hangs up.
         """
-        recorder = PhaseRecorder(on_phase)
+        recorder = StageRecorder(on_stage_end)
         visits: list[_Visit] = []  # those begun; the last may be under way
 
         def begin(stage: Stage) -> None:
@@ -121,7 +121,7 @@ class Probe:
                     if connection.ended.done() and (fault := visits[-1].fault) is not None:
                         break
         except TimeoutError:
-            place, step = connection.place, recorder.phase
+            place, step = connection.place, recorder.stage
             fault = faults.of("long-check", place, seconds=CHECK_SECONDS, step=step)
             recorder.end(fault)
             if visits:
@@ -132,16 +132,16 @@ class Probe:
         seconds = time.perf_counter() - started
         self.may_repeat = fault is None or fault.retry is not Retry.NEVER
         outcomes = [one.outcome() for one in visits]
-        return report_of(self._settings.rooms, recorder.phases, seconds, outcomes, fault)
+        return report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
 
-    async def _connect(self, connection: Connection, recorder: "PhaseRecorder") -> Fault | None:
-        """Go through the phases of the connection; return the fault that ended it, if one did."""
+    async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
+        """Go through the stages of the connection; return the fault that ended it, if one did."""
         try:
             await connection.open()
         except ConnectionFailedError as failed:
             ms = recorder.milliseconds()
             refused = failed.fault.condition == "certificate-verify-failed"
-            if refused and recorder.phase == Stage.TLS.value:
+            if refused and recorder.stage == Stage.TLS.value:
                 await self._look_again(recorder)
             recorder.end(failed.fault, ms)
             return failed.fault
@@ -149,7 +149,7 @@ class Probe:
         connection.start_dispatch()
         return None
 
-    async def _look_again(self, recorder: "PhaseRecorder") -> None:
+    async def _look_again(self, recorder: "StageRecorder") -> None:
         """Find out what the certificate says that was refused.
 
         OpenSSL shows none that it has not verified, so this takes a second connection, without
@@ -177,47 +177,47 @@ class Probe:
             connection.close()
 
 
-class PhaseRecorder:
-    """Times the phases of a check and collects what each found; `on_phase` gets each at its end."""
+class StageRecorder:
+    """Times the stages of a check, collects what each found, and gives `on_stage_end` each."""
 
-    def __init__(self, on_phase: Callable[[CheckPhase], None] | None) -> None:
-        self._on_phase = on_phase
-        self.phases: list[CheckPhase] = []
-        self.phase = ""
-        """The phase under way; empty when none is."""
+    def __init__(self, on_stage_end: Callable[[CheckStage], None] | None) -> None:
+        self._on_stage_end = on_stage_end
+        self.stages: list[CheckStage] = []
+        self.stage = ""
+        """The stage under way; empty when none is."""
         self.room: str | None = None
         """The room that is visited, where there are several."""
         self.advice = ""
-        """The hint of the phase under way, should it pass."""
+        """The hint of the stage under way, should it pass."""
         self._began = 0.0
         self._findings: list[str] = []
 
-    def begin(self, phase: str) -> None:
-        """Begin a phase; the one before, if it is under way, has passed."""
-        if self.phase:
+    def begin(self, stage: str) -> None:
+        """Begin a stage; the one before, if it is under way, has passed."""
+        if self.stage:
             self.end()
-        self.phase, self.advice, self._began = phase, "", time.perf_counter()
+        self.stage, self.advice, self._began = stage, "", time.perf_counter()
 
     def find(self, finding: str) -> None:
         """Note what was found."""
         self._findings.append(finding)
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
-        """End the phase, because of `fault` if it failed; it took `ms`, or as long as until now."""
+        """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""
         if fault is not None:
             self.find(fault.message)
         detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
         self._findings.clear()
         took = self.milliseconds() if ms is None else ms
         hint = one_line(self.advice if fault is None else fault.hint)
-        ended = CheckPhase(self.phase, fault is None, took, detail, hint, self.room)
-        self.phase = ""
-        self.phases.append(ended)
-        if self._on_phase is not None:
-            self._on_phase(ended)
+        ended = CheckStage(self.stage, fault is None, took, detail, hint, self.room)
+        self.stage = ""
+        self.stages.append(ended)
+        if self._on_stage_end is not None:
+            self._on_stage_end(ended)
 
     def milliseconds(self) -> float:
-        """Return how long the phase has taken so far."""
+        """Return how long the stage has taken so far."""
         return round((time.perf_counter() - self._began) * 1000, 3)
 
 
@@ -230,7 +230,7 @@ class _Visit:
         room: str,
         mark: str,
         connection: Connection,
-        recorder: PhaseRecorder,
+        recorder: StageRecorder,
     ) -> None:
         nickname = settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
         self._nickname = f"{nickname}-check-{mark}"
@@ -249,7 +249,7 @@ class _Visit:
         return Visit(self.membership.name, self.fault, self._created, self._others)
 
     async def run(self, send: bool) -> None:
-        """Go through the phases of a room until one fails; however it ends, leave the room."""
+        """Go through the stages of a room until one fails; however it ends, leave the room."""
         recorder, membership = self._recorder, self.membership
         try:
             recorder.begin("disco")
@@ -303,10 +303,10 @@ class _Visit:
     def _explained(self, fault: Fault) -> Fault:
         """Return the fault with what else is known here."""
         message, hint = fault.message, fault.hint
-        phase, others = self._recorder.phase, self._room_service.others
-        if phase == "join" and fault.condition in {"not-acceptable", "conflict"}:
+        stage, others = self._recorder.stage, self._room_service.others
+        if stage == "join" and fault.condition in {"not-acceptable", "conflict"}:
             hint += _OWN_NICKNAME
-        if others and phase in {"disco", "join"}:
+        if others and stage in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
             message += f" Room services of {self.membership.place.domain}: {listed}."
             return fault._replace(message=message, hint=hint, quotes=True)

@@ -1,4 +1,4 @@
-"""The report of a check in the names that users see: its phases and the outcome. Pure."""
+"""The report of a check in the names that users see: its stages and the outcome. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +9,13 @@ from bridge.text import one_line
 from bridge.xmpp.faults import Fault
 
 SETTINGS = "settings"
-"""The phase before those of the connection: reading the settings."""
+"""The stage before those of the connection: reading the settings."""
 
-PHASES = (
-    *("resolve", "connect", "tls", "sasl", "bind"),
-    *("disco", "join", "occupants", "send", "leave"),
-)
-"""The phases of a check, in order; `send` only when it is asked for."""
+CONNECTION_STAGES = ("resolve", "connect", "tls", "sasl", "bind")
+"""The stages of the connection, in order."""
 
-OF_THE_CONNECTION = PHASES.index("disco")
-"""How many of these the connection has; each room has the others."""
+ROOM_STAGES = ("disco", "join", "occupants", "send", "leave")
+"""The stages of each room, in order; `send` only when it is asked for."""
 
 CREATED = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
@@ -38,8 +35,8 @@ left out where it is None."""
 
 
 @dataclass(frozen=True)
-class CheckPhase:
-    """One phase of the way into the room. Its texts fit into one line, whoever wrote them."""
+class CheckStage:
+    """One stage of the way into the room. Its texts fit into one line, whoever wrote them."""
 
     name: Annotated[
         str, "settings, resolve, connect, tls, sasl, bind, disco, join, occupants or leave"
@@ -66,7 +63,7 @@ class Report:
 
     ok: Annotated[bool, "every phase passed"]
     phases: Annotated[
-        list[CheckPhase], "in order; a failed one is the last, or the last of its room"
+        list[CheckStage], "in order; a failed one is the last, or the last of its room"
     ]
     diagnosis: Annotated[str, "the outcome in a sentence or two"]
     condition: Annotated[str | None, "of the first failure, in the standard's own words"]
@@ -74,9 +71,9 @@ class Report:
     ms: Annotated[float, "milliseconds that the connection took in all"]
     rooms: Annotated[list[CheckedRoom] | None, ABSENT_IF_NONE, "each of several rooms, in order"]
 
-    def preceded_by(self, phase: CheckPhase) -> "Report":
-        """Return the report with `phase` before its own."""
-        return replace(self, phases=[phase, *self.phases])
+    def preceded_by(self, stage: CheckStage) -> "Report":
+        """Return the report with `stage` before its own."""
+        return replace(self, phases=[stage, *self.phases])
 
 
 class Visit(NamedTuple):
@@ -92,23 +89,23 @@ class Visit(NamedTuple):
     """Other occupants."""
 
 
-def expected_phases(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
-    """Return the name and the room of each phase of a check in which all goes well, in order."""
-    of_a_room = [name for name in PHASES[OF_THE_CONNECTION:] if send or name != "send"]
+def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
+    """Return the name and the room of each stage of a check in which all goes well, in order."""
+    of_a_room = [name for name in ROOM_STAGES if send or name != "send"]
     return [
-        *((name, None) for name in (SETTINGS, *PHASES[:OF_THE_CONNECTION])),
+        *((name, None) for name in (SETTINGS, *CONNECTION_STAGES)),
         *((name, named(room, rooms)) for room in rooms for name in of_a_room),
     ]
 
 
 def named(room: str, rooms: Sequence[str]) -> str | None:
-    """Return what a phase calls `room`, fit for one line; None where it is the only one."""
+    """Return what a stage calls `room`, fit for one line; None where it is the only one."""
     return one_line(room) if len(rooms) > 1 else None
 
 
 def report_of(
     rooms: Sequence[str],
-    phases: Sequence[CheckPhase],
+    stages: Sequence[CheckStage],
     seconds: float,
     visits: Sequence[Visit],
     fault: Fault | None,
@@ -138,7 +135,7 @@ def report_of(
             diagnosis += f" The room did not exist before and was made by joining it: {CREATED}"
     return Report(
         ok=not faults,
-        phases=list(phases),
+        phases=list(stages),
         diagnosis=diagnosis,
         condition=one_line(faults[0].condition) if faults else None,
         room_created=bool(created),
@@ -180,12 +177,12 @@ def _listed(rooms: Sequence[str]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def settings_phase(configuration: Configuration, seconds: float) -> CheckPhase:
+def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
     """Return where the settings come from, and what is wrong with them."""
     found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
     found += [f"warning: {warning}" for warning in configuration.warnings]
     found += map(str, configuration.problems)
-    return CheckPhase(
+    return CheckStage(
         SETTINGS,
         configuration.settings is not None,
         round(seconds * 1000, 3),
@@ -194,8 +191,8 @@ def settings_phase(configuration: Configuration, seconds: float) -> CheckPhase:
     )
 
 
-def unconfigured(configuration: Configuration, phase: CheckPhase) -> Report:
-    """Return the report of a check that ended with `phase`, the reading of the settings."""
+def unconfigured(configuration: Configuration, stage: CheckStage) -> Report:
+    """Return the report of a check that ended with `stage`, the reading of the settings."""
     problems = one_line("; ".join(map(str, configuration.problems)))
     diagnosis = f"The settings do not do: {problems}"
-    return Report(False, [phase], diagnosis, "unconfigured", False, 0.0, None)
+    return Report(False, [stage], diagnosis, "unconfigured", False, 0.0, None)

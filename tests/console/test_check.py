@@ -19,19 +19,19 @@ from bridge.console.check import (
 from bridge.console.screen import Paint, width
 from bridge.text import one_line
 from bridge.xmpp.faults import Fault, Retry
-from bridge.xmpp.report import CheckPhase, Report, Visit, report_of
+from bridge.xmpp.report import CheckStage, Report, Visit, report_of
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"
 COLOUR = re.compile("\x1b\\[[0-9]+m")
 
-FIRST = CheckPhase(
+FIRST = CheckStage(
     "settings", True, 1.4, "/home/ada/lab/.env: missing; /home/ada/bridge.env: used", ""
 )
 REACHED = (
-    CheckPhase("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
-    CheckPhase("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
-    CheckPhase(
+    CheckStage("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
+    CheckStage("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
+    CheckStage(
         "tls",
         True,
         64.062,
@@ -42,12 +42,12 @@ REACHED = (
 )
 PASSED = (
     *REACHED,
-    CheckPhase("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
-    CheckPhase("bind", True, 15.9, "full JID bot@example.org/check", ""),
-    CheckPhase("disco", True, 33.0, "a room service; the room does not exist yet", ""),
-    CheckPhase("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
-    CheckPhase("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
-    CheckPhase("leave", True, 16.1, "the room confirmed it", ""),
+    CheckStage("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
+    CheckStage("bind", True, 15.9, "full JID bot@example.org/check", ""),
+    CheckStage("disco", True, 33.0, "a room service; the room does not exist yet", ""),
+    CheckStage("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
+    CheckStage("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
+    CheckStage("leave", True, 16.1, "the room confirmed it", ""),
 )
 REFUSED = Fault(
     "not-authorized",
@@ -58,7 +58,7 @@ REFUSED = Fault(
 WORKS = report_of([ROOM], PASSED, 0.3018, [Visit(ROOM, created=True, others=2)], None)
 BREAKS = report_of(
     [ROOM],
-    (*REACHED, CheckPhase("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
+    (*REACHED, CheckStage("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
     2.2124,
     [],
     REFUSED,
@@ -68,15 +68,15 @@ BREAKS = report_of(
 BANNED = Fault("forbidden", "The owner of logs@muc.example banned us.", "Ask that owner.")
 ROOMS = ("lobby@muc.example", "logs@muc.example", "team@muc.example")
 VISITED = tuple(
-    replace(phase, hint="", room=room)
+    replace(stage, hint="", room=room)
     for room in ROOMS
-    for phase in PASSED[-4:]
-    if room != ROOMS[1] or phase.name == "disco"
+    for stage in PASSED[-4:]
+    if room != ROOMS[1] or stage.name == "disco"
 )
 REFUSED_IN_ONE = (
-    *(replace(phase, hint="") for phase in PASSED[:-4]),
+    *(replace(stage, hint="") for stage in PASSED[:-4]),
     *VISITED[:5],
-    CheckPhase("join", False, 20.5, BANNED.message, BANNED.hint, ROOMS[1]),
+    CheckStage("join", False, 20.5, BANNED.message, BANNED.hint, ROOMS[1]),
     *VISITED[5:],
 )
 SEVERAL = report_of(
@@ -93,11 +93,11 @@ def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> Che
 
 
 def _once(view: CheckView, report: Report) -> str:
-    phases = (FIRST, *report.phases)
+    stages = (FIRST, *report.phases)
     lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
-    for former, phase in zip((None, *phases), phases, strict=False):
-        lines += view.found(phase, former)
-    lines += ["", *view.bars(phases), "", *view.verdict(report)]
+    for former, stage in zip((None, *stages), stages, strict=False):
+        lines += view.found(stage, former)
+    lines += ["", *view.bars(stages), "", *view.verdict(report)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -108,8 +108,8 @@ def _often(view: CheckView, *reports: Report, times: int) -> str:
 
 
 def _slower(report: Report, factor: float) -> Report:
-    phases = [replace(phase, ms=phase.ms * factor) for phase in report.phases]
-    return replace(report, phases=phases, ms=report.ms * factor)
+    stages = [replace(stage, ms=stage.ms * factor) for stage in report.phases]
+    return replace(report, phases=stages, ms=report.ms * factor)
 
 
 THREE = (WORKS, _slower(WORKS, 1.5), _slower(WORKS, 4))
@@ -160,9 +160,9 @@ def test_without_blocks_the_screen_is_ascii() -> None:
 def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
     first = replace(SEVERAL, phases=SEVERAL.phases[:6])
     found = by_stage([first, SEVERAL])
-    assert list(found) == [(phase.name, phase.room) for phase in SEVERAL.phases]
-    assert [phase.ms for phase in found["disco", ROOMS[0]]] == [33.0, 33.0]
-    assert [phase.ms for phase in found["disco", ROOMS[2]]] == [33.0]
+    assert list(found) == [(stage.name, stage.room) for stage in SEVERAL.phases]
+    assert [stage.ms for stage in found["disco", ROOMS[0]]] == [33.0, 33.0]
+    assert [stage.ms for stage in found["disco", ROOMS[2]]] == [33.0]
 
 
 @pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
@@ -200,9 +200,9 @@ def test_what_failed_is_what_to_see_to_first() -> None:
 
 def test_advice_has_the_condition_of_its_own_room() -> None:
     full = Fault("service-unavailable", "team@muc.example is full.", "Ask for space.")
-    phases = (*SEVERAL.phases[:-3], CheckPhase("join", False, 1.0, "", full.hint, ROOMS[2]))
+    stages = (*SEVERAL.phases[:-3], CheckStage("join", False, 1.0, "", full.hint, ROOMS[2]))
     visits = [Visit(ROOMS[0]), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], full)]
-    last = _once(_at(None), report_of(ROOMS, phases, 0.4, visits, None)).splitlines()[-2:]
+    last = _once(_at(None), report_of(ROOMS, stages, 0.4, visits, None)).splitlines()[-2:]
     assert last == ["[forbidden] Ask that owner.", "[service-unavailable] Ask for space."]
 
 
@@ -243,7 +243,7 @@ def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int |
 def _assert_unforged(text: str, columns: int | None) -> None:
     view = _at(columns)
     # As a probe makes them: `one_line` has been over all texts but the fault's.
-    failed = CheckPhase("join", False, 1.0, one_line(text), one_line(text))
+    failed = CheckStage("join", False, 1.0, one_line(text), one_line(text))
     fault = Fault(text, text, text)
     report = report_of([ROOM], (failed,), 0.1, [], fault)
     for lines, begins in (
@@ -262,9 +262,9 @@ def _assert_unforged(text: str, columns: int | None) -> None:
 
 
 def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
-    phase = CheckPhase("join", False, 1.0, "", "hint")
+    stage = CheckStage("join", False, 1.0, "", "hint")
     fault = Fault("made\nup\x9b2J", "message", "hint")
-    report = report_of([ROOM], (phase,), 0.1, [], fault)
+    report = report_of([ROOM], (stage,), 0.1, [], fault)
     assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
 
 

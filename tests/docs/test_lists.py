@@ -24,7 +24,7 @@ from bridge.wire import scram
 from bridge.xmpp import backoff, faults, stream, traffic
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import Fault, Place, Retry
-from bridge.xmpp.report import expected_phases
+from bridge.xmpp.report import expected_stages
 from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 
@@ -297,7 +297,7 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
 
 def test_the_stages_of_the_check_are_all_explained() -> None:
     rows = tables(section("docs/commands.md", "## check"))["stage"]
-    stages = ["settings", *(name for name, _ in expected_phases([PLACE.room], send=True))]
+    stages = ["settings", *(name for name, _ in expected_stages([PLACE.room], send=True))]
     assert [quoted(row[0]) for row in rows] == [[name] for name in dict.fromkeys(stages)]
 
 

@@ -17,7 +17,7 @@ from tests.servers.process import ServerProcess
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
-PHASES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
+CHECK_STAGES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
 IN_THE_ROOM = ["disco", "join", "occupants", "leave"]
 
 
@@ -48,7 +48,7 @@ async def test_the_standing_connection_is_not_disturbed(endpoint: Endpoint, tmp_
         await bridge.initialize()
         result = await bridge.call("xmppCheck")
         assert result["ok"] is True
-        assert names(result) == PHASES + IN_THE_ROOM
+        assert names(result) == CHECK_STAGES + IN_THE_ROOM
         assert all(one["ok"] for one in result["phases"])
         assert result["standing"] == "It is in the room and was left alone."
         assert result["settingsChanged"] is False
@@ -239,7 +239,7 @@ async def test_progress_is_told_to_whoever_asks(sandbox: XmppServer, tmp_path: P
         params = {"name": "xmppCheck", "arguments": {}, "_meta": {"progressToken": "p"}}
         result = await bridge.request("tools/call", params)
         told = [await bridge.frame() for _ in result["structuredContent"]["phases"]]
-        assert [one["params"]["message"] for one in told] == PHASES + IN_THE_ROOM
+        assert [one["params"]["message"] for one in told] == CHECK_STAGES + IN_THE_ROOM
         assert {one["params"]["total"] for one in told} == {len(told)}
 
 

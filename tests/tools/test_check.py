@@ -27,10 +27,10 @@ from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
     CheckedRoom,
-    CheckPhase,
+    CheckStage,
     Report,
     Visit,
-    expected_phases,
+    expected_stages,
     report_of,
 )
 from bridge.xmpp.room import Room, RoomStatus
@@ -132,12 +132,12 @@ def test_it_says_honestly_that_it_only_reads() -> None:
 async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
     result = await desk.check(desk.setup())
     assert (result["ok"], result["condition"]) == (False, "unconfigured")
-    (phase,) = result["phases"]
-    assert (phase["name"], phase["ok"]) == ("settings", False)
+    (stage,) = result["phases"]
+    assert (stage["name"], stage["ok"]) == ("settings", False)
     for variable in ("XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"):
-        assert variable in phase["detail"]
+        assert variable in stage["detail"]
         assert variable in result["diagnosis"]
-    assert str(desk.file) in phase["detail"]
+    assert str(desk.file) in stage["detail"]
     assert desk.standing.begun == []
 
 
@@ -344,7 +344,7 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
         {"room": rooms[2], "ok": True, "condition": None},
     ]
     assert (result["ok"], result["condition"]) == (False, "forbidden")
-    expected = expected_phases(rooms, send=False)
+    expected = expected_stages(rooms, send=False)
     visited = [(one["name"], one.get("room")) for one in result["phases"]]
     assert visited == [one for one in expected if one[1] != rooms[1] or one[0] in {"disco", "join"}]
     # Progress counts what a refused room leaves out, so that it always grows.
@@ -376,16 +376,16 @@ async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_s
 def of_rooms(count: int, failing: int, *, name: int = 4, text: int = 200) -> Report:
     """The report of a check of so many rooms, with names and texts so long."""
     rooms = [f"{number:02}{'x' * name}@conference.example.org" for number in range(count)]
-    phases, visits = [], []
-    for phase, room in expected_phases(rooms, send=False):
+    stages, visits = [], []
+    for stage, room in expected_stages(rooms, send=False):
         number = -1 if room is None else rooms.index(room)
-        failed = number < failing and phase == "join"
-        if number >= failing or phase in {"disco", "join"} or room is None:
-            told = CheckPhase(phase, not failed, 1234.567, "d" * text, "h" * text, room)
-            phases.append(told)
+        failed = number < failing and stage == "join"
+        if number >= failing or stage in {"disco", "join"} or room is None:
+            told = CheckStage(stage, not failed, 1234.567, "d" * text, "h" * text, room)
+            stages.append(told)
     fault = Fault("registration-required", "m" * text, "h" * text)
     visits = [Visit(room, fault if number < failing else None) for number, room in enumerate(rooms)]
-    return report_of(rooms, phases, 1.0, visits, None)
+    return report_of(rooms, stages, 1.0, visits, None)
 
 
 @pytest.mark.parametrize("variables", [6, len(VARIABLES)])

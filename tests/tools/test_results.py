@@ -37,7 +37,7 @@ from bridge.xmpp.events import ConnectionChanged, Event, Phase
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.report import CheckPhase
+from bridge.xmpp.report import CheckStage
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
@@ -344,6 +344,6 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     told = _checked(xmpp_status(link, setup), tool=xmpp_status)
     assert told["problems"]
     _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
-    phase = CheckPhase("sasl", False, 1.0, text, text)
+    stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
-    _checked(sanitized(Check(False, [phase] * 11, text, text, False, 1.0, None, False, text, set_)))
+    _checked(sanitized(Check(False, [stage] * 11, text, text, False, 1.0, None, False, text, set_)))

@@ -6,7 +6,7 @@ from pathlib import Path
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import CheckPhase, Report
+from bridge.xmpp.report import CheckStage, Report
 
 
 def settings(environment: Mapping[str, str]) -> Settings:
@@ -17,7 +17,7 @@ def settings(environment: Mapping[str, str]) -> Settings:
 
 
 async def check(environment: Mapping[str, str], *, send: bool = False) -> Report:
-    told: list[CheckPhase] = []
+    told: list[CheckStage] = []
     report = await Probe(settings(environment)).run(told.append, send=send)
     assert told == list(report.phases)
     assert environment["XMPP_PASSWORD"] not in repr(report)
@@ -33,8 +33,8 @@ def detail(report: Report, name: str) -> str:
     return found
 
 
-def failed(report: Report, name: str) -> CheckPhase:
-    """The phase that failed: the last one, and no other."""
+def failed(report: Report, name: str) -> CheckStage:
+    """The stage that failed: the last one, and no other."""
     assert not report.ok
     assert [one.name for one in report.phases if not one.ok] == [name], report
     last = report.phases[-1]

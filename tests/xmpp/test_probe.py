@@ -12,10 +12,10 @@ from bridge.xmpp.probe import (
     MAX_DETAIL_CHARACTERS,
     MAX_NAMED_OCCUPANTS,
     MESSAGE,
-    PhaseRecorder,
     Probe,
+    StageRecorder,
 )
-from bridge.xmpp.report import PHASES, CheckPhase, Report
+from bridge.xmpp.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
@@ -27,16 +27,17 @@ from tests.servers.witness import Witness
 from tests.xmpp.probing import check, detail, failed, names, settings
 
 STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
-WITHOUT_SEND = [name for name in PHASES if name != "send"]
+CHECK_STAGES = [*CONNECTION_STAGES, *ROOM_STAGES]
+WITHOUT_SEND = [name for name in CHECK_STAGES if name != "send"]
 
 
 # What real servers show.
 
 
-async def test_a_way_that_works_passes_every_phase(endpoint: Endpoint) -> None:
+async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
     environment = endpoint.environment()
     report = await check(environment, send=True)
-    assert names(report) == list(PHASES)
+    assert names(report) == CHECK_STAGES
     assert all(one.ok for one in report.phases)
     assert all(one.ms >= 0 for one in report.phases)
     assert sum(one.ms for one in report.phases) <= report.ms
@@ -286,8 +287,8 @@ async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_detail_has_a_bound_whatever_is_in_it(extra: int) -> None:
-    reports: list[CheckPhase] = []
-    recorder = PhaseRecorder(reports.append)
+    reports: list[CheckStage] = []
+    recorder = StageRecorder(reports.append)
     recorder.begin("tls")
     recorder.find("x" * (MAX_DETAIL_CHARACTERS + extra))
     recorder.end()

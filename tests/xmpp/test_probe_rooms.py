@@ -11,25 +11,24 @@ from bridge.xmpp import probe, roomservice
 from bridge.xmpp.connection import DEADLINES
 from bridge.xmpp.faults import Stage
 from bridge.xmpp.probe import MESSAGE, Probe
-from bridge.xmpp.report import CheckedRoom, CheckPhase, Report
+from bridge.xmpp.report import CONNECTION_STAGES, CheckedRoom, CheckStage, Report
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 from tests.xmpp.probing import check, settings
 
-OF_THE_CONNECTION = ["resolve", "connect", "tls", "sasl", "bind"]
 IN_A_ROOM = ["disco", "join", "occupants", "leave"]
 LOBBY, LOGS, TEAM = (f"{name}@conference.localhost" for name in ("lobby", "logs", "team"))
 ROOMS = ",".join((LOBBY, LOGS, TEAM))
 
 
-def phases(report: Report) -> list[tuple[str, str | None, bool]]:
+def stages(report: Report) -> list[tuple[str, str | None, bool]]:
     return [(one.name, one.room, one.ok) for one in report.phases]
 
 
-def of(report: Report, room: str) -> dict[str, CheckPhase]:
-    """The phases of a room by their names."""
+def of(report: Report, room: str) -> dict[str, CheckStage]:
+    """The stages of a room by their names."""
     return {one.name: one for one in report.phases if one.room == room}
 
 
@@ -52,8 +51,8 @@ async def test_three_rooms_that_are_well_are_visited_one_after_the_other_on_one_
             assert said.nick.startswith("Beetle-check-")
             await witness.left(said.nick)
     visited = [*IN_A_ROOM[:-1], "send", "leave"]
-    assert phases(report) == [
-        *((name, None, True) for name in OF_THE_CONNECTION),
+    assert stages(report) == [
+        *((name, None, True) for name in CONNECTION_STAGES),
         *((name, room, True) for room in rooms for name in visited),
     ]
     assert of(report, rooms[0])["occupants"].detail == '1 besides us: "Wilma"'
@@ -87,7 +86,7 @@ async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppSe
             witness.say("the end")
             assert (await witness.heard(lambda one: True)).body == "the end"
             assert not [one for one in witness.occupants if one.startswith("Beetle")]
-    assert phases(report)[len(OF_THE_CONNECTION) :] == [
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
         ("disco", rooms[0], True),
         ("join", rooms[0], False),
         ("disco", rooms[1], True),
@@ -112,7 +111,7 @@ async def test_an_address_that_is_no_room_service_ends_its_own_visit_only(
 ) -> None:
     rooms = [real_server.room(), f"room@{real_server.domain}", real_server.room()]
     report = await check(real_server.environment(MUC_ROOM=",".join(rooms)))
-    assert phases(report)[len(OF_THE_CONNECTION) :] == [
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
         *((name, rooms[0], True) for name in IN_A_ROOM),
         ("disco", rooms[1], False),
         *((name, rooms[2], True) for name in IN_A_ROOM),
@@ -152,7 +151,7 @@ async def test_without_a_connection_no_room_is_visited(real_server: XmppServer) 
     report = await check(
         real_server.environment(MUC_ROOM=",".join(rooms), XMPP_PASSWORD="not-the-password")
     )
-    assert phases(report)[-1] == ("sasl", None, False)
+    assert stages(report)[-1] == ("sasl", None, False)
     assert "refused the login" in report.diagnosis
     assert report.rooms == [CheckedRoom(room, False, "not-authorized") for room in rooms]
 
@@ -196,7 +195,7 @@ async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
         monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
         report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
         heard = server.heard.decode()
-    assert phases(report)[len(OF_THE_CONNECTION) :] == [
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
         *((name, LOBBY, True) for name in IN_A_ROOM),
         ("disco", LOGS, True),
         ("join", LOGS, False),
@@ -218,7 +217,7 @@ async def test_a_room_that_returns_the_message_is_left_and_the_next_one_visited(
     async with ScriptedServer(with_rooms(refusing=LOBBY)) as server:
         environment = server.environment(MUC_ROOM=f"{LOBBY},{TEAM}")
         report = await Probe(settings(environment)).run(send=True)
-    assert [(name, room) for name, room, ok in phases(report) if not ok] == [("send", LOBBY)]
+    assert [(name, room) for name, room, ok in stages(report) if not ok] == [("send", LOBBY)]
     assert "voice" in of(report, LOBBY)["send"].hint
     assert report.rooms is not None
     assert [one.ok for one in report.rooms] == [False, True]
@@ -227,7 +226,7 @@ async def test_a_room_that_returns_the_message_is_left_and_the_next_one_visited(
 async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> None:
     async with ScriptedServer(with_rooms(cut_after=LOGS)) as server:
         report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run(send=True)
-    assert phases(report)[-1] == ("send", LOGS, False)
+    assert stages(report)[-1] == ("send", LOGS, False)
     assert report.diagnosis.startswith(f"1 of 3 rooms failed. {LOGS}: ")
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
     assert report.rooms is not None
@@ -243,7 +242,7 @@ async def test_where_the_time_is_over_the_other_rooms_are_not_visited(
         started = monotonic()
         report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
         assert monotonic() - started < 5.0
-    assert phases(report)[-1] == ("join", LOGS, False)
+    assert stages(report)[-1] == ("join", LOGS, False)
     assert "given up after 2 s, at the step join" in report.diagnosis
     assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
     assert report.rooms is not None

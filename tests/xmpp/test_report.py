@@ -11,9 +11,9 @@ from bridge.xmpp.report import (
     MAX_ROOM_CHARACTERS,
     MAX_ROOMS_NAMED,
     CheckedRoom,
-    CheckPhase,
+    CheckStage,
     Visit,
-    expected_phases,
+    expected_stages,
     report_of,
 )
 
@@ -23,7 +23,7 @@ TEAM = "team@conference.example.org"
 ROOMS = (LAB, LOGS, TEAM)
 BANNED = Fault("forbidden", "We are banned.", "Ask the owner.")
 CUT = Fault("connection-reset", "The connection was cut.", "Wait.")
-PHASE = CheckPhase("leave", True, 1.5, "the room confirmed it", "")
+STAGE = CheckStage("leave", True, 1.5, "the room confirmed it", "")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ PHASE = CheckPhase("leave", True, 1.5, "the room confirmed it", "")
     [(0, "nobody else"), (1, "1 other occupant"), (2, "2 other occupants")],
 )
 def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> None:
-    report = report_of([LAB], [PHASE], 0.4567, [Visit(LAB, others=others)], None)
+    report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, others=others)], None)
     assert report.diagnosis == (
         f"Everything works: in the room lab@conference.example.org with {company}, 0.46 s in all."
     )
@@ -39,7 +39,7 @@ def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> 
 
 
 def test_a_room_that_joining_made_is_named_with_what_that_may_mean() -> None:
-    report = report_of([LAB], [PHASE], 0.4567, [Visit(LAB, created=True)], None)
+    report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, created=True)], None)
     assert report.room_created
     assert report.diagnosis.endswith(f" was made by joining it: {CREATED}")
 
@@ -52,15 +52,15 @@ def test_the_words_of_a_fault_fit_into_one_line() -> None:
 
 
 def test_the_phase_of_the_settings_goes_before_those_of_the_connection() -> None:
-    first = CheckPhase("settings", True, 0.1, "from the environment alone", "")
-    report = report_of([LAB], [PHASE], 1.0, [Visit(LAB)], None)
-    assert report.preceded_by(first).phases == [first, PHASE]
-    assert report.phases == [PHASE]
+    first = CheckStage("settings", True, 0.1, "from the environment alone", "")
+    report = report_of([LAB], [STAGE], 1.0, [Visit(LAB)], None)
+    assert report.preceded_by(first).phases == [first, STAGE]
+    assert report.phases == [STAGE]
 
 
 def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company() -> None:
     visits = [Visit(LAB, others=2), Visit(LOGS, created=True), Visit(TEAM, others=1)]
-    report = report_of(ROOMS, [PHASE], 0.4567, visits, None)
+    report = report_of(ROOMS, [STAGE], 0.4567, visits, None)
     assert report.diagnosis == (
         "Everything works: in 3 rooms with 3 other occupants, 0.46 s in all. "
         f"Joining made what did not exist before, {LOGS}: {CREATED}"
@@ -71,7 +71,7 @@ def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company(
 
 def test_of_several_rooms_that_failed_it_says_which_and_why() -> None:
     visits = [Visit(LAB, BANNED), Visit(LOGS), Visit(TEAM, CUT)]
-    report = report_of(ROOMS, [PHASE], 1.0, visits, None)
+    report = report_of(ROOMS, [STAGE], 1.0, visits, None)
     assert report.diagnosis == (
         f"2 of 3 rooms failed. {LAB}: We are banned. {TEAM}: The connection was cut."
     )
@@ -84,12 +84,12 @@ def test_of_several_rooms_that_failed_it_says_which_and_why() -> None:
 
 
 def test_a_room_that_was_not_visited_is_not_well() -> None:
-    report = report_of(ROOMS, [PHASE], 1.0, [Visit(LAB, CUT)], CUT)
+    report = report_of(ROOMS, [STAGE], 1.0, [Visit(LAB, CUT)], CUT)
     assert report.diagnosis == (
         f"1 of 3 rooms failed. {LAB}: The connection was cut. Not visited: {LOGS}, {TEAM}."
     )
     assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
-    report = report_of(ROOMS, [PHASE], 1.0, [], CUT)
+    report = report_of(ROOMS, [STAGE], 1.0, [], CUT)
     assert (report.ok, report.diagnosis) == (False, "The connection was cut.")
     assert report.rooms == [CheckedRoom(room, False, "connection-reset") for room in ROOMS]
 
@@ -125,9 +125,9 @@ def test_the_diagnosis_of_fifty_rooms_is_a_few_sentences_whatever_they_are_calle
 def test_the_phases_of_a_room_are_expected_once_for_each_of_several() -> None:
     names = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
     in_a_room = ["disco", "join", "occupants", "leave"]
-    assert expected_phases([LAB], send=False) == [(name, None) for name in names + in_a_room]
+    assert expected_stages([LAB], send=False) == [(name, None) for name in names + in_a_room]
     in_a_room.insert(3, "send")
-    assert expected_phases([LAB, TEAM], send=True) == [
+    assert expected_stages([LAB, TEAM], send=True) == [
         *((name, None) for name in names),
         *((name, LAB) for name in in_a_room),
         *((name, TEAM) for name in in_a_room),
