@@ -79,7 +79,7 @@ async def xmpp_history(
     """
     journal, records = link.participant.journal, link.records(room)
     page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    most = page.room
+    most = page.bytes_left
     if archive:
         # The archive knows senders by more than their messages tell: it is asked for them.
         wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
@@ -146,7 +146,7 @@ async def _read_archive(
             condition="bad-request",
             hint="`from` is a nickname or a JID; `after` and `before` are times.",
         ) from error
-    time_slice, most = TimeSlice(), page.room
+    time_slice, most = TimeSlice(), page.bytes_left
 
     async def keep(result: archive.ArchiveResult) -> bool | None:
         exact: Entry = {}

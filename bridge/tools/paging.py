@@ -113,9 +113,11 @@ class TimeSlice:
 class Page(Generic[Shown]):
     """Entries up to a number and a size, and where in the journal or the trace they end."""
 
-    def __init__(self, limit: int | None = None, room: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
+    def __init__(
+        self, limit: int | None = None, bytes_left: int = RESULT_BYTES - ENVELOPE_BYTES
+    ) -> None:
         self.entries: list[Shown] = []
-        self.room = room
+        self.bytes_left = bytes_left
         """Bytes of JSON that are left for entries."""
         self.next = ""
         """The cursor after what was read."""
@@ -127,11 +129,11 @@ class Page(Generic[Shown]):
         self._last: int | None = None
 
     def add(self, entry: Shown) -> bool:
-        """Add `entry`, if there is room for it."""
+        """Add `entry`, if there is space for it."""
         size = json_size(entry) + len(", ") * bool(self.entries)
-        if len(self.entries) == self._limit or size > self.room:
+        if len(self.entries) == self._limit or size > self.bytes_left:
             return False
-        self.room -= size
+        self.bytes_left -= size
         self.entries.append(entry)
         return True
 
@@ -144,7 +146,7 @@ class Page(Generic[Shown]):
     ) -> None:
         """Fill the page with what came after `since`, or without it with the newest.
 
-        `show` returns None for a record that is not wanted; its entries must each have room on a
+        `show` returns None for a record that is not wanted; its entries must each fit on a
         page of their own. `cost` is what `show` costs, see `TimeSlice.run`. Raises `ArgumentError`
         where `since` is no cursor.
         """

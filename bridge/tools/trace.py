@@ -72,7 +72,7 @@ async def xmpp_trace(
 
     kept = link.participant.trace
     page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    most = page.room
+    most = page.bytes_left
     jid = None if room is None else link.room(room).jid
     wanted = (contains or "").casefold()
 

@@ -219,10 +219,10 @@ class _Wait:
             out_because=None if status.connected else f"{fault.message} {fault.hint}",
         )
         told = sanitized(nothing)
-        page: Page[Entry] = Page(room=RESULT_BYTES - json_size(told))
-        most = page.room // PASSED
+        page: Page[Entry] = Page(bytes_left=RESULT_BYTES - json_size(told))
+        most = page.bytes_left // PASSED
         if record is not None:
-            told.entry = sanitized(journal.encode(record), page.room)
+            told.entry = sanitized(journal.encode(record), page.bytes_left)
             page.add(told.entry)
         # As many as fit beside it, the newest first.
         passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
