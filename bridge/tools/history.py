@@ -180,7 +180,7 @@ async def _read_archive(
 
 
 def _cursor(id_: str) -> str:
-    """Return the place after what the archive has under this id, which is a stranger's text."""
+    """Return the cursor after what the archive has under this id, which is a stranger's text."""
     return MARK + quote(id_, safe="/:=+@,;")
 
 

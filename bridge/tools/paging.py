@@ -158,7 +158,7 @@ class Page(Generic[Shown]):
             self.entries.reverse()
             self.gap = Gap(1, told, "evicted") if told and not self.more else None
             return
-        last, self.gap = place_of(records, since)
+        last, self.gap = position_of(records, since)
         full = await self._fill(records.after(last), show, cost, newest)
         if self._last is not None:
             last = self._last
@@ -193,13 +193,13 @@ class Page(Generic[Shown]):
         return False
 
 
-def place_of(records: "Records[Kept]", since: str) -> tuple[int, Gap | None]:
+def position_of(records: "Records[Kept]", since: str) -> tuple[int, Gap | None]:
     """Return the number after which the kept records from `since` on begin, and what is lost.
 
     Raises `ArgumentError` where `since` is no cursor.
     """
     try:
-        number, loss = records.place(since)
+        number, loss = records.position(since)
     except ValueError as error:
         raise ArgumentError(
             f"since is not a cursor of this bridge: {error}.",

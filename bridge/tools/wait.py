@@ -19,7 +19,7 @@ from bridge.tools.paging import (
     Sender,
     TimeSlice,
     event_filter,
-    place_of,
+    position_of,
 )
 from bridge.tools.send import MAX_WAIT_SECONDS
 
@@ -116,7 +116,7 @@ class _Wait:
         self._loop = asyncio.get_running_loop()
         self._began = self._reported = self._loop.time()
         self._number = 0
-        """The number of the event that was looked at last, or of the place where the wait began."""
+        """The number of the event that was looked at last, or after which the wait began."""
         self._news: asyncio.Future[Record | None] | None = None
         """While each event is looked at as it is published: the one that matches, or None where
         the journal is to be looked at again."""
@@ -134,7 +134,7 @@ class _Wait:
             stop_listening()
 
     def _begin_at(self, cursor: str) -> None:
-        self._number, gap = place_of(self._records, cursor)
+        self._number, gap = position_of(self._records, cursor)
         if gap is not None:
             self._gap = gap if self._gap is None else replace(self._gap, to=gap.to)
 

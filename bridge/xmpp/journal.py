@@ -1,7 +1,7 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
 `Records` is what reads the journal, one room of it, and the trace. They take their numbers from one
-`Numbering`, so that a cursor is a place among the events of all rooms and stanzas alike.
+`Numbering`, so that a cursor is a position among the events of all rooms and stanzas alike.
 """
 
 import re
@@ -32,7 +32,7 @@ many of them."""
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The run of the bridge, to tell a restart, and the number after which the place is."""
+"""The run of the bridge, to tell a restart, and the number after which the position is."""
 
 
 class CursorError(XmppError, ValueError):
@@ -69,7 +69,7 @@ class Numbered(Protocol):
 
     @property
     def number(self) -> int:
-        """Its place in the numbering, from 1."""
+        """Its position in the numbering, from 1."""
 
 
 Kept = TypeVar("Kept", bound=Numbered)
@@ -92,19 +92,19 @@ class Records(ABC, Generic[Kept]):
 
     @property
     def cursor(self) -> str:
-        """The place after everything that has happened."""
+        """The cursor after everything that has happened."""
         return self.cursor_of(self.numbering.last)
 
     @property
     def oldest(self) -> str:
-        """The place before the oldest record that is kept."""
+        """The cursor before the oldest record that is kept."""
         return self.cursor_of(self._start)
 
     def cursor_of(self, number: int) -> str:
-        """Return the place right after this number."""
+        """Return the cursor right after this number."""
         return f"{self.numbering.epoch}-{number}"
 
-    def place(self, cursor: str) -> tuple[int, Loss | None]:
+    def position(self, cursor: str) -> tuple[int, Loss | None]:
         """Return the number after which the kept records from `cursor` on begin, and what is lost.
 
         Raises `CursorError`.
@@ -124,7 +124,7 @@ class Records(ABC, Generic[Kept]):
     def after(self, number: int) -> Iterator[Kept]:
         """Yield the records with a higher number, oldest first, and those added meanwhile.
 
-        What was evicted before the first is for `place` to say. Stops where one of those added was
+        `position` returns what was evicted before the first. Stops where one of those added was
         evicted before it could be yielded: `forgotten` is higher then than the last one's number.
         """
         while parts := [part for part in self.parts(number) if part]:
@@ -250,10 +250,10 @@ class Journal(Records[Record]):
 
         With several rooms it names the event's room.
         """
-        place: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
+        stamp: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
         if record.room and len(self._sharing) > 1:
-            place["room"] = record.room
-        return place | encode(record.event)
+            stamp["room"] = record.room
+        return stamp | encode(record.event)
 
     def _ring(self, room: str) -> Ring[Record]:
         if room not in self._rooms:

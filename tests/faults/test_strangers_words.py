@@ -266,7 +266,7 @@ QUOTING_NOBODY = {
     "tools/link.py participant",
     "tools/link.py room",  # and the user's own settings
     "tools/paging.py event_filter",
-    "tools/paging.py place_of",
+    "tools/paging.py position_of",
 }
 
 

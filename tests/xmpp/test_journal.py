@@ -26,7 +26,7 @@ from bridge.xmpp.trace import Trace
 
 def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
     """What is kept of all that came after `cursor`, and what of it is lost."""
-    number, loss = ring.place(cursor)
+    number, loss = ring.position(cursor)
     return list(ring.after(number)), loss
 
 
@@ -117,10 +117,10 @@ def test_whatever_room_people_and_servers_may_fill_is_counted(
 class Reader:
     """Follows a ring with the cursors it gives, and checks that nothing is told twice or lost."""
 
-    def __init__(self, cursor: str, place: int) -> None:
+    def __init__(self, cursor: str, position: int) -> None:
         self.cursor = cursor
-        self.place = place
-        """Position, in all that ever happened, of the first thing not yet told."""
+        self.position = position
+        """Index, in all that ever happened, of the first thing not yet told."""
 
 
 class Following(RuleBasedStateMachine):
@@ -162,7 +162,7 @@ class Following(RuleBasedStateMachine):
     def somebody_else_follows_from_the_same_place(
         self, reader: tuple[str, Reader]
     ) -> tuple[str, Reader]:
-        return reader[0], Reader(reader[1].cursor, reader[1].place)
+        return reader[0], Reader(reader[1].cursor, reader[1].position)
 
     @rule(reader=readers, most=st.none() | st.integers(0, 3))
     def a_reader_looks(self, reader: tuple[str, Reader], most: int | None) -> None:
@@ -170,7 +170,7 @@ class Following(RuleBasedStateMachine):
         ring = self._ring(name)
         found, loss = self._since(name, one.cursor)
         told = [(self.runs, piece.number) for piece in found]
-        due = self.happened[name][one.place :]
+        due = self.happened[name][one.position :]
         missing = due[: len(due) - len(told)]
         assert due[len(missing) :] == told
         run, _, number = one.cursor.partition("-")
@@ -190,17 +190,17 @@ class Following(RuleBasedStateMachine):
             assert loss.last == (here[-1] if here else 0)
         assert loss is None or not told or loss.last < told[0][1]
         if most is None or most >= len(found):
-            one.cursor, one.place = ring.cursor, len(self.happened[name])
+            one.cursor, one.position = ring.cursor, len(self.happened[name])
         elif most:
             last = found[most - 1]
             one.cursor = ring.cursor_of(last.number)
-            one.place = self.happened[name].index((self.runs, last.number)) + 1
+            one.position = self.happened[name].index((self.runs, last.number)) + 1
 
     @rule(name=st.sampled_from(["journal", "trace"]), ahead=st.integers(1, 10))
     def somebody_asks_for_the_future(self, name: str, ahead: int) -> None:
         ring = self._ring(name)
         with pytest.raises(CursorError):
-            ring.place(ring.cursor_of(self.journal.numbering.last + ahead))
+            ring.position(ring.cursor_of(self.journal.numbering.last + ahead))
 
     @invariant()
     def what_is_told_as_evicted_is_all_that_is(self) -> None:
@@ -269,7 +269,7 @@ def test_numbers_are_given_out_from_one() -> None:
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_a_cursor_stands_where_it_was_taken(number: int) -> None:
     ring = _ring(3)
-    assert ring.place(ring.cursor_of(number)) == (number, None)
+    assert ring.position(ring.cursor_of(number)) == (number, None)
 
 
 @pytest.mark.parametrize(
@@ -287,23 +287,23 @@ def test_a_loss_reaches_from_the_cursor_to_the_newest_that_is_gone(
     number: int, forgotten: int, loss: Loss | None
 ) -> None:
     ring = _ring(5, forgotten)
-    assert ring.place(ring.cursor_of(number)) == (max(number, forgotten), loss)
+    assert ring.position(ring.cursor_of(number)) == (max(number, forgotten), loss)
 
 
 @pytest.mark.parametrize("forgotten", [0, 3])
 def test_a_cursor_of_another_run_stands_before_everything_of_this_one(forgotten: int) -> None:
-    place = _ring(5, forgotten).place("former-7")
-    assert place == (forgotten, Loss(8, forgotten, "restarted"))
+    position = _ring(5, forgotten).position("former-7")
+    assert position == (forgotten, Loss(8, forgotten, "restarted"))
 
 
 def test_a_cursor_of_another_run_may_lie_ahead_of_everything_in_this_one() -> None:
-    assert _ring(0).place(f"former-{'9' * 18}")[0] == 0
+    assert _ring(0).position(f"former-{'9' * 18}")[0] == 0
 
 
 def test_a_cursor_of_the_future_is_refused() -> None:
     ring = _ring(5)
     with pytest.raises(CursorError, match="ahead"):
-        ring.place(ring.cursor_of(6))
+        ring.position(ring.cursor_of(6))
 
 
 @pytest.mark.parametrize(
@@ -344,14 +344,14 @@ def test_a_cursor_of_the_future_is_refused() -> None:
 )
 def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(CursorError):
-        _ring(5).place(cursor)
+        _ring(5).position(cursor)
 
 
 @given(st.text(max_size=60) | st.from_regex(r"epoch-\w*"), st.integers(0, 5))
 def test_whatever_is_given_for_a_cursor_is_one_of_ours_or_refused(text: str, last: int) -> None:
     ring = _ring(last)
     try:
-        number, loss = ring.place(text)
+        number, loss = ring.position(text)
     except CursorError:
         return
     if loss is None:

@@ -170,11 +170,11 @@ def test_many_events_make_room_for_a_long_one() -> None:
 class Reader:
     """Follows all rooms or one with the cursors it gets."""
 
-    def __init__(self, room: str | None, cursor: str, place: int) -> None:
+    def __init__(self, room: str | None, cursor: str, position: int) -> None:
         self.room = room
         self.cursor = cursor
-        self.place = place
-        """Position, in all that ever happened, of the first event not yet looked at."""
+        self.position = position
+        """Index, in all that ever happened, of the first event not yet looked at."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Rooms(RuleBasedStateMachine):
     @rule(reader=readers, most=st.none() | st.integers(0, 3))
     def a_reader_looks(self, reader: Reader, most: int | None) -> None:
         found, loss = since(self.journal.of(reader.room), reader.cursor)
-        due = [one for one in self.happened[reader.place :] if reader.room in {None, one.room}]
+        due = [one for one in self.happened[reader.position :] if reader.room in {None, one.room}]
         told = [(self.run, record.number) for record in found]
         assert told == [(one.run, one.number) for one in due if one in self.kept]
         lost = [one for one in due if one not in self.kept]
@@ -259,11 +259,11 @@ class Rooms(RuleBasedStateMachine):
             assert loss.last == (here[-1] if here else 0)
             assert all(loss.first <= one for one in here) or loss.reason == "restarted"
         if most is None or most >= len(found):
-            reader.cursor, reader.place = self.journal.cursor, len(self.happened)
+            reader.cursor, reader.position = self.journal.cursor, len(self.happened)
         elif most:
             last = next(one for one in due if (one.run, one.number) == told[most - 1])
             reader.cursor = self.journal.cursor_of(last.number)
-            reader.place = self.happened.index(last) + 1
+            reader.position = self.happened.index(last) + 1
 
     @invariant()
     def what_is_kept_is_what_the_list_has(self) -> None:
