@@ -43,7 +43,7 @@ class Setup:
         """What is wrong beside the settings themselves: with sets of tools that they name."""
         self._at_start = configuration
         self._read = read
-        self.trial = asyncio.Lock()
+        self.check_lock = asyncio.Lock()
         """Held from reading anew until it is decided what comes of it."""
 
     def read_anew(self) -> Configuration:
@@ -111,7 +111,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):
-            await setup.trial.acquire()
+            await setup.check_lock.acquire()
     except TimeoutError as error:
         raise ToolError(
             "Another check is under way.",
@@ -121,7 +121,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     try:
         return sanitized(fitting(await _check(link, setup, context)))
     finally:
-        setup.trial.release()
+        setup.check_lock.release()
 
 
 async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:

@@ -234,7 +234,7 @@ async def test_one_check_waits_for_another_and_not_for_ever(
     setup = desk.setup()
     first = asyncio.create_task(desk.check(setup))
     async with asyncio.timeout(10.0):
-        while not setup.trial.locked():  # noqa: ASYNC110 - nothing tells of it
+        while not setup.check_lock.locked():  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
     with pytest.raises(ToolError) as refusal:
         await desk.check(setup)
