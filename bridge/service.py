@@ -33,7 +33,7 @@ from bridge.tools import (
     trace,
     wait,
 )
-from bridge.tools.check import Setup
+from bridge.tools.check import CurrentSettings
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter
 from bridge.xmpp.formatting import format_event
@@ -104,10 +104,10 @@ async def serve(
         limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY") if newest.read_only else ""
         return newest
 
-    setup = Setup(configuration, read_anew)
-    collaborators = (link, limiter, setup, configuration)
+    current = CurrentSettings(configuration, read_anew)
+    collaborators = (link, limiter, current, configuration)
     tools, problems = _tools(configuration, toolsets, collaborators)
-    setup.problems = problems
+    current.problems = problems
     ways = ["--read-only"] if read_only else []
     if configuration.read_only:
         ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")

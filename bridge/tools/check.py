@@ -33,8 +33,8 @@ which clients give up."""
 log = logging.getLogger(__name__)
 
 
-class Setup:
-    """What the user said, as far as we know it."""
+class CurrentSettings:
+    """The settings as they were last read, and as they were at the start."""
 
     def __init__(self, configuration: Configuration, read: Callable[[], Configuration]) -> None:
         self.configuration = configuration
@@ -93,7 +93,7 @@ class Check(Report):
 
 
 @tool("xmppCheck", title="Check the way into the XMPP room", read_only=True)
-async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check:
+async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context, /) -> Check:
     """Find out where the way into the XMPP room breaks, with the settings read anew.
 
     Use it when xmppStatus says it is not connected, or after somebody has changed the settings.
@@ -111,7 +111,7 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):
-            await setup.check_lock.acquire()
+            await current.check_lock.acquire()
     except TimeoutError as error:
         raise ToolError(
             "Another check is under way.",
@@ -119,19 +119,19 @@ async def xmpp_check(link: RoomLink, setup: Setup, context: Context, /) -> Check
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return sanitized(fitting(await _check(link, setup, context)))
+        return sanitized(fitting(await _check(link, current, context)))
     finally:
-        setup.check_lock.release()
+        current.check_lock.release()
 
 
-async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
+async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> Check:
     participant = link.participant  # first, since it says what is wrong with the installation
     # In a thread: loading what speaks XMPP takes longer than the agent's other calls may wait.
     await asyncio.to_thread(importlib.import_module, "bridge.xmpp.probe")
     from bridge.xmpp.probe import Probe
 
     started = time.perf_counter()
-    configuration = setup.read_anew()
+    configuration = current.read_anew()
     settings = configuration.settings
     expected = expected_stages(() if settings is None else settings.rooms, send=False)
 
@@ -141,7 +141,7 @@ async def _check(link: RoomLink, setup: Setup, context: Context) -> Check:
         context.progress(number, len(expected), name)
 
     first = settings_stage(configuration, time.perf_counter() - started)
-    if later := setup.waiting_for_restart:
+    if later := current.waiting_for_restart:
         until = f"Changed, but in effect only once the bridge is restarted: {', '.join(later)}."
         first = replace(first, hint=f"{first.hint} {until}".lstrip())
     note(first)

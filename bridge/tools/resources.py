@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from bridge.mcp.toolset import Completes, resource
-from bridge.tools.check import Setup
+from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, occupants_of
@@ -29,9 +29,9 @@ class Messages:
 
 
 @resource(STATUS, title="Status of the bridge")
-def status(link: RoomLink, setup: Setup, /) -> Status:
+def status(link: RoomLink, current: CurrentSettings, /) -> Status:
     """Whether the bridge is in its XMPP room now, and if not, why not; as xmppStatus tells it."""
-    return describe_status(link, setup)
+    return describe_status(link, current)
 
 
 @resource(OCCUPANTS, title="People in the room")

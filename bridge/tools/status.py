@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from bridge.mcp.schema import ABSENT_IF_NONE, Keywords
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.check import Setup
+from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import (
     NOTICE,
     RESULT_BYTES,
@@ -118,7 +118,7 @@ def echo(message: Annotated[str, "what to send back"]) -> str:
 
 
 @tool("xmppStatus", title="XMPP status", read_only=True, open_world=False)
-def xmpp_status(link: RoomLink, setup: Setup, /) -> Status:
+def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
     """Tell whether the bridge is in its XMPP chat room now, and if not, why not.
 
     Ask this first. `phase` says how far it got (unconfigured, resolving, connecting, securing,
@@ -129,10 +129,10 @@ def xmpp_status(link: RoomLink, setup: Setup, /) -> Status:
     default room, but for `lastIncoming`. Answers at once from memory; it never connects and never
     waits.
     """
-    return describe_status(link, setup)
+    return describe_status(link, current)
 
 
-def describe_status(link: RoomLink, setup: Setup) -> Status:
+def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     """Return how things stand, for the tool and for the resource."""
     participant = link.participant
     rooms = [(one.name, one.status()) for one in participant.memberships]
@@ -146,7 +146,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         incoming = Incoming(
             message.body, message.sender, message.from_, message.type, iso(last.at), room
         )
-    configuration = setup.configuration
+    configuration = current.configuration
     result = Status(
         connected=status.connected,
         room=participant.room_jid or None,
@@ -167,7 +167,7 @@ def describe_status(link: RoomLink, setup: Setup) -> Status:
         room_created=status.room_created,
         env_file=configuration.env_file,
         env_candidates=[EnvCandidate(*one) for one in configuration.candidates],
-        problems=[str(problem) for problem in (*configuration.problems, *setup.problems)],
+        problems=[str(problem) for problem in (*configuration.problems, *current.problems)],
         warnings=[
             *configuration.warnings,
             *link.warnings(),

@@ -22,7 +22,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.text import MAX_QUOTED_CHARACTERS, one_line
-from bridge.tools.check import Setup, xmpp_check
+from bridge.tools.check import CurrentSettings, xmpp_check
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -381,9 +381,9 @@ async def refused(call: Awaitable[object]) -> ToolError:
     return error.value
 
 
-def setup_at(home: Path, **environ: str) -> Setup:
+def settings_at(home: Path, **environ: str) -> CurrentSettings:
     configuration = load(environ, cwd=home, package_root=home / "package")
-    return Setup(configuration, lambda: configuration)
+    return CurrentSettings(configuration, lambda: configuration)
 
 
 @pytest.mark.parametrize("script", KEPT_OUT.values(), ids=KEPT_OUT)
@@ -405,7 +405,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         assert_harmless(waited["outBecause"])
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
-        status = wire(describe_status(link, setup_at(tmp_path)))
+        status = wire(describe_status(link, settings_at(tmp_path)))
         assert_harmless(status["lastError"]["message"])
         assert ORDER in status["lastError"]["message"]
         assert "gnore" not in status["lastError"]["hint"]
@@ -541,10 +541,10 @@ async def test_the_lock_of_a_room_forges_no_line_of_the_log(tmp_path: Path) -> N
 def checked(script: Script, home: Path) -> Awaitable[dict[str, Any]]:
     async def check() -> dict[str, Any]:
         async with ScriptedServer(script) as server:
-            setup = setup_at(home, **server.environment())
+            current = settings_at(home, **server.environment())
             participant = Participant(None)
             context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
-            return wire(await xmpp_check(RoomLink(lambda: participant), setup, context))
+            return wire(await xmpp_check(RoomLink(lambda: participant), current, context))
 
     return check()
 

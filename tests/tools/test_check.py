@@ -16,7 +16,7 @@ from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
-from bridge.tools.check import Check, Setup, xmpp_check
+from bridge.tools.check import Check, CurrentSettings, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import Phase
@@ -88,15 +88,15 @@ class Desk:
     def read(self) -> Configuration:
         return load({}, cwd=self.folder, package_root=self.folder / "x", env_file=self.file)
 
-    def setup(self) -> Setup:
+    def current(self) -> CurrentSettings:
         read = self.read()
         self.standing.settings = read.settings
-        return Setup(read, self.read)
+        return CurrentSettings(read, self.read)
 
-    async def check(self, setup: Setup) -> dict[str, Any]:
+    async def check(self, current: CurrentSettings) -> dict[str, Any]:
         context = Context(lambda *told: self.told.append(told), lambda level, data: None, *UNASKED)
         result = render(
-            await xmpp_check(RoomLink(lambda: cast("Participant", self.standing)), setup, context)
+            await xmpp_check(RoomLink(lambda: cast("Participant", self.standing)), current, context)
         )
         assert isinstance(result, dict)
         assert xmpp_check.output_schema is not None
@@ -130,7 +130,7 @@ def test_it_says_honestly_that_it_only_reads() -> None:
 
 
 async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
-    result = await desk.check(desk.setup())
+    result = await desk.check(desk.current())
     assert (result["ok"], result["condition"]) == (False, "unconfigured")
     (stage,) = result["phases"]
     assert (stage["name"], stage["ok"]) == ("settings", False)
@@ -143,7 +143,7 @@ async def test_without_settings_the_problems_are_the_result(desk: Desk) -> None:
 
 async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(desk: Desk) -> None:
     desk.write(**nowhere())
-    result = await desk.check(desk.setup())
+    result = await desk.check(desk.current())
     assert [one["name"] for one in result["phases"]] == ["settings", "resolve", "connect"]
     assert result["condition"] == "connection-refused"
     assert (result["ok"], result["settingsChanged"]) == (False, False)
@@ -152,45 +152,45 @@ async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(des
 
 
 async def test_changed_settings_are_handed_over_even_if_they_fail(desk: Desk) -> None:
-    setup = desk.setup()
+    current = desk.current()
     desk.write(**nowhere(MCP_BOT_NICKNAME="Beetle"))
-    result = await desk.check(setup)
+    result = await desk.check(current)
     assert (result["ok"], result["settingsChanged"]) == (False, True)
     assert "the settings changed" in result["standing"]
     (settings,) = desk.standing.begun
     assert settings.nickname == "Beetle"
-    assert setup.configuration.problems == ()
+    assert current.configuration.problems == ()
 
 
 async def test_settings_that_no_longer_do_leave_the_standing_connection_alone(desk: Desk) -> None:
     desk.write(**nowhere())
-    setup = desk.setup()
+    current = desk.current()
     desk.standing.phase = Phase.JOINED
     desk.write(**nowhere(MUC_ROOM="no room at all"))
-    result = await desk.check(setup)
+    result = await desk.check(current)
     assert result["condition"] == "unconfigured"
     assert result["standing"] == "It is in the room and was left alone."
     assert desk.standing.begun == []
-    assert "MUC_ROOM" in str(setup.configuration.problems[0])
+    assert "MUC_ROOM" in str(current.configuration.problems[0])
 
 
 async def test_a_passing_check_lets_one_that_is_out_begin_anew(
     desk: Desk, sandbox: XmppServer
 ) -> None:
     desk.write(**sandbox.environment())
-    setup = desk.setup()
-    result = await desk.check(setup)
+    current = desk.current()
+    result = await desk.check(current)
     assert (result["ok"], result["settingsChanged"], result["condition"]) == (True, False, None)
     assert "the way in is free" in result["standing"]
     assert not {"rooms", "leftOut"} & result.keys()
     assert desk.standing.begun == [desk.standing.settings]
     desk.standing.phase = Phase.JOINED
-    assert (await desk.check(setup))["standing"] == "It is in the room and was left alone."
+    assert (await desk.check(current))["standing"] == "It is in the room and was left alone."
 
 
 async def test_each_phase_is_told_as_progress(desk: Desk, sandbox: XmppServer) -> None:
     desk.write(**sandbox.environment())
-    result = await desk.check(desk.setup())
+    result = await desk.check(desk.current())
     assert [told[2] for told in desk.told] == [one["name"] for one in result["phases"]]
     assert [told[0] for told in desk.told] == list(range(1, len(desk.told) + 1))
     assert {told[1] for told in desk.told} == {len(desk.told)}
@@ -198,21 +198,21 @@ async def test_each_phase_is_told_as_progress(desk: Desk, sandbox: XmppServer) -
 
 async def test_what_holds_only_from_the_next_start_on_is_told(desk: Desk) -> None:
     desk.write(**nowhere())
-    setup = desk.setup()
+    current = desk.current()
     desk.write(**nowhere(BRIDGE_READ_ONLY="1", LOG_LEVEL="DEBUG", BRIDGE_HISTORY="500"))
-    hint = (await desk.check(setup))["phases"][0]["hint"]
+    hint = (await desk.check(current))["phases"][0]["hint"]
     assert hint.endswith("once the bridge is restarted: BRIDGE_HISTORY, LOG_LEVEL.")
-    assert "restarted" in (await desk.check(setup))["phases"][0]["hint"]
+    assert "restarted" in (await desk.check(current))["phases"][0]["hint"]
 
 
 async def test_new_warnings_and_problems_go_to_the_log_once(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk.write(**nowhere())
-    setup = desk.setup()
+    current = desk.current()
     desk.write(**nowhere(NODE_TLS_REJECT_UNAUTHORIZED="0", MUC_ROOM="no room"))
-    await desk.check(setup)
-    await desk.check(setup)
+    await desk.check(current)
+    await desk.check(current)
     told = [(one.levelname, one.getMessage().split()[0]) for one in caplog.records]
     assert told == [("WARNING", "NODE_TLS_REJECT_UNAUTHORIZED"), ("ERROR", "MUC_ROOM")]
 
@@ -231,30 +231,30 @@ async def test_one_check_waits_for_another_and_not_for_ever(
 ) -> None:
     monkeypatch.setattr(check, "TURN_SECONDS", 0.2)
     desk.write(**nowhere(XMPP_SERVICE=silence()))
-    setup = desk.setup()
-    first = asyncio.create_task(desk.check(setup))
+    current = desk.current()
+    first = asyncio.create_task(desk.check(current))
     async with asyncio.timeout(10.0):
-        while not setup.check_lock.locked():  # noqa: ASYNC110 - nothing tells of it
+        while not current.check_lock.locked():  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
     with pytest.raises(ToolError) as refusal:
-        await desk.check(setup)
+        await desk.check(current)
     assert refusal.value.condition == "resource-constraint"
     first.cancel()
     await asyncio.wait((first,))
     desk.write(**nowhere())
-    assert (await desk.check(setup))["condition"] == "connection-refused"
+    assert (await desk.check(current))["condition"] == "connection-refused"
 
 
 async def test_a_check_that_waited_reads_the_settings_after_its_turn_came(
     desk: Desk, silence: Callable[[], str]
 ) -> None:
     desk.write(**nowhere(XMPP_SERVICE=silence()))
-    setup = desk.setup()
-    first = asyncio.create_task(desk.check(setup))
+    current = desk.current()
+    first = asyncio.create_task(desk.check(current))
     async with asyncio.timeout(10.0):
         while len(desk.told) < 3:  # noqa: ASYNC110 - connected, and the server silent
             await asyncio.sleep(0.01)
-        second = asyncio.create_task(desk.check(setup))
+        second = asyncio.create_task(desk.check(current))
         desk.write(**nowhere())
         first.cancel()
         assert (await second)["condition"] == "connection-refused"
@@ -264,18 +264,20 @@ async def test_the_name_of_a_file_stands_escaped(tmp_path: Path) -> None:
     folder = tmp_path / "of\u202estrangers"
     folder.mkdir()
     desk = Desk(folder)
-    detail = (await desk.check(desk.setup()))["phases"][0]["detail"]
+    detail = (await desk.check(desk.current()))["phases"][0]["detail"]
     assert "/of\\u{202E}strangers/.env: " in detail
 
 
 def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -> None:
     desk.write(**nowhere())
     first = desk.read()
-    setup = Setup(first, lambda: replace(first, loaded={**first.loaded, "BRIDGE_HISTORY": 200}))
-    setup.read_anew()
-    assert setup.waiting_for_restart == ["BRIDGE_HISTORY"]
-    setup.configuration = first
-    assert setup.waiting_for_restart == []
+    current = CurrentSettings(
+        first, lambda: replace(first, loaded={**first.loaded, "BRIDGE_HISTORY": 200})
+    )
+    current.read_anew()
+    assert current.waiting_for_restart == ["BRIDGE_HISTORY"]
+    current.configuration = first
+    assert current.waiting_for_restart == []
 
 
 @pytest.mark.parametrize(
@@ -291,17 +293,17 @@ def test_a_restriction_holds_at_once_and_is_lifted_by_a_restart(
     desk: Desk, variable: str, before: str, after: str, waiting: list[str]
 ) -> None:
     desk.write(**nowhere(**{variable: before}))
-    setup = desk.setup()
+    current = desk.current()
     desk.write(**nowhere(**{variable: after}))
-    setup.read_anew()
-    assert setup.waiting_for_restart == waiting
+    current.read_anew()
+    assert current.waiting_for_restart == waiting
 
 
 async def test_the_settings_in_effect_are_listed_with_their_source_and_no_secret(
     desk: Desk,
 ) -> None:
     desk.write(**nowhere(MUC_PASSWORD=PASSWORD, LOG_LEVEL="\u202eloud", BRIDGE_READ_ONLY="yes"))
-    listed = {one["variable"]: one for one in (await desk.check(desk.setup()))["settings"]}
+    listed = {one["variable"]: one for one in (await desk.check(desk.current()))["settings"]}
     source = f"'{desk.file}'"
     assert listed["XMPP_USERNAME"]["value"] == "bot@localhost"
     assert listed["XMPP_PASSWORD"] == {
@@ -335,9 +337,9 @@ async def test_each_room_is_visited_and_each_phase_told_with_its_room(
     desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
     async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
         await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
-        setup = desk.setup()
+        current = desk.current()
         desk.standing.memberships = in_rooms(rooms, rooms[1])
-        result = await desk.check(setup)
+        result = await desk.check(current)
     assert result["rooms"] == [
         {"room": rooms[0], "ok": True, "condition": None},
         {"room": rooms[1], "ok": False, "condition": "forbidden"},
@@ -363,9 +365,9 @@ async def test_a_room_that_lets_the_check_in_is_tried_anew_whatever_the_others_s
     desk.write(**real_server.environment(MUC_ROOM=",".join(rooms)))
     async with Witness(real_server, real_server.witness, rooms[1], "Owner") as owner:
         await owner.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
-        setup = desk.setup()
+        current = desk.current()
         desk.standing.memberships = in_rooms(rooms, *rooms)
-        result = await desk.check(setup)
+        result = await desk.check(current)
     assert result["standing"] == (
         "It starts anew now, since it was out of a room, and the way in is free; "
         "xmppStatus tells when it is in each room."
@@ -402,7 +404,7 @@ async def test_what_came_of_fifty_rooms_fits_into_a_result(
         return Check(**held, settings_changed=True, standing="s" * 100, settings=set_)
 
     monkeypatch.setattr(check, "_check", checked)
-    result = await desk.check(desk.setup())
+    result = await desk.check(desk.current())
     assert json_size(result) <= RESULT_BYTES
     assert report.rooms is not None
     assert [(one["ok"], one["condition"]) for one in result["rooms"]] == [

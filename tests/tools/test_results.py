@@ -22,7 +22,7 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
-from bridge.tools.check import Check, Setup, xmpp_check
+from bridge.tools.check import Check, CurrentSettings, xmpp_check
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -184,12 +184,12 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
         waited = await xmpp_wait(link, _context(), **arguments(xmpp_wait, given_))
         told = _checked(waited, tool=xmpp_wait)
         assert told["matched"] or told["passed"]
-    setup = Setup(configuration, lambda: configuration)
-    _checked(xmpp_status(link, setup), tool=xmpp_status)
+    current = CurrentSettings(configuration, lambda: configuration)
+    _checked(xmpp_status(link, current), tool=xmpp_status)
     _checked(xmpp_occupants(link, **arguments(xmpp_occupants, {})), tool=xmpp_occupants)
     for one in (resources.occupants, resources.messages):
         _checked(one.function(link))
-    _checked(resources.status.function(link, setup))
+    _checked(resources.status.function(link, current))
     for name in prompts.nicknames(link):
         assert visible(name) == name
     names = [one.nickname for one in participant.status().occupants]
@@ -339,11 +339,11 @@ async def test_what_was_sent(stanza_id: str, character: str, length: int) -> Non
 async def test_what_is_wrong_with_the_settings(text: str, configuration: Configuration) -> None:
     problems = (Problem("MUC_ROOM", text),) * 40
     wrong = dataclasses.replace(configuration, problems=problems, warnings=(text,) * 40)
-    setup = Setup(wrong, lambda: wrong)
+    current = CurrentSettings(wrong, lambda: wrong)
     link = Played(room_jid="").link
-    told = _checked(xmpp_status(link, setup), tool=xmpp_status)
+    told = _checked(xmpp_status(link, current), tool=xmpp_status)
     assert told["problems"]
-    _checked(await xmpp_check(link, setup, _context()), tool=xmpp_check)
+    _checked(await xmpp_check(link, current, _context()), tool=xmpp_check)
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
     _checked(sanitized(Check(False, [stage] * 11, text, text, False, 1.0, None, False, text, set_)))

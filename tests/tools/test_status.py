@@ -13,7 +13,7 @@ from bridge.settings.table import Configuration
 from bridge.text import visible
 from bridge.tools import send
 from bridge.tools import status as status_module
-from bridge.tools.check import Setup
+from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import MessageReceived, Phase, SubjectChanged
@@ -47,8 +47,8 @@ def configuration(tmp_path: Path) -> Configuration:
 
 
 def _status(played: Played, configuration: Configuration) -> dict[str, Any]:
-    setup = Setup(configuration, lambda: configuration)
-    wire = render(status_module.xmpp_status(played.link, setup))
+    current = CurrentSettings(configuration, lambda: configuration)
+    wire = render(status_module.xmpp_status(played.link, current))
     assert isinstance(wire, dict)
     return wire
 
@@ -177,10 +177,10 @@ def test_what_the_bridge_warns_of_now_stands_beside_what_the_settings_said(
 ) -> None:
     now: list[str] = []
     link = RoomLink(lambda: cast("Participant", Played()), lambda: now)
-    setup = Setup(configuration, lambda: configuration)
-    before = status_module.describe_status(link, setup).warnings
+    current = CurrentSettings(configuration, lambda: configuration)
+    before = status_module.describe_status(link, current).warnings
     now.append("the disk is full")
-    assert status_module.describe_status(link, setup).warnings == [*before, "the disk is full"]
+    assert status_module.describe_status(link, current).warnings == [*before, "the disk is full"]
 
 
 def test_the_room_is_found_when_a_tool_first_asks_and_only_once() -> None:
