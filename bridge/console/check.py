@@ -66,8 +66,8 @@ class CheckView:
         where = one_line(rooms[0]) if len(rooms) == 1 else f"{len(rooms)} rooms"
         return self._paragraph(f"Checking the way into {where}")
 
-    def found(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
-        """Return what a stage found, behind its name, its outcome and its time.
+    def stage_lines(self, stage: CheckStage, former: CheckStage | None = None) -> list[str]:
+        """Return lines with what a stage found, behind its name, its outcome and its time.
 
         If the `former` stage was not in the same of several rooms, its name stands above.
         """
@@ -256,7 +256,7 @@ async def check(
             screen.show_verdict(report)
     else:
         screen.put(screen.view.title(settings.rooms))
-        screen.put([*screen.view.found(first), ""])
+        screen.put([*screen.view.stage_lines(first), ""])
         async for report in run():
             screen.put(screen.view.run(len(reports), report))
         screen.put(["", *screen.view.spread(reports), ""])
@@ -301,9 +301,9 @@ class _Screen:
 
     def show_stage(self, stage: CheckStage) -> None:
         """Write what a stage found."""
-        found = self.view.found(stage, self._stages[-1] if self._stages else None)
+        lines = self.view.stage_lines(stage, self._stages[-1] if self._stages else None)
         self._stages.append(stage)
-        self.put(found, self._after(stage))
+        self.put(lines, self._after(stage))
 
     def _after(self, stage: CheckStage) -> str:
         """Return the name of the stage after `stage`; an empty one if it is the last."""

@@ -96,7 +96,7 @@ def _once(view: CheckView, report: Report) -> str:
     stages = (FIRST, *report.phases)
     lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
     for former, stage in zip((None, *stages), stages, strict=False):
-        lines += view.found(stage, former)
+        lines += view.stage_lines(stage, former)
     lines += ["", *view.bars(stages), "", *view.verdict(report)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -247,7 +247,7 @@ def _assert_unforged(text: str, columns: int | None) -> None:
     fault = Fault(text, text, text)
     report = report_of([ROOM], (failed,), 0.1, [], fault)
     for lines, begins in (
-        (view.found(failed), "join "),
+        (view.stage_lines(failed), "join "),
         (view.run(1, report), "   1  FAILED"),
         (view.verdict(report)[:1], ""),
         (view.title([text]), "Checking"[: columns or 99]),
