@@ -65,7 +65,7 @@ class Connection:
         on_stage: Callable[[Stage], None],
         on_stanza: Callable[[Element], None],
         trace: Tracer = untraced,
-        on_finding: Callable[[Stage, str], None] = lambda stage, finding: None,
+        on_finding: Callable[[str], None] = lambda finding: None,
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
@@ -99,7 +99,7 @@ class Connection:
             former,
             self._iq_tracker.may_answer,
             self._acknowledge,
-            self._found,
+            self._on_finding,
         )
         jid, self.management, resumed = await self._run(Stage.BIND, work)
         self._stream.end_negotiation()
@@ -120,9 +120,9 @@ class Connection:
         Return what protects the stream, and what the server offers under it. No account has been
         named yet.
         """
-        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._found))
+        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
         endpoint, sock = await self._run(
-            Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._found)
+            Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = replace(self.place, service=str(endpoint.service))
         work = secure(
@@ -132,7 +132,7 @@ class Connection:
             sock,
             self._stream,
             self._negotiation,
-            self._found,
+            self._on_finding,
         )
         return await self._run(Stage.TLS, work)
 
@@ -233,9 +233,6 @@ class Connection:
             case _:
                 return fault_of_mistake("processing a stanza", error, self._stage, self.place)
 
-    def _found(self, finding: str) -> None:
-        self._on_finding(self._stage, finding)
-
     # The stages.
 
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
@@ -248,7 +245,7 @@ class Connection:
             partial(self._negotiation.exchange, expected=sasl.ANSWERS),
             bindings=[] if secured is None else channel_bindings(secured, verified=genuine),
             genuine=genuine,
-            on_finding=self._found,
+            on_finding=self._on_finding,
         )
         self._stream.restart()
         return mechanism

@@ -107,7 +107,7 @@ class Probe:
             resource=f"xmpp-debug-bridge.check.{mark}",
             on_stage=begin,
             on_stanza=route,
-            on_finding=lambda stage, finding: recorder.find(finding),
+            on_finding=recorder.add_finding,
             trace=self._trace,
         )
         fault: Fault | None = None
@@ -155,21 +155,19 @@ class Probe:
         OpenSSL shows none that it has not verified, so this takes a second connection, without
         verification, which ends before any account is named.
         """
-
-        def find(stage: Stage, finding: str) -> None:
-            if stage is Stage.TLS:
-                recorder.find(finding)
-
+        findings: list[str] = []
         connection = Connection(
             replace(self._settings, tls_verify=False, tls_ca_file=None),
             resource="",
-            on_stage=lambda stage: None,
+            on_stage=lambda stage: findings.clear(),  # the last stage is TLS
             on_stanza=lambda stanza: None,
-            on_finding=find,
+            on_finding=findings.append,
         )
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await connection.reach()
+            for finding in findings:
+                recorder.add_finding(finding)
         except (ConnectionFailedError, TimeoutError):
             pass  # then there is nothing to add
         finally:
@@ -198,14 +196,14 @@ class StageRecorder:
             self.end()
         self.stage, self.advice, self._began = stage, "", time.perf_counter()
 
-    def find(self, finding: str) -> None:
+    def add_finding(self, finding: str) -> None:
         """Note what was found."""
         self._findings.append(finding)
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
         """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""
         if fault is not None:
-            self.find(fault.message)
+            self.add_finding(fault.message)
         detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
         self._findings.clear()
         took = self.milliseconds() if ms is None else ms
@@ -241,7 +239,7 @@ class _Visit:
         """Why the visit ended early, if it did."""
         self._recorder = recorder
         recorder.room = named(room, settings.rooms)
-        self._room_service = RoomService(place, connection, recorder.find)
+        self._room_service = RoomService(place, connection, recorder.add_finding)
         self._others = 0
 
     def outcome(self) -> Visit:
@@ -256,18 +254,18 @@ class _Visit:
             await self._room_service.look()
             recorder.begin("join")
             await membership.join(self._nickname, history=False)
-            recorder.find(f"entered as {quoted(membership.occupant.partition('/')[2])}")
+            recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")
             if self._created:
-                recorder.find("the room did not exist before: joining made it")
+                recorder.add_finding("the room did not exist before: joining made it")
                 recorder.advice = CREATED
             recorder.begin("occupants")
-            recorder.find(self._names_of_others())
+            recorder.add_finding(self._names_of_others())
             if send:
                 recorder.begin("send")
                 await self._send()
             recorder.begin("leave")
             await membership.leave(LEAVE_SECONDS)
-            recorder.find("the room confirmed it")
+            recorder.add_finding("the room confirmed it")
         except ConnectionFailedError as failed:
             self.fault = self._explained(failed.fault)
             recorder.end(self.fault)
@@ -298,7 +296,7 @@ class _Visit:
             if unanswered and fault.condition == "remote-server-timeout":
                 fault = fault._replace(hint="The server may be slow, or hold the message back.")
             raise ConnectionFailedError(fault) from error
-        self._recorder.find("the room sent the message back")
+        self._recorder.add_finding("the room sent the message back")
 
     def _explained(self, fault: Fault) -> Fault:
         """Return the fault with what else is known here."""

@@ -290,7 +290,7 @@ def test_a_detail_has_a_bound_whatever_is_in_it(extra: int) -> None:
     reports: list[CheckStage] = []
     recorder = StageRecorder(reports.append)
     recorder.begin("tls")
-    recorder.find("x" * (MAX_DETAIL_CHARACTERS + extra))
+    recorder.add_finding("x" * (MAX_DETAIL_CHARACTERS + extra))
     recorder.end()
     cut = f"... ({MAX_DETAIL_CHARACTERS + 1} characters)"
     assert reports[0].detail == "x" * MAX_DETAIL_CHARACTERS + cut * extra
