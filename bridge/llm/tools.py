@@ -14,7 +14,7 @@ from bridge.settings.table import Configuration
 from bridge.text import visible
 from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Gap, Limit, Page, Since, event_filter
+from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Limit, LostEntries, Page, Since, event_filter
 from bridge.xmpp.journal import Record
 
 MAX_QUESTION_CHARACTERS = 2_000
@@ -99,7 +99,7 @@ class ScoutResult:
     events: Annotated[list[Entry], "these events themselves, as many as fit, oldest first"]
     read: Annotated[int, "how many events the model was given"]
     next: Annotated[str, "as `since` of the next call, gives what comes after these"]
-    gap: Annotated[Gap | None, "what before these is lost"]
+    gap: Annotated[LostEntries | None, "what before these is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before these"]
     notice: str = WRITTEN_NOTICE
 
@@ -111,7 +111,7 @@ class Digest:
     topics: list[Topic]
     read: Annotated[int, "how many events the model was given"]
     next: Annotated[str, "as `since` of the next call, gives what comes after these"]
-    gap: Annotated[Gap | None, "what before these is lost"]
+    gap: Annotated[LostEntries | None, "what before these is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before these"]
     notice: str = WRITTEN_NOTICE
 

@@ -13,9 +13,9 @@ from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     Contains,
-    Gap,
     Kinds,
     Limit,
+    LostEntries,
     MaxBytes,
     Page,
     PatternText,
@@ -41,7 +41,7 @@ class History:
 
     entries: Annotated[list[Entry], FIELDS]
     next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
-    gap: Annotated[Gap | None, "what before this page is lost"]
+    gap: Annotated[LostEntries | None, "what before this page is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
     oldest: Annotated[
         str | None, ABSENT_IF_NONE, "as `since`, gives everything the bridge still has"

@@ -75,7 +75,7 @@ Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True)
-class Gap:
+class LostEntries:
     """Events that came after the cursor and are not kept any more; others between them may be."""
 
     from_: Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"]
@@ -121,7 +121,7 @@ class Page(Generic[Shown]):
         """Bytes of JSON that are left for entries."""
         self.next = ""
         """The cursor after what was read."""
-        self.gap: Gap | None = None
+        self.gap: LostEntries | None = None
         """What before the page is lost."""
         self.more = False
         """Whether records were left unread: after `next`, or before a page of the newest."""
@@ -156,7 +156,7 @@ class Page(Generic[Shown]):
         if since is None:
             self.more = await self._fill(reversed(records), show, cost, newest)
             self.entries.reverse()
-            self.gap = Gap(1, told, "evicted") if told and not self.more else None
+            self.gap = LostEntries(1, told, "evicted") if told and not self.more else None
             return
         last, self.gap = position_of(records, since)
         full = await self._fill(records.after(last), show, cost, newest)
@@ -193,7 +193,7 @@ class Page(Generic[Shown]):
         return False
 
 
-def position_of(records: "Records[Kept]", since: str) -> tuple[int, Gap | None]:
+def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries | None]:
     """Return the number after which the kept records from `since` on begin, and what is lost.
 
     Raises `ArgumentError` where `since` is no cursor.
@@ -206,7 +206,7 @@ def position_of(records: "Records[Kept]", since: str) -> tuple[int, Gap | None]:
             condition="bad-request",
             hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
         ) from error
-    gap = None if loss is None else Gap(loss.first, loss.last, loss.reason)
+    gap = None if loss is None else LostEntries(loss.first, loss.last, loss.reason)
     return number, gap
 
 

@@ -11,8 +11,8 @@ from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     MAX_FILTER_CHARACTERS,
-    Gap,
     Limit,
+    LostEntries,
     MaxBytes,
     Page,
     Since,
@@ -39,7 +39,7 @@ class TracePage:
 
     entries: list[TraceEntry]
     next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
-    gap: Annotated[Gap | None, "what before this page is lost"]
+    gap: Annotated[LostEntries | None, "what before this page is lost"]
     more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
     oldest: Annotated[str, "as `since`, gives everything the bridge still has"]
     notice: str = NOTICE

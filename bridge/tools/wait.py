@@ -12,8 +12,8 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitiz
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     Contains,
-    Gap,
     Kinds,
+    LostEntries,
     Page,
     PatternText,
     Sender,
@@ -51,7 +51,7 @@ class Waited:
     seen: Annotated[int, "how many events passed by without matching"]
     passed: Annotated[list[Entry], f"the last {PASSED} of them"]
     phase: Annotated[str, "of `room`, else of the default room; only `joined` sees what is said"]
-    gap: Annotated[Gap | None, "what after `since` is lost"]
+    gap: Annotated[LostEntries | None, "what after `since` is lost"]
     out_because: Annotated[
         str | None, ABSENT_IF_NONE, "why the bridge is not in the room, if it is not"
     ] = None
@@ -122,7 +122,7 @@ class _Wait:
         the journal is to be looked at again."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
-        self._gap: Gap | None = None
+        self._gap: LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""

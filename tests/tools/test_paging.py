@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.mcp.toolset import ArgumentError
 from bridge.text import one_line
 from bridge.tools import paging
-from bridge.tools.paging import MAX_INLINE_COST, Gap, Page, TimeSlice, event_filter
+from bridge.tools.paging import MAX_INLINE_COST, LostEntries, Page, TimeSlice, event_filter
 from bridge.xmpp.events import MessageReceived, SubjectChanged
 from bridge.xmpp.filter import EventFilter, Pattern
 from bridge.xmpp.journal import Journal, Record
@@ -127,7 +127,7 @@ async def test_what_is_evicted_while_a_page_is_read_is_on_it_and_what_comes_on_t
     assert (page.more, page.next) == (True, "epoch-3")
     rest: Page[int] = Page()
     await rest.read(journal, page.next, _number)
-    assert rest.gap == Gap(4, 4, "evicted")
+    assert rest.gap == LostEntries(4, 4, "evicted")
     assert rest.entries == [5, 6, 7]
 
 
