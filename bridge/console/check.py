@@ -236,12 +236,10 @@ async def check(
     reports: list[Report] = []
     screen = _Screen(expected_stages(settings.rooms, send=send))
 
-    async def run(
-        on_stage_end: Callable[[CheckStage], None] | None = None,
-    ) -> AsyncIterator[Report]:
+    async def run() -> AsyncIterator[Report]:
         """Check as often as asked for, but not after a refused password, which locks accounts."""
         while len(reports) < times and probe.may_repeat and not (reports and screen.error):
-            reports.append(await probe.run(on_stage_end, send=send))
+            reports.append(await probe.run(send=send))
             yield reports[-1]
 
     if as_json:
@@ -252,8 +250,8 @@ async def check(
     elif times == 1:
         screen.put(screen.view.title(settings.rooms))
         screen.show_stage(first)
-        async for report in run(screen.show_stage):
-            screen.show_verdict(report)
+        reports.append(await probe.run(screen.show_stage, send=send))
+        screen.show_verdict(reports[0])
     else:
         screen.put(screen.view.title(settings.rooms))
         screen.put([*screen.view.stage_lines(first), ""])

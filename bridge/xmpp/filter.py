@@ -1,7 +1,6 @@
 """Which events a caller wants: by kind, sender, text or pattern. Pure."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from bridge.text import one_line, visible
 from bridge.xmpp.errors import XmppError
@@ -27,6 +26,10 @@ MAX_SEARCHED = 65_536
 
 ESCAPE = r"\u{"
 """The start of an escape, as `visible` writes it: callers have seen names escaped only."""
+
+
+NICKNAMES = ("sender", "new_nickname")
+"""The fields of an event that hold the nickname of who caused it."""
 
 
 class PatternError(XmppError, ValueError):
@@ -88,23 +91,17 @@ class EventFilter:
         if self.contains is None and self.pattern is None:
             return True
         text = text_of(event)
-        if not text:
+        if self.contains is not None and self.contains.casefold() not in text.casefold():
             return False
-        if self.contains is not None and self._folded_contains not in text.casefold():
-            return False
-        return self.pattern is None or self.pattern.is_in(text)
+        return bool(text) and (self.pattern is None or self.pattern.is_in(text))
 
     def cost(self, event: Event) -> int:
         """Return what `matches` does at worst: characters, each times a pattern's instructions."""
-        if self.contains is None and self.pattern is None:
-            return 0
         if not self._matches_without_text(event):
             return 0
-        return len(text_of(event)) * (1 if self.pattern is None else self.pattern.instructions)
-
-    @cached_property
-    def _folded_contains(self) -> str:
-        return (self.contains or "").casefold()
+        if self.pattern is not None:
+            return len(text_of(event)) * self.pattern.instructions
+        return 0 if self.contains is None else len(text_of(event))
 
     def _matches_without_text(self, event: Event) -> bool:
         if self.kinds is not None and event.kind not in self.kinds:
@@ -117,17 +114,15 @@ class EventFilter:
         return self.sender is None or self._is_from(event, self.sender)
 
     def _is_from(self, event: Event, sender: str) -> bool:
-        occupant: str | None = None if isinstance(event, Gap) else getattr(event, "from_", None)
-        jid: str | None = getattr(event, "jid", None)
-        nickname: str | None = getattr(event, "sender", None)
-        nicknames = [nickname, getattr(event, "new_nickname", None)]
-        jids = [] if occupant is None else [occupant]
+        nicknames: list[str] = [getattr(event, name, None) or "" for name in NICKNAMES]
+        # The `from_` of a gap is a time.
+        jids: list[str] = ["" if isinstance(event, Gap) else getattr(event, "from_", "")]
         if ESCAPE in sender:
-            nicknames += [visible(name) for name in nicknames if name is not None]
+            nicknames += [visible(name) for name in nicknames]
             jids += [visible(name) for name in jids]
-        if jid is not None:
-            jids += [jid, jid.partition("/")[0]]
-        return sender in nicknames or _folded(sender) in map(_folded, jids)
+        jid: str = getattr(event, "jid", None) or ""
+        jids += [jid, jid.partition("/")[0]]
+        return sender != "" and (sender in nicknames or _folded(sender) in map(_folded, jids))
 
 
 def text_of(event: Event) -> str:

@@ -18,11 +18,10 @@ from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import (
-    BouncedError,
     ConnectionFailedError,
     Fault,
+    FaultError,
     NotReflectedError,
-    NotSentError,
     Place,
     Retry,
     Stage,
@@ -80,7 +79,7 @@ class Probe:
         """Whether another run does no harm: after a refused password, servers lock accounts."""
 
     async def run(
-        self, on_stage_end: Callable[[CheckStage], None] | None = None, *, send: bool = False
+        self, on_stage_end: Callable[[CheckStage], None] = lambda stage: None, *, send: bool = False
     ) -> Report:
         """Check once, and return how it went; `on_stage_end` gets each stage as it is over.
 
@@ -102,6 +101,8 @@ class Probe:
                 visits[-1].membership.receive(stanza)
 
         mark = secrets.token_hex(4)
+        short = self._settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
+        nickname = f"{short}-check-{mark}"
         connection = Connection(
             self._settings,
             resource=f"xmpp-debug-bridge.check.{mark}",
@@ -116,22 +117,26 @@ class Probe:
             async with asyncio.timeout(CHECK_SECONDS):
                 fault = await self._connect(connection, recorder)
                 for room in self._settings.rooms if fault is None else ():
-                    visits.append(_Visit(self._settings, room, mark, connection, recorder))
+                    place = replace(Place.of(self._settings, room), nickname=nickname)
+                    membership = Membership(place, self._settings.password_of(room), record_of)
+                    recorder.room = named(room, self._settings.rooms)
+                    visits.append(_Visit(membership, connection, recorder))
                     await visits[-1].run(send)
-                    if connection.ended.done() and (fault := visits[-1].fault) is not None:
+                    fault = visits[-1].outcome.fault if connection.ended.done() else None
+                    if fault is not None:
                         break
         except TimeoutError:
             place, step = connection.place, recorder.stage
             fault = faults.of("long-check", place, seconds=CHECK_SECONDS, step=step)
             recorder.end(fault)
             if visits:
-                visits[-1].fault = fault
+                visits[-1].outcome.fault = fault
         finally:
             connection.leave()
             connection.close()
         seconds = time.perf_counter() - started
         self.may_repeat = fault is None or fault.retry is not Retry.NEVER
-        outcomes = [one.outcome() for one in visits]
+        outcomes = [one.outcome for one in visits]
         return report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
@@ -178,7 +183,7 @@ class Probe:
 class StageRecorder:
     """Times the stages of a check, collects what each found, and gives `on_stage_end` each."""
 
-    def __init__(self, on_stage_end: Callable[[CheckStage], None] | None) -> None:
+    def __init__(self, on_stage_end: Callable[[CheckStage], None]) -> None:
         self._on_stage_end = on_stage_end
         self.stages: list[CheckStage] = []
         self.stage = ""
@@ -211,8 +216,7 @@ class StageRecorder:
         ended = CheckStage(self.stage, fault is None, took, detail, hint, self.room)
         self.stage = ""
         self.stages.append(ended)
-        if self._on_stage_end is not None:
-            self._on_stage_end(ended)
+        self._on_stage_end(ended)
 
     def milliseconds(self) -> float:
         """Return how long the stage has taken so far."""
@@ -223,28 +227,13 @@ class _Visit:
     """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
 
     def __init__(
-        self,
-        settings: Settings,
-        room: str,
-        mark: str,
-        connection: Connection,
-        recorder: StageRecorder,
+        self, membership: Membership, connection: Connection, recorder: StageRecorder
     ) -> None:
-        nickname = settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
-        self._nickname = f"{nickname}-check-{mark}"
-        place = replace(Place.of(settings, room), nickname=self._nickname)
-        self.membership = Membership(place, settings.password_of(room), record_of)
-        self.membership.begin(connection, resumed=False)
-        self.fault: Fault | None = None
-        """Why the visit ended early, if it did."""
+        membership.begin(connection, resumed=False)
+        self.membership = membership
+        self.outcome = Visit(membership.name)
         self._recorder = recorder
-        recorder.room = named(room, settings.rooms)
-        self._room_service = RoomService(place, connection, recorder.add_finding)
-        self._others = 0
-
-    def outcome(self) -> Visit:
-        """Return what came of it."""
-        return Visit(self.membership.name, self.fault, self._created, self._others)
+        self._room_service = RoomService(membership.place, connection, recorder.add_finding)
 
     async def run(self, send: bool) -> None:
         """Go through the stages of a room until one fails; however it ends, leave the room."""
@@ -253,62 +242,51 @@ class _Visit:
             recorder.begin("disco")
             await self._room_service.look()
             recorder.begin("join")
-            await membership.join(self._nickname, history=False)
+            await membership.join(membership.place.nickname, history=False)
             recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")
-            if self._created:
+            self.outcome.created = membership.status().room_created
+            if self.outcome.created:
                 recorder.add_finding("the room did not exist before: joining made it")
                 recorder.advice = CREATED
             recorder.begin("occupants")
             recorder.add_finding(self._names_of_others())
             if send:
                 recorder.begin("send")
-                await self._send()
+                await membership.say(MESSAGE, REFLECTION_SECONDS)
+                recorder.add_finding("the room sent the message back")
             recorder.begin("leave")
             await membership.leave(LEAVE_SECONDS)
             recorder.add_finding("the room confirmed it")
-        except ConnectionFailedError as failed:
-            self.fault = self._explained(failed.fault)
-            recorder.end(self.fault)
+        except FaultError as failed:
+            self.outcome.fault = self._explained(failed)
+            recorder.end(self.outcome.fault)
         else:
             recorder.end()
         finally:
             membership.say_goodbye()
 
-    @property
-    def _created(self) -> bool:
-        """Whether joining made the room."""
-        return self.membership.status().room_created
-
     def _names_of_others(self) -> str:
         names = [one.nickname for one in self.membership.status().occupants if not one.own]
-        self._others = len(names)
+        self.outcome.others = len(names)
         shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
         more = len(names) - MAX_NAMED_OCCUPANTS
         if not names:
             return "nobody else"
         return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
 
-    async def _send(self) -> None:
-        try:
-            await self.membership.say(MESSAGE, REFLECTION_SECONDS)
-        except (NotSentError, NotReflectedError, BouncedError) as error:
-            fault, unanswered = error.fault, isinstance(error, NotReflectedError)
-            if unanswered and fault.condition == "remote-server-timeout":
-                fault = fault._replace(hint="The server may be slow, or hold the message back.")
-            raise ConnectionFailedError(fault) from error
-        self._recorder.add_finding("the room sent the message back")
-
-    def _explained(self, fault: Fault) -> Fault:
+    def _explained(self, failed: FaultError) -> Fault:
         """Return the fault with what else is known here."""
-        message, hint = fault.message, fault.hint
+        fault, silent = failed.fault, isinstance(failed, NotReflectedError)
         stage, others = self._recorder.stage, self._room_service.others
+        if silent and fault.condition == "remote-server-timeout":
+            return fault._replace(hint="The server may be slow, or hold the message back.")
         if stage == "join" and fault.condition in {"not-acceptable", "conflict"}:
-            hint += _OWN_NICKNAME
+            fault = fault._replace(hint=fault.hint + _OWN_NICKNAME)
         if others and stage in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
-            message += f" Room services of {self.membership.place.domain}: {listed}."
-            return fault._replace(message=message, hint=hint, quotes=True)
-        return fault._replace(hint=hint)
+            message = f"{fault.message} Room services of {self.membership.place.domain}: {listed}."
+            fault = fault._replace(message=message, quotes=True)
+        return fault
 
 
 def record_of(event: Event, membership: Membership) -> Record:

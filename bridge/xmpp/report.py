@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -76,8 +76,9 @@ class Report:
         return replace(self, phases=[stage, *self.phases])
 
 
-class Visit(NamedTuple):
-    """What came of visiting one room."""
+@dataclass
+class Visit:
+    """What came of visiting one room, as far as the visit has gone."""
 
     room: str
     """Its bare JID as configured."""
