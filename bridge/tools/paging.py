@@ -126,7 +126,6 @@ class Page(Generic[Shown]):
         self.more = False
         """Whether records were left unread: after `next`, or before a page of the newest."""
         self._limit = limit
-        self._last: int | None = None
 
     def add(self, entry: Shown) -> bool:
         """Add `entry`, if there is space for it."""
@@ -152,45 +151,34 @@ class Page(Generic[Shown]):
         """
         self.next = records.cursor
         newest = records.numbering.last
-        told = records.forgotten
-        if since is None:
-            self.more = await self._fill(reversed(records), show, cost, newest)
-            self.entries.reverse()
-            self.gap = LostEntries(1, told, "evicted") if told and not self.more else None
-            return
-        last, self.gap = position_of(records, since)
-        full = await self._fill(records.after(last), show, cost, newest)
-        if self._last is not None:
-            last = self._last
-        if not full:  # up to there, everything was read or is in the gap
-            last = max(last, told)
-        # Others had their turns: some may have been evicted before they were read.
-        self.more = full or last < records.forgotten
-        if self.more:
-            self.next = records.cursor_of(last)
-
-    async def _fill(
-        self,
-        records: Iterable[Kept],
-        show: Callable[[Kept], Shown | None],
-        cost: Callable[[Kept], int],
-        newest: int,
-    ) -> bool:
-        """Add entries until the page is full or the time is over; return whether that happened.
-
-        Records above `newest` came later and are left for the next page.
-        """
+        forgotten = records.forgotten
+        unread: Iterable[Kept] = reversed(records)
+        last = None
+        if since is not None:
+            last, self.gap = position_of(records, since)
+            unread = records.after(last)
         time_slice = TimeSlice()
-        for record in records:
+        for number, record in enumerate(unread):
             if record.number > newest:
+                break  # it came later, and is left for the next page
+            self.more = number > 0 and time_slice.exhausted
+            if not self.more:
+                entry = await time_slice.run(show, record, cost(record))
+                self.more = entry is not None and not self.add(entry)
+            if self.more:
                 break
-            if time_slice.exhausted and self._last is not None:
-                return True
-            entry = await time_slice.run(show, record, cost(record))
-            if entry is not None and not self.add(entry):
-                return True
-            self._last = record.number
-        return False
+            last = record.number
+        if since is None:
+            self.entries.reverse()
+            if forgotten and not self.more:
+                self.gap = LostEntries(1, forgotten, "evicted")
+        elif last is not None:
+            if not self.more:  # up to there, everything was read or is in the gap
+                last = max(last, forgotten)
+            # Others had their turns: some may have been evicted before they were read.
+            self.more = self.more or last < records.forgotten
+            if self.more:
+                self.next = records.cursor_of(last)
 
 
 def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries | None]:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 from bridge.mcp.context import Context
@@ -25,7 +26,9 @@ from bridge.tools.send import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Record
+    from bridge.xmpp.journal import Record, Records
+    from bridge.xmpp.membership import Membership
+    from bridge.xmpp.participant import Participant
 
 PROGRESS_SECONDS = 1.0
 """Between two words to a client that wants to know how the wait goes."""
@@ -93,36 +96,32 @@ async def xmpp_wait(
         own=from_ is not None,
         silent=kinds is not None,
     )
-    return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
+    membership = None if room is None else link.room(room)
+    records = link.records(room)
+    wait = _Wait(link.participant, membership, records, wanted, context, timeout_seconds)
+    return await wait.run(start)
 
 
+@dataclass(eq=False)
 class _Wait:
     """One wait under way."""
 
-    def __init__(
-        self,
-        link: RoomLink,
-        room: str | None,
-        wanted: "EventFilter",
-        context: Context,
-        timeout_seconds: float,
-    ) -> None:
-        self._participant = link.participant
-        self._room = None if room is None else link.room(room)
-        self._records = link.records(room)
-        self._wanted = wanted
-        self._context = context
-        self._seconds = timeout_seconds
-        self._loop = asyncio.get_running_loop()
-        self._began = self._reported = self._loop.time()
-        self._number = 0
-        """The number of the event that was looked at last, or after which the wait began."""
-        self._news: asyncio.Future[Record | None] | None = None
-        """While each event is looked at as it is published: the one that matches, or None where
-        the journal is to be looked at again."""
-        self._seen = 0
-        self._passed: deque[Record] = deque(maxlen=PASSED)
-        self._gap: LostEntries | None = None
+    _participant: "Participant"
+    _room: "Membership | None"
+    _records: "Records[Record]"
+    _wanted: "EventFilter"
+    _context: Context
+    _seconds: float
+    _began: float = field(default_factory=monotonic)
+    _reported: float = field(default_factory=monotonic)
+    _number: int = 0
+    """The number of the event that was looked at last, or after which the wait began."""
+    _news: "asyncio.Future[Record | None] | None" = None
+    """While each event is looked at as it is published: the one that matches, or None where
+    the journal is to be looked at again."""
+    _seen: int = 0
+    _passed: "deque[Record]" = field(default_factory=lambda: deque(maxlen=PASSED))
+    _gap: LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
@@ -146,7 +145,7 @@ class _Wait:
                 left = self._seconds - self._elapsed()
                 if left <= 0:
                     return None
-                self._news = self._news or self._loop.create_future()
+                self._news = self._news or asyncio.get_running_loop().create_future()
                 await asyncio.wait([self._news], timeout=min(left, PROGRESS_SECONDS))
                 self._report()
             if (record := self._news.result()) is not None:
@@ -193,12 +192,12 @@ class _Wait:
         return matches
 
     def _elapsed(self) -> float:
-        return self._loop.time() - self._began
+        return monotonic() - self._began
 
     def _report(self) -> None:
-        if self._loop.time() - self._reported < PROGRESS_SECONDS:
+        if monotonic() - self._reported < PROGRESS_SECONDS:
             return
-        self._reported = self._loop.time()
+        self._reported = monotonic()
         phase = (self._room or self._participant).status().phase.value
         self._context.progress(
             round(self._elapsed(), 3), self._seconds, f"{phase}; {self._seen} events passed by"

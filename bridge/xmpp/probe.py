@@ -17,15 +17,7 @@ from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event
-from bridge.xmpp.faults import (
-    ConnectionFailedError,
-    Fault,
-    FaultError,
-    NotReflectedError,
-    Place,
-    Retry,
-    Stage,
-)
+from bridge.xmpp.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import CREATED, CheckStage, Report, Visit, named, report_of
@@ -135,7 +127,7 @@ class Probe:
             connection.leave()
             connection.close()
         seconds = time.perf_counter() - started
-        self.may_repeat = fault is None or fault.retry is not Retry.NEVER
+        self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
         outcomes = [one.outcome for one in visits]
         return report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
 
@@ -276,7 +268,7 @@ class _Visit:
 
     def _explained(self, failed: FaultError) -> Fault:
         """Return the fault with what else is known here."""
-        fault, silent = failed.fault, isinstance(failed, NotReflectedError)
+        fault, silent = failed.fault, isinstance(failed, faults.NotReflectedError)
         stage, others = self._recorder.stage, self._room_service.others
         if silent and fault.condition == "remote-server-timeout":
             return fault._replace(hint="The server may be slow, or hold the message back.")
