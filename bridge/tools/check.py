@@ -168,9 +168,8 @@ def fitting(check: Check) -> Check:
     over = json_size(check) - RESULT_BYTES
     if check.rooms is None or over <= 0:
         return check
-    of_rooms = [stage for stage in check.phases if stage.room is not None]
-    failed = [stage for stage in of_rooms if not stage.ok]
-    passed = [stage for stage in of_rooms if stage.ok]
+    failed = [stage for stage in check.phases if stage.room is not None and not stage.ok]
+    passed = [stage for stage in check.phases if stage.room is not None and stage.ok]
     left_out: set[CheckStage] = set()
     for stage in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
         if over > 0:

@@ -199,13 +199,7 @@ def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries 
 
 
 async def event_filter(
-    *,
-    kinds: Sequence[str] | None,
-    sender: str | None,
-    contains: str | None,
-    pattern: str | None,
-    own: bool = True,
-    silent: bool = True,
+    *, kinds: Sequence[str] | None, sender: str | None, contains: str | None, pattern: str | None
 ) -> "EventFilter":
     """Return the filter that the caller's arguments describe.
 
@@ -224,11 +218,5 @@ async def event_filter(
                 condition="bad-request",
                 hint="RE2 has no look-around and no back-references; `contains` finds plain text.",
             ) from error
-    return EventFilter(
-        kinds=None if kinds is None else frozenset(kinds),
-        sender=sender,
-        contains=contains,
-        pattern=compiled,
-        own=own,
-        silent=silent,
-    )
+    kinds_wanted = None if kinds is None else frozenset(kinds)
+    return EventFilter(kinds_wanted, sender, contains, compiled)

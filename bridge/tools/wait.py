@@ -88,14 +88,9 @@ async def xmpp_wait(
     `since`. With `room` only what happens in that room counts, not what happens to the connection.
     """
     start = link.records(room).cursor if since is None else since
-    wanted = await event_filter(
-        kinds=["message"] if kinds is None else kinds,
-        sender=from_,
-        contains=contains,
-        pattern=pattern,
-        own=from_ is not None,
-        silent=kinds is not None,
-    )
+    awaited = ["message"] if kinds is None else kinds
+    wanted = await event_filter(kinds=awaited, sender=from_, contains=contains, pattern=pattern)
+    wanted = replace(wanted, own=from_ is not None, silent=kinds is not None)
     membership = None if room is None else link.room(room)
     records = link.records(room)
     wait = _Wait(link.participant, membership, records, wanted, context, timeout_seconds)

@@ -208,11 +208,7 @@ class Journal(Records[Record]):
     """
 
     def __init__(
-        self,
-        epoch: str,
-        capacity: int = DEFAULT_CAPACITY,
-        *,
-        max_characters: int = MAX_CHARACTERS,
+        self, epoch: str, capacity: int = DEFAULT_CAPACITY, *, max_characters: int = MAX_CHARACTERS
     ) -> None:
         super().__init__(Numbering(epoch))
         self._capacity = capacity

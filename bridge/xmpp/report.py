@@ -116,9 +116,12 @@ def report_of(
     `visits` are those that were begun, to the first of these `rooms`; `fault`, if any, ended the
     check early.
     """
-    faults = [one.fault for one in visits if one.fault is not None]
-    if fault is not None and not faults:
-        faults = [fault]
+    causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
+    faults = [cause for cause in causes if cause is not None]
+    checked = [
+        CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
+        for room, cause in zip(rooms, causes, strict=True)
+    ]
     created = [one.room for one in visits if one.created]
     if fault is not None and not visits:
         diagnosis = one_line(fault.message)
@@ -141,19 +144,8 @@ def report_of(
         condition=one_line(faults[0].condition) if faults else None,
         room_created=bool(created),
         ms=round(seconds * 1000, 3),
-        rooms=_checked(rooms, visits, fault) if len(rooms) > 1 else None,
+        rooms=checked if len(rooms) > 1 else None,
     )
-
-
-def _checked(
-    rooms: Sequence[str], visits: Sequence[Visit], fault: Fault | None
-) -> list[CheckedRoom]:
-    """Return what came of each room; `fault` is why those without a visit have none."""
-    causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
-    return [
-        CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
-        for room, cause in zip(rooms, causes, strict=True)
-    ]
 
 
 def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
