@@ -208,7 +208,7 @@ async def scout(
     cited = [one for one in entries if one["cursor"] in finding.cursors]
     cursors = [str(one["cursor"]) for one in cited]
     result = replace(result, answer=visible(finding.answer), found=finding.found, cursors=cursors)
-    events: Page[Entry] = Page(bytes_left=RESULT_BYTES - json_size(result))
+    events: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
     most = events.bytes_left
     for one in cited:
         events.add(sanitized(one, most))

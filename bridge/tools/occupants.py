@@ -107,7 +107,7 @@ def occupants_of(
         not_in=[one.name for one in rooms if one not in inside] or None if several else None,
     )
     told = sanitized(told, RESULT_BYTES // 2)  # so that the names of rooms leave room for people
-    page: Page[OccupantEntry] = Page(bytes_left=RESULT_BYTES - json_size(told))
+    page: Page[OccupantEntry] = Page(size=RESULT_BYTES - json_size(told))
     share = page.bytes_left // max(len(here), 1) - len(", ")
     most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
     fitting = all(page.add(occupant_entry(one, most, name)) for one, name in here)

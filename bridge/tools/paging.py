@@ -113,11 +113,10 @@ class TimeSlice:
 class Page(Generic[Shown]):
     """Entries up to a number and a size, and where in the journal or the trace they end."""
 
-    def __init__(
-        self, limit: int | None = None, bytes_left: int = RESULT_BYTES - ENVELOPE_BYTES
-    ) -> None:
+    def __init__(self, limit: int | None = None, size: int = RESULT_BYTES - ENVELOPE_BYTES) -> None:
+        """Make a page for `limit` entries and `size` bytes of JSON."""
         self.entries: list[Shown] = []
-        self.bytes_left = bytes_left
+        self.bytes_left = size
         """Bytes of JSON that are left for entries."""
         self.next = ""
         """The cursor after what was read."""

@@ -278,7 +278,7 @@ async def xmpp_info(
         configuration = vars(disco.room_configuration(description))
         info.room = RoomEntry(**show.each(configuration, MAX_DESCRIPTION_CHARACTERS))
     info = sanitized(info, RESULT_BYTES - LISTS_BYTES)
-    page: Page[object] = Page(bytes_left=RESULT_BYTES - NOTES_BYTES - json_size(info))
+    page: Page[object] = Page(size=RESULT_BYTES - NOTES_BYTES - json_size(info))
     identities = (show.each(vars(one)) for one in description.identities[:MAX_IDENTITIES])
     fields = (
         FieldEntry(show(one.form), show(one.name), _values(one.values, show))

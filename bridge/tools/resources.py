@@ -65,7 +65,7 @@ def room_messages(
 def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
     told = Messages(room or None, [], journal.cursor)
-    page: Page[Entry] = Page(bytes_left=RESULT_BYTES - json_size(told))
+    page: Page[Entry] = Page(size=RESULT_BYTES - json_size(told))
     most = page.bytes_left
     for record in reversed(records):
         if record.event.kind == "message":

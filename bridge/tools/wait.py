@@ -213,7 +213,7 @@ class _Wait:
             out_because=None if status.connected else f"{fault.message} {fault.hint}",
         )
         told = sanitized(nothing)
-        page: Page[Entry] = Page(bytes_left=RESULT_BYTES - json_size(told))
+        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(told))
         most = page.bytes_left // PASSED
         if record is not None:
             told.entry = sanitized(journal.encode(record), page.bytes_left)
