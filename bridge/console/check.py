@@ -81,7 +81,7 @@ class CheckView:
 
     def verdict(self, report: Report) -> list[str]:
         """Return the last lines: the outcome, and what to do."""
-        return [*self._outcome(report.diagnosis, ok=report.ok), *self._advice([report])]
+        return self._conclusion(report.diagnosis, [report])
 
     def run(self, number: int, report: Report) -> list[str]:
         """Return the outcome of one run of several, and why it failed."""
@@ -112,14 +112,12 @@ class CheckView:
         text = f"{passed} of {len(reports)} passed."
         if len(reports) < times:
             text += f" {times} were asked for, but to try this again would do harm."
-        return [*self._outcome(text, ok=passed == len(reports)), *self._advice(reports)]
+        return self._conclusion(text, reports)
 
-    def _outcome(self, text: str, *, ok: bool) -> list[str]:
-        paint = self._paint.bold if ok else self._paint.red
-        return list(map(paint, self._paragraph(text)))
-
-    def _advice(self, reports: Sequence[Report]) -> list[str]:
-        """Return what to do after these runs: failures first, each piece of advice once."""
+    def _conclusion(self, text: str, reports: Sequence[Report]) -> list[str]:
+        """Return `text`, and what to do after these runs: failures first, each advice once."""
+        paint = self._paint.bold if all(report.ok for report in reports) else self._paint.red
+        lines = list(map(paint, self._paragraph(text)))
         failed, passed = [], []
         for report in reports:
             conditions = {one.room: one.condition for one in report.rooms or ()}
@@ -129,9 +127,9 @@ class CheckView:
                     failed.append(f"[{condition}] {stage.hint}".rstrip())
                 elif stage.hint and stage.hint not in report.diagnosis:
                     passed.append(f"{stage.name}: {stage.hint}")
-        return [
-            line for text in dict.fromkeys([*failed, *passed]) for line in self._paragraph(text)
-        ]
+        for advice in dict.fromkeys([*failed, *passed]):
+            lines += self._paragraph(advice)
+        return lines
 
     def _under_rooms(
         self, lines: Sequence[str], rooms: Sequence[str | None], former: str | None = None

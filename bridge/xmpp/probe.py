@@ -137,8 +137,7 @@ class Probe:
             await connection.open()
         except ConnectionFailedError as failed:
             ms = recorder.milliseconds()
-            refused = failed.fault.condition == "certificate-verify-failed"
-            if refused and recorder.stage == Stage.TLS.value:
+            if failed.fault.condition == "certificate-verify-failed":
                 await self._look_again(recorder)
             recorder.end(failed.fault, ms)
             return failed.fault
