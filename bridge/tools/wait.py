@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,9 +26,7 @@ from bridge.tools.send import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Record, Records
-    from bridge.xmpp.membership import Membership
-    from bridge.xmpp.participant import Participant
+    from bridge.xmpp.journal import Record
 
 PROGRESS_SECONDS = 1.0
 """Between two words to a client that wants to know how the wait goes."""
@@ -91,32 +89,31 @@ async def xmpp_wait(
     awaited = ["message"] if kinds is None else kinds
     wanted = await event_filter(kinds=awaited, sender=from_, contains=contains, pattern=pattern)
     wanted = replace(wanted, own=from_ is not None, silent=kinds is not None)
-    membership = None if room is None else link.room(room)
-    records = link.records(room)
-    wait = _Wait(link.participant, membership, records, wanted, context, timeout_seconds)
-    return await wait.run(start)
+    return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
 
-@dataclass(eq=False)
 class _Wait:
     """One wait under way."""
 
-    _participant: "Participant"
-    _room: "Membership | None"
-    _records: "Records[Record]"
-    _wanted: "EventFilter"
-    _context: Context
-    _seconds: float
-    _began: float = field(default_factory=monotonic)
-    _reported: float = field(default_factory=monotonic)
-    _number: int = 0
-    """The number of the event that was looked at last, or after which the wait began."""
-    _news: "asyncio.Future[Record | None] | None" = None
-    """While each event is looked at as it is published: the one that matches, or None where
-    the journal is to be looked at again."""
-    _seen: int = 0
-    _passed: "deque[Record]" = field(default_factory=lambda: deque(maxlen=PASSED))
-    _gap: LostEntries | None = None
+    def __init__(
+        self, link: RoomLink, room: str | None, wanted: "EventFilter", context: Context, most: float
+    ) -> None:
+        """Wait for `most` seconds at most."""
+        self._participant = link.participant
+        self._room = None if room is None else link.room(room)
+        self._records = link.records(room)
+        self._wanted = wanted
+        self._context = context
+        self._seconds = most
+        self._began = self._reported = monotonic()
+        self._number = 0
+        """The number of the event that was looked at last, or after which the wait began."""
+        self._news: asyncio.Future[Record | None] | None = None
+        """While each event is looked at as it is published: the one that matches, or None where
+        the journal is to be looked at again."""
+        self._seen = 0
+        self._passed: deque[Record] = deque(maxlen=PASSED)
+        self._gap: LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""

@@ -76,7 +76,7 @@ class Report:
         return replace(self, phases=[stage, *self.phases])
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Visit:
     """What came of visiting one room, as far as the visit has gone."""
 
