@@ -98,7 +98,7 @@ def occupants_of(
         for one in room.status().occupants
         if nickname is None or nickname in {one.nickname, visible(one.nickname)}
     ]
-    told = Occupants(
+    result = Occupants(
         room=None if several or not rooms else rooms[0].name,
         occupants=[],
         count=len(here),
@@ -106,12 +106,14 @@ def occupants_of(
         cursor=link.participant.journal.cursor,
         not_in=[one.name for one in rooms if one not in inside] or None if several else None,
     )
-    told = sanitized(told, RESULT_BYTES // 2)  # so that the names of rooms leave room for people
-    page: Page[OccupantEntry] = Page(size=RESULT_BYTES - json_size(told))
+    result = sanitized(
+        result, RESULT_BYTES // 2
+    )  # so that the names of rooms leave room for people
+    page: Page[OccupantEntry] = Page(size=RESULT_BYTES - json_size(result))
     share = page.bytes_left // max(len(here), 1) - len(", ")
     most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
     fitting = all(page.add(occupant_entry(one, most, name)) for one, name in here)
-    return replace(told, occupants=page.entries, more=not fitting)
+    return replace(result, occupants=page.entries, more=not fitting)
 
 
 def occupant_entry(
@@ -133,7 +135,7 @@ def occupant_entry(
 
 
 def nobody(rooms: "Sequence[Membership]", name: str, hint: str) -> ToolError:
-    """Return what the caller is told who asks for somebody that is in none of the rooms."""
+    """Return the error for a nickname that is in none of the rooms."""
     names = sorted({one.nickname for room in rooms for one in room.status().occupants})
     where = "room" if len(rooms) == 1 else "rooms"
     return ToolError(

@@ -64,8 +64,8 @@ def room_messages(
 
 def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
-    told = Messages(room or None, [], journal.cursor)
-    page: Page[Entry] = Page(size=RESULT_BYTES - json_size(told))
+    result = Messages(room or None, [], journal.cursor)
+    page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
     most = page.bytes_left
     for record in reversed(records):
         if record.event.kind == "message":
@@ -73,7 +73,7 @@ def _said_in(link: RoomLink, room: str) -> Messages:
             said = event["direction"] == "in" and "payload" not in event
             if said and not page.add(sanitized(event, most)):
                 break
-    return replace(told, entries=page.entries[::-1])
+    return replace(result, entries=page.entries[::-1])
 
 
 def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:

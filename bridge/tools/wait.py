@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from bridge.xmpp.journal import Record
 
 PROGRESS_SECONDS = 1.0
-"""Between two words to a client that wants to know how the wait goes."""
+"""Between two progress notifications."""
 
-LOOKING_SECONDS = 1.0
-"""What lies behind is looked at for this long, even by a wait of no time at all."""
+MIN_CATCH_UP_SECONDS = 1.0
+"""For searching past events, even with a timeout of 0."""
 
 AT_ONCE_COST = 10_000
-"""What a wait looks at while an event is published, in characters: 256 waits with the worst of
-patterns hold it up for 15 ms. What costs more it looks at in its own time."""
+"""Characters that a wait matches while an event is published: with the worst of patterns 256 waits
+delay the publishing by 15 ms. Costlier events are matched in the wait's own task."""
 
 PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
@@ -108,9 +108,9 @@ class _Wait:
         self._began = self._reported = monotonic()
         self._number = 0
         """The number of the event that was looked at last, or after which the wait began."""
-        self._news: asyncio.Future[Record | None] | None = None
-        """While each event is looked at as it is published: the one that matches, or None where
-        the journal is to be looked at again."""
+        self._wakeup: asyncio.Future[Record | None] | None = None
+        """Wakes the wait, with the event that matches, or with None to read the journal again; None
+        while the wait reads the journal."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: LostEntries | None = None
@@ -118,7 +118,7 @@ class _Wait:
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
         self._begin_at(start)
-        stop_listening = self._participant.listen(self._look_at)
+        stop_listening = self._participant.listen(self._on_published)
         try:
             return self._result(await self._awaited())
         finally:
@@ -133,27 +133,27 @@ class _Wait:
         while True:
             if (record := await self._catch_up()) is not None:
                 return record
-            while self._news is None or not self._news.done():
+            while self._wakeup is None or not self._wakeup.done():
                 left = self._seconds - self._elapsed()
                 if left <= 0:
                     return None
-                self._news = self._news or asyncio.get_running_loop().create_future()
-                await asyncio.wait([self._news], timeout=min(left, PROGRESS_SECONDS))
+                self._wakeup = self._wakeup or asyncio.get_running_loop().create_future()
+                await asyncio.wait([self._wakeup], timeout=min(left, PROGRESS_SECONDS))
                 self._report()
-            if (record := self._news.result()) is not None:
+            if (record := self._wakeup.result()) is not None:
                 return record
-            self._news = None
+            self._wakeup = None
 
-    def _look_at(self, record: "Record") -> None:
+    def _on_published(self, record: "Record") -> None:
         """Look at an event as it is published; wake up only for what matches, or takes long."""
-        if self._news is None or self._news.done():
+        if self._wakeup is None or self._wakeup.done():
             return  # `_catch_up` comes to it
         if self._room is not None and self._room.name != record.room:
             return
         if self._wanted.cost(record.event) > AT_ONCE_COST:
-            self._news.set_result(None)
-        elif self._note(record, matches=self._wanted.matches(record.event)):
-            self._news.set_result(record)
+            self._wakeup.set_result(None)
+        elif self._see(record, matches=self._wanted.matches(record.event)):
+            self._wakeup.set_result(record)
 
     async def _catch_up(self) -> "Record | None":
         """Look at what the journal has, until there is no more of it; return what matches."""
@@ -161,22 +161,22 @@ class _Wait:
         time_slice = TimeSlice()
         while True:
             self._begin_at(records.cursor_of(self._number))
-            told = records.forgotten
+            evicted = records.forgotten
             for record in records.after(self._number):
-                if self._elapsed() > max(self._seconds, LOOKING_SECONDS):
+                if self._elapsed() > max(self._seconds, MIN_CATCH_UP_SECONDS):
                     return None
                 event = record.event
                 matches = await time_slice.run(wanted.matches, event, wanted.cost(event))
-                if self._note(record, matches=matches):
+                if self._see(record, matches=matches):
                     return record
                 self._report()
-            # Up to `told`, everything was looked at or is in the gap. Nothing comes between this
-            # and the last event that was looked at, but what was evicted meanwhile.
-            self._number = max(self._number, told)
+            # Each number up to `evicted` was looked at or is in the gap: skip to it. If more was
+            # evicted meanwhile, go round again to extend the gap.
+            self._number = max(self._number, evicted)
             if self._number >= records.forgotten:
                 return None
 
-    def _note(self, record: "Record", *, matches: bool) -> bool:
+    def _see(self, record: "Record", *, matches: bool) -> bool:
         self._number = record.number
         if not matches:
             self._seen += 1
@@ -209,13 +209,13 @@ class _Wait:
             gap=self._gap,
             out_because=None if status.connected else f"{fault.message} {fault.hint}",
         )
-        told = sanitized(nothing)
-        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(told))
+        result = sanitized(nothing)
+        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
         most = page.bytes_left // PASSED
         if record is not None:
-            told.entry = sanitized(journal.encode(record), page.bytes_left)
-            page.add(told.entry)
+            result.entry = sanitized(journal.encode(record), page.bytes_left)
+            page.add(result.entry)
         # As many as fit beside it, the newest first.
         passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
-        told.passed = [one for one in passed if page.add(one)][::-1]
-        return told
+        result.passed = [one for one in passed if page.add(one)][::-1]
+        return result

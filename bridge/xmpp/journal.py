@@ -32,7 +32,7 @@ many of them."""
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The run of the bridge, to tell a restart, and the number after which the position is."""
+"""The epoch, which tells a restart, and the number of the last record before the cursor."""
 
 
 class CursorError(XmppError, ValueError):
@@ -41,12 +41,12 @@ class CursorError(XmppError, ValueError):
 
 @dataclass(frozen=True)
 class Loss:
-    """Records after a cursor that are not kept any more; others between them may be."""
+    """Records after a cursor that were evicted; others between them may be kept."""
 
     first: int
-    """The number after the cursor's; where `reason` is `restarted`, in the former run."""
+    """The cursor's number plus one; after a restart in the numbering of the former run."""
     last: int
-    """The newest number, in this run, that is not kept any more; 0 if all of them are."""
+    """The highest number of this run that was evicted; 0 if none was."""
     reason: Literal["evicted", "restarted"]
 
 
@@ -124,8 +124,8 @@ class Records(ABC, Generic[Kept]):
     def after(self, number: int) -> Iterator[Kept]:
         """Yield the records with a higher number, oldest first, and those added meanwhile.
 
-        `position` returns what was evicted before the first. Stops where one of those added was
-        evicted before it could be yielded: `forgotten` is higher then than the last one's number.
+        What was evicted before the first is not reported: see `position`. Stops if a newly added
+        record was evicted before it was yielded; then `forgotten` is higher than the last number.
         """
         while parts := [part for part in self.parts(number) if part]:
             for record in merge(*parts, key=_number):
@@ -201,10 +201,10 @@ class Record:
 class Journal(Records[Record]):
     """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
 
-    Where there are several rooms, these bounds are shared: none goes of a room that holds no more
-    than its share, the bound divided by the number of rooms. What goes is the oldest event of the
-    connection or of a room beyond its share, whichever holds most. A room that is left out of the
-    settings has no share: its events go first. With one room the oldest event of all goes.
+    With one room the oldest event of all is evicted. With several, each has a share: the bound
+    divided by the number of rooms. A room within its share loses nothing. Evicted is the oldest
+    event of whichever holds most, the connection or a room over its share. Events of a room that is
+    no longer in the settings go before all others.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class Journal(Records[Record]):
         """As many as the settings have named while the bridge ran, and the connection."""
 
     def share_among(self, rooms: Iterable[str]) -> None:
-        """Share the bounds among these rooms from the next event on; until then there are none."""
+        """Give each of these rooms its share of the bounds, from the next event on."""
         self._sharing = frozenset(rooms)
 
     def of(self, room: str | None) -> Records[Record]:
@@ -261,11 +261,11 @@ class Journal(Records[Record]):
         while (crowded := len(self) > self._capacity) or (
             sum(ring.weight for ring in self._rooms.values()) > self._max_characters
         ):
-            ring = self._fullest(crowded=crowded)
+            ring = self._next_to_evict(crowded=crowded)
             ring.evict()
             self.forgotten = max(self.forgotten, ring.forgotten)
 
-    def _fullest(self, *, crowded: bool) -> Ring[Record]:
+    def _next_to_evict(self, *, crowded: bool) -> Ring[Record]:
         """Return the room whose oldest event goes next."""
         holding = {name: ring for name, ring in self._rooms.items() if len(ring)}
         if len(self._sharing) <= 1:

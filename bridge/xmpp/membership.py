@@ -96,7 +96,7 @@ class Membership:
         self._place = place
         self._password = password
         self._publish = publish
-        self._patience = timing
+        self._timing = timing
         self._clock = clock
         self.jid = stanzas.prepared(place.room) or place.room
         """The room's bare JID, prepared."""
@@ -396,7 +396,7 @@ class Membership:
 
     async def _self_ping_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
-        timing = self._patience
+        timing = self._timing
         loop = asyncio.get_running_loop()
         self._last_heard = asked = loop.time()
         self._in_doubt = False

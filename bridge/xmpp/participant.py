@@ -47,7 +47,7 @@ class Participant:
         timing: Timing = TIMING,
     ) -> None:
         self._clock = clock
-        self._patience = timing
+        self._timing = timing
         self.journal = Journal(secrets.token_hex(4), history)
         """Everything that happened, for all to read."""
         self.trace = Trace(self.journal.numbering)
@@ -169,7 +169,7 @@ class Participant:
             place = Place.of(settings, room)
             password = settings.password_of(room)
             membership = Membership(
-                place, password, self.publish, timing=self._patience, clock=self._clock
+                place, password, self.publish, timing=self._timing, clock=self._clock
             )
             if membership.jid in known:
                 membership = known[membership.jid]
@@ -225,7 +225,7 @@ class Participant:
         connection.start_dispatch()
         staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
         try:
-            fault = await keep_alive(connection, self._patience, self._wake, self._clock)
+            fault = await keep_alive(connection, self._timing, self._wake, self._clock)
             connection.end(fault)
             return fault
         finally:

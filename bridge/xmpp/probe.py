@@ -20,7 +20,7 @@ from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
-from bridge.xmpp.report import CREATED, CheckStage, Report, Visit, named, report_of
+from bridge.xmpp.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
 from bridge.xmpp.roomservice import RoomService
 from bridge.xmpp.trace import Tracer, untraced
 
@@ -238,7 +238,7 @@ class _Visit:
             self.outcome.created = membership.status().room_created
             if self.outcome.created:
                 recorder.add_finding("the room did not exist before: joining made it")
-                recorder.advice = CREATED
+                recorder.advice = CREATED_HINT
             recorder.begin("occupants")
             recorder.add_finding(self._names_of_others())
             if send:

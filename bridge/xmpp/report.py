@@ -17,7 +17,7 @@ CONNECTION_STAGES = ("resolve", "connect", "tls", "sasl", "bind")
 ROOM_STAGES = ("disco", "join", "occupants", "send", "leave")
 """The stages of each room, in order; `send` only when it is asked for."""
 
-CREATED = "MUC_ROOM may have a typo."
+CREATED_HINT = "MUC_ROOM may have a typo."
 """The hint about a room that joining made."""
 
 MAX_ROOMS_NAMED = 3
@@ -113,8 +113,8 @@ def report_of(
 ) -> Report:
     """Return the report of a check that took so many seconds.
 
-    `visits` are those that were begun, to the first of these `rooms`; `fault`, if any, ended the
-    check early.
+    `visits[i]` is the visit to `rooms[i]`; there may be fewer visits than rooms. `fault`, if any,
+    ended the check early.
     """
     causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
     faults = [cause for cause in causes if cause is not None]
@@ -134,9 +134,13 @@ def report_of(
         where = f"{len(rooms)} rooms" if several else f"the room {one_line(rooms[0])}"
         diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
         if created and several:
-            diagnosis += f" Joining made what did not exist before, {_listed(created)}: {CREATED}"
+            diagnosis += (
+                f" Joining created rooms that did not exist, {_listed(created)}: {CREATED_HINT}"
+            )
         elif created:
-            diagnosis += f" The room did not exist before and was made by joining it: {CREATED}"
+            diagnosis += (
+                f" The room did not exist before and was made by joining it: {CREATED_HINT}"
+            )
     return Report(
         ok=not faults,
         phases=list(stages),
@@ -180,12 +184,12 @@ def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
         configuration.settings is not None,
         round(seconds * 1000, 3),
         one_line("; ".join(found) or "from the environment alone"),
-        "Mend what is named there." if configuration.problems else "",
+        "Correct the settings that are named in the detail." if configuration.problems else "",
     )
 
 
 def unconfigured(configuration: Configuration, stage: CheckStage) -> Report:
     """Return the report of a check that ended with `stage`, the reading of the settings."""
     problems = one_line("; ".join(map(str, configuration.problems)))
-    diagnosis = f"The settings do not do: {problems}"
+    diagnosis = f"The settings are incomplete or wrong: {problems}"
     return Report(False, [stage], diagnosis, "unconfigured", False, 0.0, None)

@@ -77,7 +77,7 @@ async def test_rooms_that_are_all_well_pass_the_check(
     assert headed(lines, rooms) == [*STAGES, rooms[0], *IN_THE_ROOM, rooms[1], *IN_THE_ROOM] * 2
     (outcome,) = (line for line in lines if line.startswith("Everything works: "))
     assert outcome.startswith("Everything works: in 2 rooms with 1 other occupant, ")
-    assert f"Joining made what did not exist before, {rooms[1]}: " in outcome
+    assert f"Joining created rooms that did not exist, {rooms[1]}: " in outcome
 
 
 async def test_json_has_the_room_of_each_phase_and_the_outcome_of_each_room(

@@ -6,7 +6,7 @@ from bridge.mcp import schema
 from bridge.xmpp import report as report_module
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.report import (
-    CREATED,
+    CREATED_HINT,
     MAX_CAUSE_CHARACTERS,
     MAX_ROOM_CHARACTERS,
     MAX_ROOMS_NAMED,
@@ -41,7 +41,7 @@ def test_the_diagnosis_counts_the_other_occupants(others: int, company: str) -> 
 def test_a_room_that_joining_made_is_named_with_what_that_may_mean() -> None:
     report = report_of([LAB], [STAGE], 0.4567, [Visit(LAB, created=True)], None)
     assert report.room_created
-    assert report.diagnosis.endswith(f" was made by joining it: {CREATED}")
+    assert report.diagnosis.endswith(f" was made by joining it: {CREATED_HINT}")
 
 
 def test_the_words_of_a_fault_fit_into_one_line() -> None:
@@ -63,7 +63,7 @@ def test_of_several_rooms_that_are_well_it_says_how_many_and_counts_the_company(
     report = report_of(ROOMS, [STAGE], 0.4567, visits, None)
     assert report.diagnosis == (
         "Everything works: in 3 rooms with 3 other occupants, 0.46 s in all. "
-        f"Joining made what did not exist before, {LOGS}: {CREATED}"
+        f"Joining created rooms that did not exist, {LOGS}: {CREATED_HINT}"
     )
     assert (report.ok, report.condition, report.room_created) == (True, None, True)
     assert report.rooms == [CheckedRoom(room, True, None) for room in ROOMS]
@@ -104,7 +104,7 @@ def test_of_many_rooms_some_are_named_and_the_rest_counted(extra: int) -> None:
     report = report_of(["first@muc", *rooms], [], 1.0, [Visit("first@muc", CUT)], CUT)
     assert report.diagnosis.endswith(f"{rooms[MAX_ROOMS_NAMED - 1]}{' and 1 more' * extra}.")
     made = report_of(rooms, [], 1.0, [Visit(room, created=True) for room in rooms], None)
-    assert f"{rooms[MAX_ROOMS_NAMED - 1]}{' and 1 more' * extra}: {CREATED}" in made.diagnosis
+    assert f"{rooms[MAX_ROOMS_NAMED - 1]}{' and 1 more' * extra}: {CREATED_HINT}" in made.diagnosis
 
 
 def test_the_diagnosis_of_fifty_rooms_is_a_few_sentences_whatever_they_are_called() -> None:
