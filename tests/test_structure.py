@@ -116,6 +116,20 @@ def test_two_modules_of_one_name_are_of_one_noun() -> None:
     assert set(twice) == set(SAME_NOUN), twice
 
 
+def test_the_exceptions_of_a_package_have_one_root() -> None:
+    bases = {
+        (_name(path).split(".")[1], node.name): {ast.unparse(base) for base in node.bases}
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    }
+    names = {name for _, name in bases}
+    # A value without bases is no exception, whatever its name.
+    roots = [package for (package, _), above in bases.items() if above and not above & names]
+    assert "mcp" in roots
+    assert sorted(roots) == sorted(set(roots))
+
+
 def test_no_module_is_too_long_to_be_one_concept() -> None:
     sizes = {_name(path): code_lines(source) for path, source in SOURCES.items()}
     assert sizes["bridge.service"] > 0

@@ -7,6 +7,8 @@ import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
+from bridge.sandbox.errors import SandboxError
+
 ITERATIONS = 4096
 """Rounds of PBKDF2, the least that RFC 7677 section 4 allows: the password is random."""
 
@@ -15,7 +17,7 @@ CLIENT_FINAL = re.compile(rb"(c=([^,]+),r=([^,]+).*),p=([^,]*)")
 """What the client sends (RFC 5802 section 7); whatever `a=` says, it acts for itself alone."""
 
 
-class AuthenticationError(Exception):
+class AuthenticationError(SandboxError):
     """The client failed to log in; the text is a SASL failure of RFC 6120 section 6.5."""
 
 

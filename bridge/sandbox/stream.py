@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from xml.etree.ElementTree import Element
 
+from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
 from bridge.sandbox.stanza import CLIENT, DOMAIN, escape
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
@@ -27,7 +28,7 @@ SASL = "urn:ietf:params:xml:ns:xmpp-sasl"
 BIND = "urn:ietf:params:xml:ns:xmpp-bind"
 
 
-class StreamEndedError(Exception):
+class StreamEndedError(SandboxError):
     """The stream is over; the text is a condition of RFC 6120 section 4.9.3, or empty."""
 
 

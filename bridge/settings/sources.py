@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bridge.settings.values import SettingsError
+
 MAX_FILE_BYTES = 1 << 20
 """Largest `.env` file that is read, in bytes; a thousand times what anybody writes by hand."""
 
@@ -37,7 +39,7 @@ TO_TRUST_IT = "to trust that file, name it with --env-file or TIA_ENV_PATH"
 """What a user can do where a file is trusted with less than intended."""
 
 
-class UnusableError(Exception):
+class UnusableError(SettingsError):
     """A file cannot be used; the text says why in a few words (`missing`, `a directory`)."""
 
 

@@ -20,7 +20,11 @@ MAX_ROOMS = 50
 still leaves two events to each."""
 
 
-class FlawError(Exception):
+class SettingsError(Exception):
+    """Anything that this package raises: a value or a file that cannot be used."""
+
+
+class FlawError(SettingsError):
     """A value is not allowed.
 
     Its text goes between `holds '...', ` (of a secret, which is not shown, `holds `) and ` would be

@@ -9,6 +9,8 @@ import hmac
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
+from bridge.wire.errors import WireError
+
 MAX_ITERATIONS = 1_000_000
 """The most that a server may ask for: 1,000,000 take about a second."""
 
@@ -20,7 +22,7 @@ HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "
 """The supported mechanisms, best first, and their hash functions."""
 
 
-class ScramError(ValueError):
+class ScramError(WireError):
     """The server broke the protocol, or failed to prove itself."""
 
 

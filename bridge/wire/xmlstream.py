@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import ClassVar, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
+from bridge.wire.errors import WireError
+
 MAX_TOKEN_BYTES = 1024 * 1024
 """Of a tag with its attributes, a comment, a CDATA section or a processing instruction: while it is
 not whole it is scanned again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of
@@ -40,7 +42,7 @@ _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \
 _ENCODING = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*[\"']([^\"']*)[\"']")
 
 
-class XmlStreamError(Exception):
+class XmlStreamError(WireError):
     """The other side broke the rules of XMPP streams; what follows in the stream is dropped."""
 
     condition: ClassVar[str]
