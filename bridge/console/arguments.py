@@ -141,8 +141,8 @@ def read_arguments(
 ) -> dict[str, Json]:
     """Return the arguments in `text`: one JSON object, or `name=value` pairs and other words.
 
-    The other words are joined into the argument `main`; with `verbatim` the whole text is its
-    value, as it stands. Raises `ArgumentError`.
+    The other words are joined into the argument `main`; with `verbatim` the whole text
+    becomes its value, unparsed. Raises `ArgumentError`.
     """
     if verbatim and main is not None:
         return {main: text} if text else {}
@@ -181,12 +181,12 @@ def _words(text: str) -> list[str]:
 
 def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]) -> Parameter:
     own = schema if isinstance(schema, dict) else {}
-    parts = _alternatives(own, root)
+    parts = _leaf_schemas(own, root)
     item_parts = [
         item
         for part in parts
         if isinstance(items := part.get("items"), dict)
-        for item in _alternatives(items, root)
+        for item in _leaf_schemas(items, root)
     ]
     descriptions = (str(one["description"]) for one in (own, *parts) if one.get("description"))
     return Parameter(
@@ -201,8 +201,8 @@ def _parameter(name: str, schema: Json, required: bool, root: Mapping[str, Json]
     )
 
 
-def _alternatives(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    """Return the schemas that a value may fit, and those of `allOf`, with references followed.
+def _leaf_schemas(schema: Mapping[str, Json], root: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """Flatten `anyOf`, `oneOf`, `allOf` and references into the schemas that they lead to.
 
     It looks at `MAX_SUBSCHEMAS` schemas at most: references may lead back.
     """

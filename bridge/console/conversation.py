@@ -45,10 +45,10 @@ EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)
 SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
 """The start of the line about a message of our own. It is not shown: the room's reflection follows.
 
-What strangers do begins with `<` or `*`, behind the time and perhaps the room."""
+Lines about others have `<` or `*` after the time and perhaps the room: they do not match."""
 
 OCCUPANTS_CHANGED = (" * ", " in the room as ")
-"""Found in the lines after which the occupants may be others: their nicknames are completed."""
+"""Found in the lines after which the nicknames are read again, for completion."""
 
 
 async def run_client(command: Sequence[str], *, as_json: bool) -> int:
@@ -73,7 +73,7 @@ async def run_client(command: Sequence[str], *, as_json: bool) -> int:
 
 async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
-    # escape sequences. Its stderr is read and shown escaped, at the prompt as the room's news too.
+    # escape sequences. We read its stderr and show it escaped, and the room's events in it.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     level = os.environ.get("LOG_LEVEL", "").upper()
     open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")

@@ -1,7 +1,7 @@
 """Standard input and output, claimed for MCP so that nothing else reads or writes there.
 
-Whatever a library prints goes to stderr, and a child process inherits an empty stdin. Reads and
-writes never block the event loop, and no thread is left waiting at exit.
+Whatever a library prints goes to stderr, and a child process inherits an empty stdin. Reads, and
+writes to pipes and sockets, never block the event loop, and no thread is left waiting at exit.
 """
 
 import asyncio
@@ -142,8 +142,8 @@ async def read_chunks(descriptor: int) -> AsyncIterator[bytes]:
             # The loop would spin on input that is not taken.
             listening = False
             loop.remove_reader(descriptor)
+        # If there is nothing, another process that shares the descriptor has taken the input.
         elif not may_block or poller.poll(0):
-            # Otherwise another process that shares the descriptor has taken the input.
             try:
                 awaited.set_result(os.read(descriptor, READ_BYTES))
             except BlockingIOError:

@@ -31,8 +31,8 @@ Who: TypeAlias = Literal[
 directory, and so may be a stranger's. There, the variable is
 
 - `anybody`: taken,
-- `ignored`: ignored with a warning; for a path that is written, an address, code,
-- `installed`: taken without the names of sets of tools that name code,
+- `ignored`: ignored with a warning; used for a path to write to, an address, and code,
+- `installed`: taken, but entries of the form `MODULE:ATTRIBUTE` are ignored with a warning,
 - `refused`: a problem if a secret comes from the process environment, since the variable says where
   that secret is sent; taken if none does,
 - `restriction`: taken, as from every other file; the strictest value of all holds,
@@ -59,8 +59,8 @@ class Variable(Generic[Value]):
     """Its value is shown nowhere."""
 
     participant: Literal["", "yes", "decides"] = ""
-    """`yes`: a wrong value prevents connecting. `decides`: so it does, and the first file that sets
-    such a variable is the one that is used."""
+    """`yes`: a wrong value prevents connecting. `decides`: the same; also, the first file that sets
+    one of these is the file that is used."""
 
     required: str = ""
     """What the problem says would be right if it is unset; empty if it may be unset."""

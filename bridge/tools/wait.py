@@ -35,8 +35,9 @@ MIN_CATCH_UP_SECONDS = 1.0
 """For searching past events, even with a timeout of 0."""
 
 AT_ONCE_COST = 10_000
-"""Characters that a wait matches while an event is published: with the worst of patterns 256 waits
-delay the publishing by 15 ms. Costlier events are matched in the wait's own task."""
+"""The highest cost of matching, in characters, that a wait pays while an event is published: with
+the worst of patterns 256 waits delay that by 15 ms. Costlier events are matched in the wait's own
+task."""
 
 PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
@@ -109,22 +110,22 @@ class _Wait:
         self._number = 0
         """The number of the event that was looked at last, or after which the wait began."""
         self._wakeup: asyncio.Future[Record | None] | None = None
-        """Wakes the wait, with the event that matches, or with None to read the journal again; None
-        while the wait reads the journal."""
+        """Wakes the wait: its result is the event that matches, or None to read the journal again.
+        There is no future while the journal is read."""
         self._seen = 0
         self._passed: deque[Record] = deque(maxlen=PASSED)
         self._gap: LostEntries | None = None
 
     async def run(self, start: str) -> Waited:
         """Return what came after `start`, or that nothing did within the time."""
-        self._begin_at(start)
+        self._move_to(start)
         stop_listening = self._participant.listen(self._on_published)
         try:
             return self._result(await self._awaited())
         finally:
             stop_listening()
 
-    def _begin_at(self, cursor: str) -> None:
+    def _move_to(self, cursor: str) -> None:
         self._number, gap = position_of(self._records, cursor)
         if gap is not None:
             self._gap = gap if self._gap is None else replace(self._gap, to=gap.to)
@@ -160,7 +161,7 @@ class _Wait:
         records, wanted = self._records, self._wanted
         time_slice = TimeSlice()
         while True:
-            self._begin_at(records.cursor_of(self._number))
+            self._move_to(records.cursor_of(self._number))
             evicted = records.forgotten
             for record in records.after(self._number):
                 if self._elapsed() > max(self._seconds, MIN_CATCH_UP_SECONDS):

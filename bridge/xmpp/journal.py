@@ -1,7 +1,8 @@
 """The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
 
-`Records` is what reads the journal, one room of it, and the trace. They take their numbers from one
-`Numbering`, so that a cursor is a position among the events of all rooms and stanzas alike.
+`Records` is the reading of the journal, of one room's part of it, and of the trace (`xmpp/trace`).
+All take their numbers from one `Numbering`, so that a cursor is a position among the events of all
+rooms and stanzas alike.
 """
 
 import re
@@ -44,7 +45,7 @@ class Loss:
     """Records after a cursor that were evicted; others between them may be kept."""
 
     first: int
-    """The cursor's number plus one; after a restart in the numbering of the former run."""
+    """The cursor's number plus one; of the former run's numbers if `reason` is `restarted`."""
     last: int
     """The highest number of this run that was evicted; 0 if none was."""
     reason: Literal["evicted", "restarted"]
@@ -202,9 +203,9 @@ class Journal(Records[Record]):
     """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
 
     With one room the oldest event of all is evicted. With several, each has a share: the bound
-    divided by the number of rooms. A room within its share loses nothing. Evicted is the oldest
-    event of whichever holds most, the connection or a room over its share. Events of a room that is
-    no longer in the settings go before all others.
+    divided by the number of rooms. A room within its share loses nothing. The oldest event is
+    evicted from whichever holds most: a room over its share, or the connection, which has none.
+    Events of a room that is no longer in the settings go before all others.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
 
 OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
-"""After these a pause goes on with the next connection, which does not mend their cause."""
+"""A new connection does not cure these faults, so the pause after them goes on with it."""
 
 log = logging.getLogger(__name__)
 
@@ -330,7 +330,7 @@ class Membership:
         secret = self._password.reveal() if self._password else None
         self._join_answer = asyncio.get_running_loop().create_future()
         try:
-            # Answered first, so that it is known what to believe of the history.
+            # The answer comes before the history, and tells which stanza ids in it to trust.
             connection.send(
                 stanzas.iq_request("get", self.jid, secrets.token_hex(8), disco.info_query())
             )
@@ -372,7 +372,8 @@ class Membership:
     async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
         """Say what went wrong and wait until a time of the loop's clock, None for ever.
 
-        It ends with the connection too, and some go on with the next one.
+        Returns early if the connection ends; `run` goes on with the pause on the next one, if the
+        fault's is one of `OUTLASTS_CONNECTIONS`.
         """
         self._backing_off = fault, until
         seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
@@ -421,8 +422,8 @@ class Membership:
             # Renamed meanwhile, we ask again under the new name.
             elif found is Verdict.OUT and occupant == self.occupant:
                 return faults.of("ghost", self.place)
-            # One more self-ping, begun after a check interval, and the one after it could not be
-            # answered within `max_unconfirmed`.
+            # Give up when a check interval and two more ping deadlines no longer fit into
+            # `max_unconfirmed`.
             elif (
                 asked - self._last_heard
                 >= timing.max_unconfirmed - timing.check_interval - 2 * timing.ping_deadline

@@ -30,8 +30,8 @@ MAX_CAUSE_CHARACTERS = 500
 """Of why one of several rooms failed; the room's phases have all of it."""
 
 ABSENT_IF_NONE = "absent-if-none"
-"""The mark of `bridge.mcp.schema`, of which this package knows nothing: such a field of a result is
-left out where it is None."""
+"""The same text as the mark in `bridge.mcp.schema`, which this package does not import: a field
+of a result with it is left out when it is None."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,7 @@ def report_of(
     `visits[i]` is the visit to `rooms[i]`; there may be fewer visits than rooms. `fault`, if any,
     ended the check early.
     """
+    # Rooms that were not visited failed for the reason that ended the check.
     causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
     faults = [cause for cause in causes if cause is not None]
     checked = [
