@@ -104,7 +104,7 @@ ENDLESS = [
 ]
 
 
-REASONS = ("goes on without end", "not well-formed", "an unexpected <features/>")
+REASONS = ("goes on without end", "not well-formed", 'an unexpected element "features"')
 """The last where the key was derived before the bound was reached."""
 
 
