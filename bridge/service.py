@@ -213,10 +213,11 @@ class _LazyParticipant:
 
 def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str, object]]) -> None:
     """Let the client know of what it watches, and of the way into the rooms and out of them."""
-    rooms = [one.name for one in lazy.participant.memberships]
-    changed = (uri for one in events for uri in resources.changed_by(one, rooms))
-    for uri in dict.fromkeys(changed):
-        session.changed(uri)
+    if session.has_subscriptions:
+        rooms = [one.name for one in lazy.participant.memberships]
+        changed = (uri for one in events for uri in resources.changed_by(one, rooms))
+        for uri in dict.fromkeys(changed):
+            session.changed(uri)
     for event in events:
         if "phase" in event:
             level = "warning" if "condition" in event else "info"

@@ -131,6 +131,11 @@ class Session:
         finally:
             await self._close()
 
+    @property
+    def has_subscriptions(self) -> bool:
+        """Whether the client subscribed to any resource."""
+        return bool(self._server.subscriptions)
+
     def changed(self, uri: str) -> None:
         """Notify the client, if it subscribed to `uri`: at once, then once a `CHANGES_SECONDS`."""
         if self._over or not self._server.subscriptions.has(uri):

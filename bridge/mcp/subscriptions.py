@@ -55,6 +55,10 @@ class Subscriptions:
         """Forget a listening request; False if there is none of this id."""
         return self._listeners.pop(id_, None) is not None
 
+    def __bool__(self) -> bool:
+        """Whether there are any: most clients have none."""
+        return bool(self.session_wide or self._listeners)
+
     def has(self, uri: str) -> bool:
         """Whether the client subscribed to `uri` in either way."""
         return uri in self.session_wide or any(uri in uris for uris, _ in self._listeners.values())
