@@ -59,6 +59,9 @@ SECRET_FIELDS = ("secret", PASSWORD)
 OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
 """Fields with such a name that hold a boolean."""
 
+SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
+"""Names of the elements in which `redacted` may change something, beside the `PASSWORD`."""
+
 REDACTED = "[redacted]"
 
 Direction: TypeAlias = Literal["in", "out"]
@@ -134,7 +137,9 @@ def _weight(xml: Element | str) -> int:
 
 
 def redacted(element: Element) -> Element:
-    """Return a copy of `element` without its secrets."""
+    """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
+    if not any(_name(one) in SUSPECTS or one.get(PASSWORD) for one in element.iter()):
+        return element
     clean = deepcopy(element)
     for one in clean.iter():
         _redact(one)
