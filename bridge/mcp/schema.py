@@ -80,6 +80,16 @@ class Keywords:
         self.schema: Schema = keywords
 
 
+def always(**hints: Any) -> Keywords:
+    """Return the keywords of an object that always has these fields, and may have others.
+
+    `hints` are the types of the fields by their Python names. For `Annotated`, with
+    `dict[str, object]`.
+    """
+    schemas = {wire_name(name): describe(hint)[0] for name, hint in hints.items()}
+    return Keywords(properties=schemas, required=[*schemas])
+
+
 ABSENT_IF_NONE = "absent-if-none"
 """In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
 
@@ -315,7 +325,8 @@ def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
             raise _mismatch(value, path, "an object")
         return {key: read(one, f"{path}.{key}") for key, one in value.items()}
 
-    return {"type": "object", "additionalProperties": schema}, read_values
+    # Anything at all is what a schema allows that does not name it.
+    return {"type": "object"} | ({"additionalProperties": schema} if schema else {}), read_values
 
 
 _CONTAINERS: dict[Any, Callable[[Any, Sequence[Any]], tuple[Schema, Reader]]] = {

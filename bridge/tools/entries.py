@@ -4,9 +4,9 @@ import json
 import re
 from dataclasses import is_dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Keywords, render
+from bridge.mcp.schema import ABSENT_IF_NONE, always, render
 from bridge.text import JOINERS, visible
 
 NOTICE = (
@@ -20,6 +20,9 @@ RESULT_BYTES = 9_000
 
 MAX_BODY_BYTES = 16_384
 """Of one body in an entry, in UTF-8; beyond it `bodyBytes` tells how long it was."""
+
+MAX_BRIEF_BODY_BYTES = 4_096
+"""Of one body in a brief entry, in UTF-8: a reader needs no more to see what it is about."""
 
 MAX_TEXT_JSON = 2_000
 """Bytes of any other text written as JSON: a subject, a status text, a reason."""
@@ -54,16 +57,10 @@ Escaped = Annotated[bool | None, ABSENT_IF_NONE, r"hidden characters stand as \u
 
 Entry: TypeAlias = Annotated[
     dict[str, object],
-    Keywords(
-        properties={
-            "cursor": {
-                "type": "string",
-                "description": "its position: `since` this gives what came after",
-            },
-            "at": {"type": "string"},
-            "kind": {"type": "string", "enum": [*get_args(Kind)]},
-        },
-        required=["cursor", "at", "kind"],
+    always(
+        cursor=Annotated[str, "its position: `since` this gives what came after"],
+        at=str,
+        kind=Kind,
     ),
 ]
 """One event as agents get it: its exact form, sanitized, after its cursor and its time."""
@@ -89,6 +86,40 @@ FIELDS = (
 def noticed(message: str) -> str:
     """Return an error's message that quotes what strangers chose, with what is to be known then."""
     return f"{message} {NOTICE}"
+
+
+NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", "from", "jid"})
+"""Fields of an event's exact form that `brief` leaves out, with exceptions for addresses."""
+
+
+def brief(exact: Entry) -> Entry:
+    """Return of an event's exact form what a reader needs.
+
+    Without ids, direction and addresses, but for the real JID of who joins or has nothing else to
+    be named by; with `type` and `source` only where they are not the usual ones. What we said has
+    `heard`: whether the room sent it back. A body over `MAX_BRIEF_BODY_BYTES` is cut.
+    """
+    made = {name: one for name, one in exact.items() if name not in NOT_IN_BRIEF}
+    kind = exact["kind"]
+    if kind == "gap":
+        made["from"] = exact["from"]  # a time
+    if "jid" in exact and (kind == "join" or (kind == "role" and "sender" not in exact)):
+        made["jid"] = exact["jid"]
+    if exact.get("direction") == "out" or "reflection" in exact:
+        made["heard"] = "reflection" in exact
+    for name, usual in (("type", "groupchat"), ("source", "live")):
+        if made.get(name) == usual:
+            del made[name]
+    body = made.get("body")
+    if isinstance(body, str) and (start := _start(body, MAX_BRIEF_BODY_BYTES)) != body:
+        size = len(body.encode("utf-8", "surrogatepass"))
+        made |= {"body": start, "bodyBytes": size, "truncated": True}
+    return made
+
+
+def nonempty(fields: dict[str, object]) -> dict[str, object]:
+    """Return the fields that say something: not None, False, an empty text, list or object."""
+    return {name: one for name, one in fields.items() if one or (one == 0 and one is not False)}
 
 
 def json_size(value: object) -> int:
@@ -165,7 +196,7 @@ class _Look:
         return shown
 
     def _list(self, values: list[Any], name: str) -> list[Any]:
-        if any(map(is_dataclass, values)):
+        if any(isinstance(one, dict) or is_dataclass(one) for one in values):
             return [self._at(one, name) for one in values]
         # Its items share the room of one text.
         among = len(self.texts)

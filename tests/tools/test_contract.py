@@ -138,7 +138,7 @@ def test_defaults_and_bounds_are_those_of_the_contract(
 def test_models_are_told_what_else_an_entry_may_have() -> None:
     schema: Any = TOOLS["xmppHistory"].output_schema
     entries = schema["properties"]["entries"]
-    assert entries["items"]["additionalProperties"] == {}
+    assert entries["items"].get("additionalProperties", {}) == {}
     assert [
         name for name in ENTRY_FIELDS.split() if f"`{name}`" not in entries["description"]
     ] == []

@@ -1,0 +1,64 @@
+"""What a reader needs of an event, and what is left out."""
+
+import pytest
+
+from bridge.tools.entries import MAX_BRIEF_BODY_BYTES, Entry, brief, nonempty
+
+STAMP: Entry = {"cursor": "e-1", "at": "2026-01-31T12:00:00.000Z"}
+MESSAGE: Entry = {
+    **STAMP,
+    "kind": "message",
+    "direction": "in",
+    "from": "room@c.example/Alice",
+    "jid": "alice@example/phone",
+    "sender": "Alice",
+    "body": "hi",
+    "type": "groupchat",
+    "id": "1",
+    "stanzaId": "2",
+    "source": "live",
+}
+SAID: Entry = {**STAMP, "kind": "message", "sender": "Alice", "body": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [
+        pytest.param(MESSAGE, SAID, id="a message in the room"),
+        pytest.param({**MESSAGE, "type": "chat"}, {**SAID, "type": "chat"}, id="a private one"),
+        pytest.param({**MESSAGE, "source": "history"}, {**SAID, "source": "history"}, id="history"),
+        pytest.param({**MESSAGE, "reflection": True}, {**SAID, "heard": True}, id="a reflection"),
+        pytest.param({**MESSAGE, "direction": "out"}, {**SAID, "heard": False}, id="what we sent"),
+        pytest.param(
+            {**MESSAGE, "kind": "join", "codes": [100], "meaning": ["everybody sees JIDs"]},
+            {**SAID, "kind": "join", "jid": MESSAGE["jid"], "meaning": ["everybody sees JIDs"]},
+            id="the real JID of who joins",
+        ),
+        pytest.param(
+            {**STAMP, "kind": "role", "jid": "alice@example", "affiliation": "outcast"},
+            {**STAMP, "kind": "role", "jid": "alice@example", "affiliation": "outcast"},
+            id="somebody who is not here has no other name",
+        ),
+        pytest.param(
+            {**STAMP, "kind": "gap", "from": "2026-01-31T11:00:00Z", "to": "2026-01-31T12:00:00Z"},
+            {**STAMP, "kind": "gap", "from": "2026-01-31T11:00:00Z", "to": "2026-01-31T12:00:00Z"},
+            id="the time when a gap began",
+        ),
+    ],
+)
+def test_a_brief_entry_has_what_a_reader_needs(exact: Entry, shown: Entry) -> None:
+    assert brief(exact) == shown
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_brief_entry_has_4_kb_of_a_body_at_most(over: int) -> None:
+    body = "x" * (MAX_BRIEF_BODY_BYTES + over)
+    shown = brief({**MESSAGE, "body": body})
+    assert shown["body"] == "x" * MAX_BRIEF_BODY_BYTES
+    assert shown.get("bodyBytes") == (len(body) if over else None)
+    assert shown.get("truncated") == (True if over else None)
+
+
+def test_a_field_that_says_nothing_is_left_out_and_zero_is_none_of_these() -> None:
+    silent: Entry = {"none": None, "no": False, "text": "", "list": [], "object": {}}
+    assert nonempty({**silent, "zero": 0, "time": 0.0}) == {"zero": 0, "time": 0.0}
