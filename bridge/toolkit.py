@@ -17,13 +17,20 @@ a size; what reads its reply raises `MismatchError` for one of another form.
 """
 
 from bridge.httpclient import WebService as WebService
+from bridge.mcp.content import Audio as Audio
+from bridge.mcp.content import Content as Content
+from bridge.mcp.content import EmbeddedResource as EmbeddedResource
+from bridge.mcp.content import Image as Image
 from bridge.mcp.content import Interpret as Interpret
+from bridge.mcp.content import Message as Message
+from bridge.mcp.content import ResourceLink as ResourceLink
 from bridge.mcp.context import Context as Context
 from bridge.mcp.jsonrpc import compact as compact
 from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
 from bridge.mcp.schema import Bounds as Bounds
 from bridge.mcp.schema import Keywords as Keywords
 from bridge.mcp.schema import MismatchError as MismatchError
+from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
 from bridge.mcp.schema import wire_name as wire_name
 from bridge.mcp.toolset import ArgumentError as ArgumentError

@@ -1,25 +1,22 @@
 """What a client can list, read and call: a toolset with its collaborators. Pure."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from bridge.mcp.content import text_block
+from bridge.mcp.content import prompt_messages, resource_contents
 from bridge.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     Json,
     Object,
     RpcError,
-    compact,
     param,
 )
 from bridge.mcp.revisions import Revision
-from bridge.mcp.schema import MismatchError, object_of, read_members, render
+from bridge.mcp.schema import MismatchError, read_members
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
-
-JSON_TYPE = "application/json"
-"""The MIME type of every resource here."""
 
 MAX_COMPLETIONS = 100
 """Values in one completion (MCP, "Completion"); the rest are counted."""
@@ -75,8 +72,10 @@ class Catalogue:
     def read_resource(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `resources/read`."""
         one = self.find_resource(params, revision)
-        text = _guarded(one.uri, lambda: compact(render(one.function())))
-        return {"contents": [{"uri": one.uri, "mimeType": JSON_TYPE, "text": text}]}
+        contents = _guarded(
+            one.uri, lambda: resource_contents(one.uri, one.function(), one.mime_type)
+        )
+        return {"contents": [contents]}
 
     def find_resource(self, params: Object, revision: Revision) -> Resource:
         """Return the resource that `params` name by its `uri`; raises `RpcError`."""
@@ -94,11 +93,14 @@ class Catalogue:
         if uri in self.resources:
             return self.resources[uri]
         for one in self._templates.values():
-            (variable,) = one.signature.parameters
-            for value in self._values(one.uri, variable.wire):
-                if uri in one.expanded(value):
-                    read = partial(one.function, **{variable.name: value})
-                    return one._replace(uri=uri, function=read)
+            values = one.variables(uri)
+            if values is not None and all(
+                (one.uri, name) not in self._completions or value in self._values(one.uri, name)
+                for name, value in values.items()
+            ):
+                with suppress(MismatchError):  # outside the bounds of its argument
+                    given = read_members(one.signature.parameters, values)
+                    return one._replace(uri=uri, function=partial(one.function, **given))
         return None
 
     def get_prompt(self, params: Object, revision: Revision) -> dict[str, Json]:
@@ -109,9 +111,10 @@ class Catalogue:
             values = read_members(prompt.signature.parameters, arguments)
         except MismatchError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from error
-        text = str(_guarded(prompt.name, lambda: prompt.function(**values)))
-        message = {"role": "user", "content": text_block(text)}
-        return {"description": prompt.description, "messages": [message]}
+        messages = _guarded(
+            prompt.name, lambda: prompt_messages(prompt.function(**values), revision)
+        )
+        return {"description": prompt.description, "messages": messages}
 
     def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `completion/complete` for an argument of a prompt or a template."""
@@ -172,7 +175,7 @@ def _named(one: Definition, revision: Revision) -> dict[str, Json]:
 
 
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
-    wire = _named(tool, revision) | {"inputSchema": object_of(tool.signature.parameters)}
+    wire = _named(tool, revision) | {"inputSchema": tool.input_schema}
     if revision.structured and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
     if revision.annotations:
@@ -187,7 +190,7 @@ def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
 
 
 def _resource(resource: Resource, key: str, revision: Revision) -> dict[str, Json]:
-    return {key: resource.uri, **_named(resource, revision), "mimeType": JSON_TYPE}
+    return {key: resource.uri, **_named(resource, revision), "mimeType": resource.mime_type}
 
 
 def _prompt(prompt: Prompt, revision: Revision) -> dict[str, Json]:

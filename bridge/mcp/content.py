@@ -1,10 +1,12 @@
-"""What a tool may return, and the result that its caller gets for it. Pure.
+"""What tools, resources and prompts may return, and the content that their caller gets. Pure.
 
 MCP has content blocks and, since 2025-06-18, structured content (2025-11-25, "Tool Result"). In the
 bare dialect the result of an object is the object itself.
 """
 
-from typing import Generic, NamedTuple, TypeVar
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from bridge.mcp.jsonrpc import Json, compact
 from bridge.mcp.revisions import Revision
@@ -13,12 +15,56 @@ from bridge.mcp.schema import render
 Data = TypeVar("Data", covariant=True)
 
 
+class Image(NamedTuple):
+    """A picture."""
+
+    data: bytes
+    mime_type: str
+    """Such as `image/png`."""
+
+
+class Audio(NamedTuple):
+    """A sound. A client of 2024-11-05, which has none, is told what it would be."""
+
+    data: bytes
+    mime_type: str
+    """Such as `audio/wav`."""
+
+
+class ResourceLink(NamedTuple):
+    """The address of a resource that the caller may read; before 2025-06-18 that as text."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    """In bytes."""
+
+
+class EmbeddedResource(NamedTuple):
+    """A resource with its content."""
+
+    uri: str
+    content: str | bytes
+    mime_type: str
+
+
+class Message(NamedTuple):
+    """One message of a prompt; without one, its content is the user's."""
+
+    role: Literal["user", "assistant"]
+    content: "Content"
+
+
 class Interpret(NamedTuple, Generic[Data]):
     """Data, and an instruction to the model on how to report it to a person.
 
     Under MCP the data is the structured content, and as text the first part of the content; the
-    prompt is a second part for the assistant. In the older dialect and under bare JSON-RPC they
-    are two parts, of the types `json` and `interpret`. The output schema is that of the data.
+    prompt is a second part for the assistant and, since clients drop that beside structured
+    content, a field `interpret` of the data. In the older dialect and under bare JSON-RPC they are
+    two parts, of the types `json` and `interpret`.
     """
 
     data: Data
@@ -27,34 +73,100 @@ class Interpret(NamedTuple, Generic[Data]):
     """Ours: nothing goes into it that came from outside."""
 
 
+INTERPRET = {"interpret": {"type": "string", "description": "how to report this to a person"}}
+"""The property that the output schema has for the instruction of an `Interpret`."""
+
+Content: TypeAlias = str | Image | Audio | ResourceLink | EmbeddedResource
+"""What is one block of content; a text too, as it is."""
+
+CONTENT_TYPES = (str, Image, Audio, ResourceLink, EmbeddedResource)
+
+
 def text_block(text: str) -> dict[str, Json]:
     """Return a content block of type `text`."""
     return {"type": "text", "text": text}
 
 
-def bare_result(value: object) -> Json:
-    """Return the result of a bare call; raises `SchemaError` for what has no JSON form."""
+def content_block(value: object, revision: Revision) -> dict[str, Json]:
+    """Return the content block of a `Content`, or of an object, which is JSON in a text.
+
+    Raises `SchemaError` for what has no JSON form.
+    """
     match value:
         case str():
-            return {"content": [text_block(value)]}
-        case Interpret():
-            return {"content": _typed_parts(value)}
+            return text_block(value)
+        case Image(data=data, mime_type=mime_type):
+            return {"type": "image", "data": _base64(data), "mimeType": mime_type}
+        case Audio(data=data, mime_type=mime_type) if revision.audio:
+            return {"type": "audio", "data": _base64(data), "mimeType": mime_type}
+        case Audio(data=data, mime_type=mime_type):
+            size = f"{mime_type}, {len(data)} bytes"
+            return text_block(f"[a sound that MCP {revision.date} has no form for: {size}]")
+        case ResourceLink() if revision.resource_links:
+            optional = {"title": value.title, "description": value.description}
+            optional |= {"mimeType": value.mime_type}
+            link: dict[str, Json] = {"type": "resource_link", "uri": value.uri, "name": value.name}
+            link |= {name: one for name, one in optional.items() if one is not None}
+            return link | ({} if value.size is None else {"size": value.size})
+        case ResourceLink(uri=uri, name=name):
+            return text_block(f"{name}: {uri}")
+        case EmbeddedResource(uri=uri, content=content, mime_type=mime_type):
+            return {"type": "resource", "resource": resource_contents(uri, content, mime_type)}
+    return text_block(compact(render(value)))
+
+
+def resource_contents(uri: str, content: object, mime_type: str) -> dict[str, Json]:
+    """Return the contents of a resource: text as it is, bytes in base64, an object as JSON."""
+    contents: dict[str, Json] = {"uri": uri, "mimeType": mime_type}
+    match content:
+        case str():
+            return contents | {"text": content}
+        case bytes():
+            return contents | {"blob": _base64(content)}
+    return contents | {"text": compact(render(content))}
+
+
+def bare_result(value: object, revision: Revision) -> Json:
+    """Return the result of a bare call; raises `SchemaError` for what has no JSON form.
+
+    `revision` is the one whose content blocks are used.
+    """
+    if isinstance(value, Interpret):
+        return {"content": _typed_parts(value)}
+    if isinstance(value, (list, *CONTENT_TYPES)):
+        return {"content": _blocks(value, revision)}
     return render(value)
 
 
 def tool_result(value: object, revision: Revision) -> dict[str, Json]:
     """Return the result of `tools/call`; raises `SchemaError` for what has no JSON form."""
-    if isinstance(value, str):
-        return {"content": [text_block(value)], "isError": False}
+    if isinstance(value, (list, *CONTENT_TYPES)):
+        return {"content": _blocks(value, revision), "isError": False}
     blocks: list[Json] = []
     if isinstance(value, Interpret):
         if revision.typed_parts:
             return {"content": _typed_parts(value), "isError": False}
-        blocks = [{**text_block(value.prompt), "annotations": {"audience": ["assistant"]}}]
-        value = value.data
+        value, prompt = value
+        blocks = [{**text_block(prompt), "annotations": {"audience": ["assistant"]}}]
     json = render(value)
+    if blocks and isinstance(json, dict):
+        json["interpret"] = prompt
     result = {"content": [text_block(compact(json)), *blocks], "isError": False}
     return result | {"structuredContent": json} if revision.structured else result
+
+
+def prompt_messages(value: object, revision: Revision) -> list[Json]:
+    """Return the messages of a prompt that returned `value`: a `Content`, or a list of messages."""
+    parts: Sequence[object] = value if isinstance(value, list) else [value]
+    messages = [one if isinstance(one, Message) else ("user", one) for one in parts]
+    return [
+        {"role": role, "content": content_block(content, revision)} for role, content in messages
+    ]
+
+
+def _blocks(value: object, revision: Revision) -> list[Json]:
+    parts: Sequence[object] = value if isinstance(value, list) else [value]
+    return [content_block(one, revision) for one in parts]
 
 
 def _typed_parts(value: Interpret[object]) -> list[Json]:
@@ -62,3 +174,7 @@ def _typed_parts(value: Interpret[object]) -> list[Json]:
         {"type": "json", "json": render(value.data)},
         {"type": "interpret", "prompt": value.prompt},
     ]
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")

@@ -53,6 +53,10 @@ class Revision(NamedTuple):
     """Tools, resources and prompts have a `title` for people beside the `name` for programs."""
     structured: bool = True
     """Tools have an `outputSchema`, results a `structuredContent`."""
+    audio: bool = True
+    """There are content blocks of type `audio`."""
+    resource_links: bool = True
+    """There are content blocks of type `resource_link`."""
     typed_parts: bool = False
     """The result of an `Interpret` has content blocks of the types `json` and `interpret`."""
     server_requests: bool = True
@@ -80,8 +84,12 @@ V2024_11_05 = Revision(
     progress_message=False,
     titles=False,
     structured=False,
+    audio=False,
+    resource_links=False,
 )
-V2025_03_26 = Revision("2025-03-26", batches=True, titles=False, structured=False)
+V2025_03_26 = Revision(
+    "2025-03-26", batches=True, titles=False, structured=False, resource_links=False
+)
 V2025_06_18 = Revision("2025-06-18")
 V2025_11_25 = Revision("2025-11-25")
 V2026_07_28 = Revision(

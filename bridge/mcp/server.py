@@ -17,7 +17,7 @@ from bridge.mcp.content import bare_result, text_block, tool_result
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
-from bridge.mcp.schema import MismatchError, SchemaError, read_members
+from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
 from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 
@@ -131,7 +131,7 @@ class Server:
         """
         try:
             if call.meta is None:
-                response = Response(call.id, bare_result(value))
+                response = Response(call.id, bare_result(value, self.session.revision))
             else:
                 revision = call.meta.revision
                 result = self._result(tool_result(value, revision), revision)
@@ -327,7 +327,7 @@ class Server:
     ) -> Call | Send:
         tool = self._catalogue.tools[name]
         try:
-            bound = read_members(tool.signature.parameters, arguments)
+            bound = tool.bound(arguments)
         except MismatchError as error:
             failure = self._failure(id_, meta, _argument_error(tool, error))
             return Send(failure, self._framing)
@@ -401,9 +401,11 @@ def _log_message(
 
 
 def _argument_error(tool: Tool, error: MismatchError) -> ArgumentError:
-    expected = ", ".join(
-        one.wire if one.required else f"{one.wire} (optional)" for one in tool.signature.parameters
-    )
+    required = tool.input_schema.get("required")
+    needed = required if isinstance(required, list) else []
+    properties = tool.input_schema.get("properties")
+    names = properties if isinstance(properties, dict) else {}
+    expected = ", ".join(one if one in needed else f"{one} (optional)" for one in names)
     return ArgumentError(
         f"{tool.name}: {error}",
         condition="bad-request",

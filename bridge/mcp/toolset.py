@@ -8,19 +8,22 @@ Adding a tool is writing one function::
         return str(len(text.split()))
 
 Parameters before a `/` are collaborators, handed in by type when the set is bound; the others
-are the caller's arguments. The function returns a dataclass or text, or an `Interpret` of a
-dataclass, and raises `ToolError` for what its caller can act on. A plain `def` is answered in the
-turn of the loop that read the call; an `async def` gets a task, a deadline and cancellation.
+are the caller's arguments. The function returns a dataclass, an object (a dict), `Content`
+(`bridge.mcp.content`: text, pictures, sounds, resources) or a list of these in its own order, or an
+`Interpret` of a dataclass, and raises `ToolError` for what its caller can act on. A plain `def` is
+answered in the turn of the loop that read the call; an `async def` gets a task, a deadline and
+cancellation.
 
-A resource is read without arguments and returns a dataclass, which its reader gets as JSON. A
-prompt takes text arguments and returns the text that a person hands to a model::
+A resource is read without arguments and returns text, bytes, or a dataclass, which its reader gets
+as JSON. A prompt takes text arguments and returns what a person hands to a model: `Content`, or a
+list of it and of `Message`::
 
     @resource("bridge://status", title="Status")
     def status(link: RoomLink, /) -> Status:
         '''How things stand.'''
 
-A resource whose URI has a variable is a template: its function takes that as its one argument,
-and there is a resource for each value that the argument's `Completes` returns::
+A resource whose URI has variables is a template: its function takes them as its arguments. There
+is a resource for each value of these; of an argument with `Completes`, for those that it returns::
 
     @resource("bridge://room/{room}/messages", title="Messages in a room")
     def room_messages(link: RoomLink, /, room: Annotated[str, Completes(rooms)]) -> Messages:
@@ -33,21 +36,32 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from bridge.mcp.content import Interpret
+from bridge.mcp.content import CONTENT_TYPES, INTERPRET, Interpret
 from bridge.mcp.context import Context
 from bridge.mcp.errors import McpError
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from bridge.mcp.schema import Member, Schema, SchemaError, describe, render
+from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Object
+from bridge.mcp.schema import (
+    Member,
+    Schema,
+    SchemaError,
+    describe,
+    object_of,
+    read_members,
+    render,
+)
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a call may take in all; the longest wait the tools allow is 50 s."""
 
 _VARIABLE = re.compile(r"\{(\w+)\}")
-"""The variable of a URI template (RFC 6570, section 3.2.2)."""
+"""A variable of a URI template (RFC 6570, section 3.2.2)."""
+
+_VALUE = "([^/?#]+)"
+"""What such a variable matches in a URI."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -158,10 +172,11 @@ class Tool(NamedTuple):
     description: str
     function: Callable[..., Any]
     signature: Signature
+    input_schema: Schema
     waits: bool
     """Whether the function is a coroutine."""
     output_schema: Schema | None
-    """None for a tool that returns text."""
+    """None for a tool that returns content."""
     read_only: bool
     """Whether it changes nothing, so that a client need not ask its user first."""
     destructive: bool
@@ -174,11 +189,22 @@ class Tool(NamedTuple):
     """Seconds after which a call of an `async def` is given up."""
     requires: tuple[str, ...] = ()
     """Capabilities of the client without which it cannot work."""
+    schema_is_written: bool = False
+    """Whether its author wrote `input_schema`, rather than types."""
 
     @property
     def wants_context(self) -> bool:
         """Whether the function takes a `Context` with each call."""
         return Context in self.signature.collaborators
+
+    def bound(self, arguments: Object) -> dict[str, object]:
+        """Return the arguments of the function; raises `MismatchError`.
+
+        With a schema that its author wrote it has one: the caller's arguments, as they came.
+        """
+        if self.schema_is_written:
+            return {self.signature.parameters[0].name: arguments}
+        return read_members(self.signature.parameters, arguments)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself."""
@@ -195,8 +221,14 @@ def tool(
     open_world: bool = True,
     deadline: float = DEFAULT_DEADLINE_SECONDS,
     requires: tuple[str, ...] = (),
+    input_schema: Schema | None = None,
+    output_schema: Schema | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of the decorated function, named like it unless `name` is given.
+
+    Schemas that are given are listed as they are, in place of those of the function's types. With
+    an `input_schema` the function takes one argument: the caller's, in an object that nobody has
+    checked.
 
     The defaults are the cautious ones: not read-only, reaching outside. Raises `ToolsetError`.
     """
@@ -210,63 +242,97 @@ def tool(
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
         try:
             signature = Signature.of(function)
-            output_schema = _output_schema(function.__name__, signature.result)
+            returned = output_schema or _output_schema(function.__name__, signature.result)
         except RecursionError as error:
             raise ToolsetError(f"{function.__name__}: a type in it contains itself") from error
         if Context in signature.collaborators[:-1]:
             raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
+        for schema in (input_schema, output_schema):
+            if schema is not None and schema.get("type") != "object":
+                raise ToolsetError(
+                    f"{function.__name__}: a schema has no `type: object` at its root"
+                )
+        if input_schema is not None and len(signature.parameters) != 1:
+            raise ToolsetError(
+                f"{function.__name__} takes one argument, as `input_schema` is given"
+            )
         return Tool(
             name=named,
             title=title,
             description=description,
             function=function,
             signature=signature,
+            input_schema=input_schema or object_of(signature.parameters),
             waits=inspect.iscoroutinefunction(function),
-            output_schema=output_schema,
+            output_schema=returned,
             read_only=read_only,
             destructive=destructive and not read_only,
             idempotent=idempotent or read_only,
             open_world=open_world,
             deadline=deadline,
             requires=requires,
+            schema_is_written=input_schema is not None,
         )
 
     return make
 
 
 def _output_schema(name: str, result: Any) -> Schema | None:
-    """Return the schema of what a tool returns; None for text."""
-    if result is str:
+    """Return the schema of what a tool returns; None for content."""
+    if _is_content(result):
         return None
-    if get_origin(result) is Interpret:
+    if interpreted := get_origin(result) is Interpret:
         (result,) = get_args(result)
     try:
         schema, _ = describe(result)
     except SchemaError as error:
         raise ToolsetError(f"{name}: its result: {error}") from error
     if schema.get("type") != "object":
-        raise ToolsetError(f"{name} returns neither text nor a dataclass")
+        raise ToolsetError(f"{name} returns neither content nor an object")
+    if interpreted:
+        properties: Any = schema.get("properties", {})
+        schema = {**schema, "properties": {**properties, **INTERPRET}}
     return schema
+
+
+def _is_content(hint: Any) -> bool:
+    """Whether a value of this type is content: a `Content`, one of several, or any list."""
+    if get_origin(hint) in {typing.Union, UnionType}:
+        return all(map(_is_content, get_args(hint)))
+    return hint in CONTENT_TYPES or get_origin(hint) is list
 
 
 class Resource(NamedTuple):
     """A function whose result can be read under a URI, and subscribed to."""
 
     uri: str
-    """Of a template: a URI template (RFC 6570, level 1) with one variable."""
+    """Of a template: a URI template (RFC 6570, level 1)."""
     name: str
     title: str
     description: str
     function: Callable[..., Any]
     signature: Signature
+    mime_type: str
 
-    def expanded(self, value: str) -> tuple[str, str]:
-        """Return the URIs of this template for a value: as RFC 6570 has it, and with `@` as `@`.
+    def expanded(self, values: Mapping[str, str]) -> tuple[str, str]:
+        """Return the URIs of this template for values: as RFC 6570 has it, and with `@` as `@`.
 
         A URI may have that where a template expands it to `%40`, and people write it so.
         """
-        before, _, after = _VARIABLE.split(self.uri)
-        return f"{before}{quote(value, '')}{after}", f"{before}{quote(value, '@')}{after}"
+        as_specified, as_written = (
+            _VARIABLE.sub(lambda found: quote(values[found[1]], safe, errors="replace"), self.uri)  # noqa: B023
+            for safe in ("", "@")
+        )
+        return as_specified, as_written
+
+    def variables(self, uri: str) -> dict[str, str] | None:
+        """Return the values with which this template makes `uri`; None if it never does."""
+        literals = _VARIABLE.split(self.uri)[::2]
+        found = re.fullmatch(_VALUE.join(map(re.escape, literals)), uri)
+        if found is None:
+            return None
+        values = dict(zip(_VARIABLE.findall(self.uri), map(unquote, found.groups()), strict=True))
+        return values if uri in self.expanded(values) else None
 
 
 class Prompt(NamedTuple):
@@ -275,27 +341,35 @@ class Prompt(NamedTuple):
     name: str
     title: str
     description: str
-    function: Callable[..., str]
+    function: Callable[..., Any]
     signature: Signature
 
 
-def resource(uri: str, *, title: str) -> Callable[[Callable[..., Any]], Resource]:
-    """Make a resource of the decorated function."""
+def resource(
+    uri: str, *, title: str, mime_type: str | None = None
+) -> Callable[[Callable[..., Any]], Resource]:
+    """Make a resource of the decorated function.
+
+    Without a `mime_type` it is plain text, bytes or JSON by the type that the function returns.
+    Raises `ToolsetError`.
+    """
 
     def make(function: Callable[..., Any]) -> Resource:
         name, description = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
         signature = Signature.of(function)
-        if _VARIABLE.findall(uri) != [*signature.completions] or len(signature.parameters) > 1:
-            raise ToolsetError(f"{function.__name__} takes what varies in {uri}, with its values")
-        return Resource(uri, name, title, description, function, signature)
+        if sorted(_VARIABLE.findall(uri)) != sorted(one.wire for one in signature.parameters):
+            raise ToolsetError(f"{function.__name__} takes what varies in {uri}, each once")
+        types = {str: "text/plain", bytes: "application/octet-stream"}
+        of_result = types.get(signature.result, "application/json")
+        return Resource(uri, name, title, description, function, signature, mime_type or of_result)
 
     return make
 
 
-def prompt(name: str, *, title: str) -> Callable[[Callable[..., str]], Prompt]:
+def prompt(name: str, *, title: str) -> Callable[[Callable[..., Any]], Prompt]:
     """Make a prompt of the decorated function."""
 
-    def make(function: Callable[..., str]) -> Prompt:
+    def make(function: Callable[..., Any]) -> Prompt:
         return Prompt(name, title, inspect.getdoc(function) or "", function, Signature.of(function))
 
     return make

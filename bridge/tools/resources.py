@@ -95,4 +95,4 @@ def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:
     where = event.get("room")
     changed = [one for one in rooms if where in {None, one}]
     default = [of_default] if where in {None, *rooms[:1]} else []
-    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded(one))]
+    return [STATUS, *default, *(uri for one in changed for uri in of_room.expanded({"room": one}))]

@@ -8,11 +8,14 @@ of ours is written; what that cannot say is missing, and README.md tells why.
 
 import asyncio
 import sys
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import Annotated
 
 from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.content import Audio, Content, EmbeddedResource, Image
 from bridge.mcp.context import Context
+from bridge.mcp.schema import Schema
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
@@ -25,14 +28,6 @@ ASKING_SECONDS = 10.0
 """For an answer of the suite."""
 
 IMPLEMENTATION = Implementation("everything", "Everything", "1.0", "For tests only.")
-
-
-@dataclass(frozen=True)
-class Address:
-    """A nested argument."""
-
-    street: str
-    city: str
 
 
 @dataclass(frozen=True)
@@ -141,10 +136,100 @@ async def test_streaming_elicitation(context: Context, /) -> str:
     return "Nothing was asked."
 
 
-@tool(title="A nested argument", read_only=True, open_world=False)
-def json_schema_2020_12_tool(name: str = "", address: Address | None = None) -> str:
-    """Take an argument that is an object."""
-    return f"{name} {address}"
+SCHEMA: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+"""As the suite writes it, to see whether it comes back so."""
+
+
+@tool(title="A schema by hand", read_only=True, open_world=False, input_schema=SCHEMA)
+def json_schema_2020_12_tool(arguments: dict[str, object]) -> str:
+    """Take what the schema says."""
+    return ", ".join(arguments)
+
+
+PIXEL = Image(
+    b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg"
+        "=="
+    ),
+    "image/png",
+)
+"""One pixel."""
+
+SILENCE = Audio(
+    b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\0\0\0\0",
+    "audio/wav",
+)
+"""A recording without a sample."""
+
+
+@tool(title="An image", read_only=True, open_world=False)
+def test_image_content() -> Image:
+    """Return a picture."""
+    return PIXEL
+
+
+@tool(title="A sound", read_only=True, open_world=False)
+def test_audio_content() -> Audio:
+    """Return a sound."""
+    return SILENCE
+
+
+@tool(title="A resource", read_only=True, open_world=False)
+def test_embedded_resource() -> EmbeddedResource:
+    """Return a resource with its content."""
+    text = "This is an embedded resource content."
+    return EmbeddedResource("test://embedded-resource", text, "text/plain")
+
+
+@tool(title="Several", read_only=True, open_world=False)
+def test_multiple_content_types() -> list[Content]:
+    """Return content of several types."""
+    json = '{"test":"data","value":123}'
+    resource_ = EmbeddedResource("test://mixed-content-resource", json, "application/json")
+    return ["Multiple content types test:", PIXEL, resource_]
+
+
+@resource("test://static-binary", title="Static binary", mime_type="image/png")
+def static_binary() -> bytes:
+    """A picture that never changes."""
+    return PIXEL.data
+
+
+@dataclass(frozen=True)
+class TemplateData:
+    """A resource's content."""
+
+    id: str
+    template_test: bool
+    data: str
+
+
+@resource("test://template/{id}/data", title="Template")
+def template(id: str) -> TemplateData:  # noqa: A002 - the suite's name of the variable
+    """What stands under an id."""
+    return TemplateData(id, template_test=True, data=f"Data for ID: {id}")
 
 
 @resource("test://static-text", title="Static text")
@@ -177,6 +262,22 @@ def prompt_with_arguments(
 ) -> str:
     """A prompt with two arguments."""
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@prompt("test_prompt_with_embedded_resource", title="Prompt with a resource")
+def prompt_with_embedded_resource(
+    resource_uri: Annotated[str, "URI of the resource to embed"],
+) -> list[Content]:
+    """A prompt with a resource in it."""
+    text = "Embedded resource content for testing."
+    embedded = EmbeddedResource(resource_uri, text, "text/plain")
+    return [embedded, "Please process the embedded resource above."]
+
+
+@prompt("test_prompt_with_image", title="Prompt with an image")
+def prompt_with_image() -> list[Content]:
+    """A prompt with a picture in it."""
+    return [PIXEL, "Please analyze the image above."]
 
 
 async def main() -> None:

@@ -10,6 +10,7 @@ from bridge.mcp import revisions
 from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from bridge.mcp.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
+from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
 from tests.mcp.sample_tools import (
     EVERY,
@@ -292,7 +293,7 @@ def test_the_variable_of_a_template_is_completed() -> None:
     for uri, typed, values in (
         (shelf_words.uri, "TOP", ["top@home"]),
         (shelf_words.uri, "", NAMES),
-        (shelf_words.expanded("a b")[0], "", []),
+        (shelf_words.expanded({"shelf": "a b"})[0], "", []),
         ("sample://words", "", []),
     ):
         reference = {"type": "ref/resource", "uri": uri}
@@ -306,22 +307,51 @@ def test_the_variable_of_a_template_is_completed() -> None:
             shelved().complete(params, V2025_11_25)
 
 
-def test_a_template_takes_the_one_variable_of_its_uri_with_its_values() -> None:
+@resource("sample://row/{row}/book-{number}", title="A book")
+def book(row: str, number: Annotated[str, Bounds(max_length=3)]) -> str:
+    """One book of a row."""
+    return f"{number} in {row}"
+
+
+@resource("sample://cover", title="A cover", mime_type="image/png")
+def cover() -> bytes:
+    """A picture."""
+    return b"\x89"
+
+
+@pytest.mark.parametrize(
+    ("uri", "content"),
+    [
+        ("sample://row/a%20b/book-12", {"mimeType": "text/plain", "text": "12 in a b"}),
+        ("sample://row/a@b/book-12", {"mimeType": "text/plain", "text": "12 in a@b"}),
+        ("sample://cover", {"mimeType": "image/png", "blob": "iQ=="}),
+    ],
+)
+def test_a_resource_is_text_bytes_or_made_of_any_value(uri: str, content: dict[str, str]) -> None:
+    library = Catalogue(Toolset("books", (), (book, cover)), [])
+    read: Any = library.read_resource({"uri": uri}, V2025_11_25)
+    assert read["contents"] == [{"uri": uri, **content}]
+
+
+@pytest.mark.parametrize(
+    "uri", ["sample://row//book-1", "sample://row/a/b/book-1", "sample://row/a/book-1234"]
+)
+def test_a_value_that_a_template_does_not_take_is_no_resource(uri: str) -> None:
+    assert Catalogue(Toolset("books", (), (book,)), []).resource_at(uri) is None
+
+
+def test_a_template_takes_the_variables_of_its_uri_each_once() -> None:
     def one(bench: Workbench, /, shelf: Annotated[str, Completes(shelves)]) -> Count:
         return Count(0, shelf)
 
     def two(shelf: Annotated[str, Completes(shelves)], row: str) -> Count:
         return Count(0, shelf + row)
 
-    def untold(shelf: str) -> Count:
-        return Count(0, shelf)
-
     for uri, function in (
         ("sample://shelf", one),
         ("sample://{row}", one),
         ("sample://{shelf}/{shelf}", one),
         ("sample://{shelf}", two),
-        ("sample://{shelf}", untold),
         ("sample://{shelf}", nothing.function),
     ):
         with pytest.raises(ToolsetError):

@@ -1,10 +1,22 @@
 import json
+from base64 import b64encode
+from typing import Any
 
 import pytest
 from mcp_types import methods
 
-from bridge.mcp.content import Interpret, bare_result, tool_result
-from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_11_25, Revision
+from bridge.mcp.content import (
+    Audio,
+    EmbeddedResource,
+    Image,
+    Interpret,
+    Message,
+    ResourceLink,
+    bare_result,
+    prompt_messages,
+    tool_result,
+)
+from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_03_26, V2025_11_25, Revision
 from bridge.mcp.schema import SchemaError
 from tests.mcp.sample_tools import EVERY, Count
 
@@ -12,21 +24,100 @@ COUNT = Count(2, "ü\ud800")
 JSON = {"words": 2, "longestWord": "ü\ud800"}
 PARTS = [{"type": "json", "json": JSON}, {"type": "interpret", "prompt": "Say it."}]
 
+DATA = b"\x89PNG\xff"
+BASE64 = b64encode(DATA).decode()
+LINK = ResourceLink("file:///a", "a", title="A", description="an a", mime_type="text/x", size=0)
+BLOCKS: list[Any] = [
+    "text",
+    Image(DATA, "image/png"),
+    Audio(DATA, "audio/wav"),
+    LINK,
+    ResourceLink("file:///b", "b"),
+    EmbeddedResource("file:///c", "said", "text/plain"),
+    EmbeddedResource("file:///d", DATA, "image/png"),
+    COUNT,
+]
+WIRE: list[Any] = [
+    {"type": "text", "text": "text"},
+    {"type": "image", "data": BASE64, "mimeType": "image/png"},
+    {"type": "audio", "data": BASE64, "mimeType": "audio/wav"},
+    {
+        "type": "resource_link",
+        "uri": "file:///a",
+        "name": "a",
+        "title": "A",
+        "description": "an a",
+        "mimeType": "text/x",
+        "size": 0,
+    },
+    {"type": "resource_link", "uri": "file:///b", "name": "b"},
+    {
+        "type": "resource",
+        "resource": {"uri": "file:///c", "mimeType": "text/plain", "text": "said"},
+    },
+    {
+        "type": "resource",
+        "resource": {"uri": "file:///d", "mimeType": "image/png", "blob": BASE64},
+    },
+    {"type": "text", "text": json.dumps(JSON, ensure_ascii=False, separators=(",", ":"))},
+]
+NO_AUDIO = "[a sound that MCP 2024-11-05 has no form for: audio/wav, 5 bytes]"
+
 
 @EVERY
-@pytest.mark.parametrize("value", ["text", COUNT, Interpret(COUNT, "Say it.")])
-def test_each_value_is_a_result_that_the_revision_allows(value: object, revision: Revision) -> None:
+@pytest.mark.parametrize("value", [COUNT, Interpret(COUNT, "Say it.")])
+def test_an_object_is_structured_and_the_same_as_text(value: object, revision: Revision) -> None:
     result = tool_result(value, revision)
     if revision.handshake:
         methods.validate_server_result("tools/call", revision.date, result)
     assert result["isError"] is False
-    assert ("structuredContent" in result) is (revision.structured and value != "text")
-    blocks = result["content"]
-    assert isinstance(blocks, list)
-    if value == "text":
-        assert blocks == [{"type": "text", "text": "text"}]
-    else:
-        assert json.loads(blocks[0]["text"]) == result.get("structuredContent", JSON) == JSON
+    assert ("structuredContent" in result) is revision.structured
+    instructed = {"interpret": "Say it."} if isinstance(value, Interpret) else {}
+    blocks: Any = result["content"]
+    assert json.loads(blocks[0]["text"]) == JSON | instructed
+    assert result.get("structuredContent", JSON | instructed) == JSON | instructed
+
+
+@EVERY
+@pytest.mark.parametrize("value", BLOCKS)
+def test_content_is_what_the_revision_has_a_form_for(value: object, revision: Revision) -> None:
+    for given in ([value], value):
+        if isinstance(given, Count):
+            continue
+        result = tool_result(given, revision)
+        if revision.handshake:
+            methods.validate_server_result("tools/call", revision.date, result)
+        assert "structuredContent" not in result
+
+
+def test_a_list_is_content_in_its_own_order() -> None:
+    assert tool_result(BLOCKS, V2025_11_25) == {"content": WIRE, "isError": False}
+    assert bare_result(BLOCKS, V2025_11_25) == {"content": WIRE}
+
+
+@pytest.mark.parametrize(
+    ("revision", "position", "text"),
+    [
+        (V2024_11_05, 2, NO_AUDIO),
+        (V2024_11_05, 3, "a: file:///a"),
+        (V2025_03_26, 3, "a: file:///a"),
+    ],
+)
+def test_what_an_older_revision_has_no_block_for_is_told_as_text(
+    revision: Revision, position: int, text: str
+) -> None:
+    (block,) = bare_result([BLOCKS[position]], revision)["content"]  # type: ignore[index]
+    assert block == {"type": "text", "text": text}
+
+
+def test_a_prompt_is_the_users_unless_a_message_says_otherwise() -> None:
+    written = [BLOCKS[0], Message("assistant", BLOCKS[1])]
+    first, second = (
+        {"role": "user", "content": WIRE[0]},
+        {"role": "assistant", "content": WIRE[1]},
+    )
+    assert prompt_messages(written, V2025_11_25) == [first, second]
+    assert prompt_messages(BLOCKS[0], V2025_11_25) == [first]
 
 
 def test_an_instruction_is_a_second_block_for_the_assistant() -> None:
@@ -44,16 +135,16 @@ def test_the_older_dialect_and_bare_calls_have_a_part_for_data_and_one_for_the_i
 ):
     value = Interpret(COUNT, "Say it.")
     assert tool_result(value, UNNAMED) == {"content": PARTS, "isError": False}
-    assert bare_result(value) == {"content": PARTS}
+    assert bare_result(value, V2025_11_25) == {"content": PARTS}
 
 
 def test_the_result_of_a_bare_call_is_the_object_itself_and_text_is_content() -> None:
-    assert bare_result(COUNT) == JSON
-    assert bare_result("text") == {"content": [{"type": "text", "text": "text"}]}
+    assert bare_result(COUNT, V2025_11_25) == JSON
+    assert bare_result("text", V2025_11_25) == {"content": [{"type": "text", "text": "text"}]}
 
 
-@pytest.mark.parametrize("value", [{"x": float("nan")}, object, Interpret(b"", "Say it.")])
+@pytest.mark.parametrize("value", [{"x": float("nan")}, object, Interpret(b"", "Say it."), [b""]])
 def test_what_has_no_json_form_has_no_result(value: object) -> None:
-    for encode in (bare_result, lambda value: tool_result(value, V2024_11_05)):
+    for encode in (bare_result, tool_result):
         with pytest.raises(SchemaError):
-            encode(value)
+            encode(value, V2024_11_05)

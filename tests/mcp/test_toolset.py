@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.content import Interpret
+from bridge.mcp.content import Content, Image, Interpret, ResourceLink
 from bridge.mcp.context import Context
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
-from bridge.mcp.schema import Bounds, MismatchError, SchemaError, object_of, read_members
+from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object_of, read_members
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     RESERVED,
@@ -171,7 +171,61 @@ def test_an_interpretation_is_described_by_its_data() -> None:
         """Count, to be told."""
         return Interpret(Count(1), "Tell it.")
 
-    assert told.output_schema == word_count.output_schema
+    described: Any = word_count.output_schema
+    instruction = {"type": "string", "description": "how to report this to a person"}
+    properties = {**described["properties"], "interpret": instruction}
+    assert told.output_schema == {**described, "properties": properties}
+
+
+WRITTEN: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"name": {"type": "string"}},
+    "properties": {"name": {"$ref": "#/$defs/name"}},
+    "allOf": [{"required": ["name"]}],
+}
+
+
+def test_schemas_that_an_author_wrote_are_listed_as_they_are() -> None:
+    @tool(title="Written", input_schema=WRITTEN, output_schema=WRITTEN)
+    def written(arguments: dict[str, object]) -> Count:
+        """Take what comes."""
+        return Count(len(arguments))
+
+    assert written.input_schema is WRITTEN
+    assert written.output_schema is WRITTEN
+    given = {"name": 1, "more": None}
+    assert written.bound(given) == {"arguments": given}
+
+
+@pytest.mark.parametrize("schema", ["input_schema", "output_schema"])
+def test_a_schema_that_is_not_of_an_object_is_its_authors_error(schema: str) -> None:
+    with pytest.raises(ToolsetError, match="anything: a schema has no `type: object`"):
+
+        @tool(title="Wrong", **{schema: {"anyOf": []}})  # type: ignore[arg-type]
+        def anything(arguments: dict[str, object]) -> Count:
+            """Take what comes."""
+            return Count(0)
+
+
+def test_an_author_who_writes_the_schema_takes_all_arguments_in_one() -> None:
+    with pytest.raises(ToolsetError, match="several takes one argument"):
+
+        @tool(title="Wrong", input_schema=WRITTEN)
+        def several(name: str, more: str = "") -> str:
+            """Take two."""
+            return name + more
+
+
+@pytest.mark.parametrize(
+    "result", [str, Image, Content, Image | ResourceLink, list[Any], list[Count]]
+)
+def test_content_has_no_schema(result: Any) -> None:
+    def shown() -> Any:
+        """Show it."""
+
+    shown.__annotations__["return"] = result
+    assert tool(title="Shown")(shown).output_schema is None
 
 
 def bare_interpretation() -> Interpret:  # type: ignore[type-arg]
