@@ -60,8 +60,9 @@ def home(tmp_path: Path) -> Path:
     settings.parent.mkdir()
     settings.write_text(SETTINGS)
     settings.chmod(0o600)
-    (mirror,) = blocks(PAGES["docs/toolsets.md"], "python")
-    (tmp_path / "mirror.py").write_text(mirror.text)
+    for one in blocks(PAGES["docs/toolsets.md"], "python"):
+        (name,) = re.findall(r'Toolset\("(\w+)"', one.text)
+        (tmp_path / f"{name}.py").write_text(one.text)
     return tmp_path
 
 
