@@ -8,17 +8,15 @@ import gc
 import os
 import re
 import sys
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, ignore_further_signals
 from bridge.logs import complain
-from bridge.registration.clients import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
 
@@ -54,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
     try:
-        parsed = parser().parse_args(words)
+        # An agent waits for `serve`: the parsers of other commands would take a millisecond.
+        parsed = parser(words[0]).parse_args(words)
         if parsed.command == "serve":
             # What starting makes stays; the service enables it again once it is started.
             gc.disable()
@@ -81,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the whole page, as long as a manual page is."""
-        self.description = textwrap.fill(self.description or "", WIDTH)
+        self.description = _filled(self.description or "")
         page = super().format_help()
         is_first = " " not in self.prog
         # Every command that reads settings has this option.
@@ -91,8 +90,12 @@ class Parser(argparse.ArgumentParser):
         return "\n\n".join([page.rstrip("\n"), *sections]) + "\n"
 
 
-def parser() -> Parser:
-    """Return the parser of the command line.
+Add: TypeAlias = Callable[..., Parser]
+"""Adds a command, given its line on the first page, what it does, and examples."""
+
+
+def parser(only: str = "") -> Parser:
+    """Return the parser of the command line, which knows the command `only` or else all of them.
 
     Its result has the name of the command as `command`, and of the module that runs it as `module`.
     Mistakes end the process with exit code 2, and `--help` with 0, as argparse does it.
@@ -119,18 +122,24 @@ def parser() -> Parser:
         command.set_defaults(module=name)
         return command
 
-    serve = add(
-        "serve",
+    for name in [only] if only in COMMANDS else COMMANDS:
+        COMMANDS[name](partial(add, name))
+    return result
+
+
+def _add_serve(add: Add) -> None:
+    command = add(
         "the bridge: MCP on stdio beside a participant in the room",
         "The bridge: MCP on stdin and stdout, beside a participant in the room.",
         "codex mcp add xmpp -- xmpp-bridge --env-file /path/to/.env",
     )
-    _add_settings(serve)
-    _add_flag(serve, "--read-only", "withhold every tool that writes to the room")
-    _add_toolsets(serve)
+    _add_settings(command)
+    _add_flag(command, "--read-only", "withhold every tool that writes to the room")
+    _add_toolsets(command)
 
-    client = add(
-        "client",
+
+def _add_client(add: Add) -> None:
+    command = add(
         "the interactive test client",
         "Starts the bridge, or any MCP server on stdio, and talks to it: a line is echoed, `help` "
         "lists the commands. From a pipe, stdout has one answer a line and the exit code is 1 if "
@@ -138,25 +147,26 @@ def parser() -> Parser:
         "echo status | xmpp-bridge client --sandbox",
         "Another server: xmpp-bridge client -- npx some-mcp-server",
     )
-    _add_settings(client)
-    _add_toolsets(client)
-    _add_flag(client, "--json", "from a pipe: each answer as it came, in one line")
-    client.add_argument(
+    _add_settings(command)
+    _add_toolsets(command)
+    _add_flag(command, "--json", "from a pipe: each answer as it came, in one line")
+    command.add_argument(
         "server", nargs="*", metavar="COMMAND", help="another MCP server to start, after --"
     )
 
-    check = add(
-        "check",
+
+def _add_check(add: Add) -> None:
+    command = add(
         "walk through a connection stage by stage, and say where it breaks",
         "Joins the room over a connection of its own and leaves it again, and shows what each "
         "stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
         "failed, 2 if the settings are wrong or incomplete.",
         "xmpp-bridge check --repeat 10",
     )
-    _add_settings(check)
-    _add_flag(check, "--send", "also say something in the room, and await it back")
-    _add_flag(check, "--json", "one JSON object")
-    check.add_argument(
+    _add_settings(command)
+    _add_flag(command, "--send", "also say something in the room, and await it back")
+    _add_flag(command, "--json", "one JSON object")
+    command.add_argument(
         "--repeat",
         type=_repeats,
         default=1,
@@ -165,8 +175,9 @@ def parser() -> Parser:
         "ends it, since trying on would lock the account",
     )
 
-    watch = add(
-        "watch",
+
+def _add_watch(add: Add) -> None:
+    command = add(
         "follow the room in the terminal",
         "Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends "
         "it. What happens in the room goes to stdout, the state of the connection and everything "
@@ -174,12 +185,13 @@ def parser() -> Parser:
         "bridge may be in the room at the same time.",
         "xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
     )
-    _add_settings(watch)
-    _add_flag(watch, "--stanzas", "the stanzas themselves, laid out, without their secrets")
-    _add_flag(watch, "--json", "one JSON object a line")
+    _add_settings(command)
+    _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
+    _add_flag(command, "--json", "one JSON object a line")
 
+
+def _add_sandbox(add: Add) -> None:
     add(
-        "sandbox",
         "a small local XMPP server to try things out with",
         "A small local XMPP server with one room and one resident that answers. For trying out; "
         "use Prosody or ejabberd for anything else. Ctrl-C ends it.",
@@ -187,8 +199,9 @@ def parser() -> Parser:
         "(in another terminal: xmpp-bridge client)",
     )
 
-    register = add(
-        "register",
+
+def _add_register(add: Add) -> None:
+    command = add(
         "tell a coding agent's program how to start this bridge",
         "Registers this bridge with a client: by the client's own command where that is "
         "installed, else in its configuration file, of which a copy is kept. What is registered "
@@ -196,7 +209,7 @@ def parser() -> Parser:
         "registered command is started once, to see that it answers.",
         "xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
     )
-    register.add_argument(
+    command.add_argument(
         "--env-file",
         type=Path,
         metavar="PATH",
@@ -204,24 +217,32 @@ def parser() -> Parser:
         "unless that merely lies in the current directory",
     )
     _add_flag(
-        register,
+        command,
         "--approve-send",
         "let the agent speak in the room without asking you each time; nothing else",
     )
-    unregister = add(
-        "unregister",
+    _add_entry(command)
+
+
+def _add_unregister(add: Add) -> None:
+    command = add(
         "undo `register`",
         "Takes out of a client's configuration what `register` put there.",
         "xmpp-bridge unregister codex",
     )
-    for command in (register, unregister):
-        command.set_defaults(module="register")
-        command.add_argument("client", choices=KEYS, help="which program")
-        command.add_argument(
-            "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
-        )
-        _add_flag(command, "--print", "show what would be done, and do nothing")
-    return result
+    _add_entry(command)
+
+
+COMMANDS: dict[str, Callable[[Add], None]] = {
+    "serve": _add_serve,
+    "client": _add_client,
+    "check": _add_check,
+    "watch": _add_watch,
+    "sandbox": _add_sandbox,
+    "register": _add_register,
+    "unregister": _add_unregister,
+}
+"""What adds each command, with its page and its arguments, in the order of the first page."""
 
 
 def _add_flag(command: Parser, option: str, help_: str) -> None:
@@ -247,6 +268,18 @@ def _add_toolsets(command: Parser) -> None:
     )
 
 
+def _add_entry(command: Parser) -> None:
+    # Not for `serve`, whose first answer an agent waits for.
+    from bridge.registration.clients import KEYS
+
+    command.set_defaults(module="register")
+    command.add_argument("client", choices=KEYS, help="which program")
+    command.add_argument(
+        "--name", type=_server_name, default="xmpp", help="name of the entry (default: xmpp)"
+    )
+    _add_flag(command, "--print", "show what would be done, and do nothing")
+
+
 def _server_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
@@ -268,13 +301,13 @@ def _settings() -> str:
         "files hold; with --env-file, of that file alone."
     )
     named = f"{needed} are needed; there are also {others}."
-    return "\n".join(["settings:", _filled(named), FILES, _filled(adding_up)])
+    return "\n".join(["settings:", _filled(named, "  "), FILES, _filled(adding_up, "  ")])
 
 
 def _environment() -> str:
     entries = {row.name: row.plain_meaning for row in TABLE if row.name in ENVIRONMENT}
     entries["NO_COLOR"] = "no colour on a terminal, if it holds anything"
-    lines = [_filled(meaning, f"{name:14}") for name, meaning in sorted(entries.items())]
+    lines = [_filled(meaning, f"  {name:14}") for name, meaning in sorted(entries.items())]
     return "\n".join(["environment:", *lines])
 
 
@@ -284,5 +317,8 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _filled(text: str, head: str = "") -> str:
-    indent = " " * (2 + len(head))
-    return textwrap.fill(text, WIDTH, initial_indent=f"  {head}", subsequent_indent=indent)
+    # Not for `serve`, whose first answer an agent waits for.
+    import textwrap
+
+    indent = " " * len(head)
+    return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=indent)
