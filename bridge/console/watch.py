@@ -158,7 +158,7 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     written, or if the rooms cannot be reached and trying again would do harm.
     """
     # Under a name of its own, beside a bridge that may be in the room already.
-    participant = Participant(replace(settings, nickname=f"{settings.nickname}-watch"))
+    participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal = participant.journal
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()

@@ -10,7 +10,6 @@ used, alone. Only restrictions add up.
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +267,7 @@ class _Loading:
             return None
         if not self._is_set("MCP_BOT_NICKNAME"):
             loaded["MCP_BOT_NICKNAME"] = loaded["BOT_NICKNAME"]
-        given = {one.name: loaded[vars(Configuration)[one.name].name] for one in fields(Settings)}
+        given = {one: loaded[vars(Configuration)[one].name] for one in Settings._fields}
         return Settings(**given | {"username": username, "domain": domain})
 
     def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from bridge.settings import values
 from bridge.settings.sources import Candidate, Problem
@@ -39,7 +39,7 @@ directory, and so may be a stranger's. There, the variable is
 - `environment only`: not read, as in every other file."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Variable(Generic[Value]):
     """A row of the table: one variable."""
 
@@ -94,8 +94,7 @@ class Variable(Generic[Value]):
         return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings of the participant, complete and valid.
 
     Each field has the name of its row, and the value that comes of it: of a full JID in
@@ -150,7 +149,7 @@ class Setting:
     """All of them, for a restriction that several places set alike: `the environment and '/x'`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Configuration:
     """The result of `load`; the body of the class is the table of settings."""
 

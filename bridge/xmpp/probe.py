@@ -153,7 +153,7 @@ class Probe:
         """
         findings: list[str] = []
         connection = Connection(
-            replace(self._settings, tls_verify=False, tls_ca_file=None),
+            self._settings._replace(tls_verify=False, tls_ca_file=None),
             resource="",
             on_stage=lambda stage: findings.clear(),  # the last stage is TLS
             on_stanza=lambda stanza: None,

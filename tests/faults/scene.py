@@ -5,7 +5,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
@@ -195,7 +195,7 @@ class Scene:
 
     def set(self, **changes: object) -> None:
         """Change the settings of the participant to come."""
-        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+        self.settings = self.settings._replace(**changes)  # type: ignore[arg-type]
 
     def witness(
         self, nick: str = "Wilma", *, password: str | None = None, room: str | None = None

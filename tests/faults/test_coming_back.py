@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -427,7 +426,7 @@ async def test_with_other_settings_it_moves_and_with_the_same_it_stays(stage: Sc
         assert len(eyes.messages()) == 1
         wilma.say("an old story")
         await eyes.hears("an old story")
-        elsewhere = replace(stage.settings, rooms=(stage.server.room(),), nickname="Newcomer")
+        elsewhere = stage.settings._replace(rooms=(stage.server.room(),), nickname="Newcomer")
         assert eyes.participant.begin_anew(elsewhere)
         assert eyes.participant.settings == elsewhere
         await wilma.left(NICKNAME)

@@ -542,7 +542,7 @@ async def test_rooms_may_be_added_removed_and_put_in_another_order(
     async with stage.witness(room=added) as newcomer, stage.participant() as eyes:
         for us in eyes.rooms:
             await us.joined()
-        changed = replace(stage.settings, rooms=(third, added, first))
+        changed = stage.settings._replace(rooms=(third, added, first))
         assert eyes.participant.begin_anew(changed)
         for guest in guests:
             await guest.witness.left(NICKNAME)
@@ -570,7 +570,7 @@ async def test_a_session_in_other_rooms_is_not_taken_up_again(
             await us.joined()
         # The server does not hear of the end, and would go on with the session.
         stage.relay.forge(Way.TO_SERVER, b"</stream:stream>", b" ")
-        changed = replace(stage.settings, rooms=stage.settings.rooms[1:])
+        changed = stage.settings._replace(rooms=stage.settings.rooms[1:])
         assert eyes.participant.begin_anew(changed)
         for us in eyes.rooms[1:]:
             await us.phase(Phase.RESOLVING)

@@ -125,7 +125,7 @@ ROOMS = pytest.mark.parametrize("rooms", [(ROOM,), (ROOM, LOGS, OTHER_LOBBY)], i
 
 
 def _taking_part(events: Sequence[Event], rooms: tuple[str, ...]) -> tuple[Participant, RoomLink]:
-    participant = Participant(dataclasses.replace(SETTINGS, rooms=rooms))
+    participant = Participant(SETTINGS._replace(rooms=rooms))
     for event, membership in zip(events, cycle(participant.memberships), strict=False):
         participant.publish(event, membership)
     participant.publish(ConnectionChanged(Phase.JOINED))

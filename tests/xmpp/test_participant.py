@@ -67,7 +67,7 @@ async def test_a_fault_after_a_room_was_tried_at_once_is_told() -> None:
 async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> None:
     def change(record: Record) -> None:
         if isinstance(record.event, Connected) and len(server.wires) == 1:
-            participant.begin_anew(replace(settings_for(server), nickname="Newcomer"))
+            participant.begin_anew(settings_for(server)._replace(nickname="Newcomer"))
 
     async with ScriptedServer(HONEST) as server, participant_at(server) as eyes:
         participant: Participant = eyes.participant
