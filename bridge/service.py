@@ -152,6 +152,7 @@ def _tools(
     base = Toolset.of_modules("bridge", *MODULES)
     if not (named or configuration.toolsets):
         return base, ()
+    # Only who asks for further sets waits for what finds them.
     from bridge.toolsets import join_toolsets
 
     tools, problems = join_toolsets(
@@ -174,6 +175,7 @@ class _LazyParticipant:
 
     @cached_property
     def participant(self) -> "Participant":
+        # slixmpp comes with it, which takes longer to load than the first answer may take.
         from bridge.xmpp.participant import Participant
         from bridge.xmpp.traffic import TrafficLog, TrafficLogError
 

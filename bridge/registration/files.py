@@ -115,7 +115,7 @@ def _or_removed(made: Path | None) -> Iterator[None]:
     """Remove the file `made` if what follows raises anything."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, must leave no half of a file
         if made is not None:
             made.unlink(missing_ok=True)
         raise
