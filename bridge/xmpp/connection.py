@@ -8,7 +8,6 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -124,7 +123,7 @@ class Connection:
         endpoint, sock = await self._run(
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
-        self.place = replace(self.place, service=str(endpoint.service))
+        self.place = self.place._replace(service=str(endpoint.service))
         work = secure(
             self._settings,
             self.place,

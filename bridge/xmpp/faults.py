@@ -7,7 +7,6 @@ XEP-0045; below XMPP they are the names that the operating system and OpenSSL gi
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from enum import Enum
 from socket import gaierror
 from ssl import SSLCertVerificationError, SSLError
@@ -60,8 +59,7 @@ class Fault(NamedTuple):
     """Whether the message has text from a server or a room."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The server, account and room of an attempt, as the sentences name them."""
 
     service: str
@@ -377,7 +375,7 @@ def of(
     """
     row = first_row(_ROWS, situation, condition)
     condition = condition or row.conditions[0]
-    names = asdict(place) | {"room_service": place.room_service, "condition": condition} | words
+    names = place._asdict() | {"room_service": place.room_service, "condition": condition} | words
     message = row.message.format(why=f" ({quoted(text)})" if text else "", **names)
     if "{why}" not in row.message:
         message += quoted_text(text)

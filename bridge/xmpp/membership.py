@@ -153,7 +153,7 @@ class Membership:
         if self._connection is None:
             return self._place
         nickname = self.occupant.partition("/")[2] or self._place.nickname
-        return replace(self._place, service=self._connection.place.service, nickname=nickname)
+        return self._place._replace(service=self._connection.place.service, nickname=nickname)
 
     def status(self) -> RoomStatus:
         """Return how things stand."""

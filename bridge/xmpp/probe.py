@@ -9,7 +9,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
@@ -109,7 +108,7 @@ class Probe:
             async with asyncio.timeout(CHECK_SECONDS):
                 fault = await self._connect(connection, recorder)
                 for room in self._settings.rooms if fault is None else ():
-                    place = replace(Place.of(self._settings, room), nickname=nickname)
+                    place = Place.of(self._settings, room)._replace(nickname=nickname)
                     membership = Membership(place, self._settings.password_of(room), record_of)
                     recorder.room = named(room, self._settings.rooms)
                     visits.append(_Visit(membership, connection, recorder))

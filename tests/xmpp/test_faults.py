@@ -3,7 +3,6 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,21 +161,21 @@ def test_a_place_has_the_default_room_unless_another_one_is_named() -> None:
     rooms = ("lobby@muc.example", "logs@other.example")
     settings = Settings(username="bot", domain="example", password=Secret("s"), rooms=rooms)
     assert Place.of(settings).room == rooms[0]
-    other = replace(Place.of(settings), room=rooms[1], default=False)
+    other = Place.of(settings)._replace(room=rooms[1], default=False)
     assert Place.of(settings, rooms[1]) == other
     assert Place.of(settings, rooms[0]) == Place.of(settings)
     assert Place.of(settings, rooms[1]).room_service == "other.example"
 
 
 def test_a_room_that_gets_no_password_is_not_said_to_have_refused_ours() -> None:
-    fault = faults.of_join_error("not-authorized", None, replace(PLACE, default=False), None)
+    fault = faults.of_join_error("not-authorized", None, PLACE._replace(default=False), None)
     assert "MUC_PASSWORD is for the default room only" in fault.message
     assert "first in MUC_ROOM" in fault.hint
     _assert_fit_to_be_read(fault)
 
 
 def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
-    place = replace(PLACE, service="xmpps://chat.example:5222")
+    place = PLACE._replace(service="xmpps://chat.example:5222")
     fault = faults.of_exception(Stage.TLS, _tls("WRONG_VERSION_NUMBER"), place)
     assert (fault.condition, fault.retry) == ("wrong-version-number", Retry.LATER)
     assert "xmpp:// instead of xmpps:// in XMPP_SERVICE" in fault.hint
@@ -184,7 +183,7 @@ def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
 
 
 def test_without_a_service_it_is_the_domain_that_leads_nowhere() -> None:
-    place = replace(PLACE, service="xmpp://chat.example")
+    place = PLACE._replace(service="xmpp://chat.example")
     fault = faults.of_exception(Stage.RESOLVE, socket.gaierror(-2, "not known"), place)
     assert (fault.condition, fault.retry) == ("remote-server-not-found", Retry.SOON)
     assert "chat.example" in fault.message
