@@ -104,7 +104,6 @@ _NOT_IN_DOMAINS = re.compile(r"[\x00-,/:-@[-^`{-\x7f]|\.\.|^\.|\.$")  # `_` is c
 _NOT_IN_LOCAL_PARTS = "\"&'/:<>@ "  # RFC 7622 §3.3.1
 _JOINERS = "\u200c\u200d"  # They build letters and emoji and are no formatting of their own.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # Compiled where it is used: most starts do not need it.
 _BASE_URL = r"(?i:https?)://[^\s/?#@]+(?:/[^\s?#@]*)?"
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -277,7 +276,7 @@ def password(value: str) -> Secret:
     """Parse a password; blanks at its ends belong to it."""
     # SASLprep (RFC 4013 §2.3); a byte of the environment that is no UTF-8 is a lone surrogate.
     _expect(
-        not _CONTROL.search(value) and not _SURROGATE.search(value),
+        not _CONTROL.search(value) and not any("\ud800" <= one <= "\udfff" for one in value),
         "a control character or broken UTF-8 (it is not shown here); a password without, "
         "between single quotes where a .env file would otherwise read \\n or \\t as an escape,",
     )

@@ -7,6 +7,7 @@ applied again here, and an empty answer to a filtered query is followed by an un
 """
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -174,7 +175,7 @@ class ArchiveQuery:
     def possible(self) -> bool:
         """Whether an archive can have the id to page from: valid XML, at most `MAX_ID_BYTES`."""
         id_ = self.position
-        return id_ is None or (not NOT_XML.search(id_) and _usable(id_) is not None)
+        return id_ is None or (not re.search(NOT_XML, id_) and _usable(id_) is not None)
 
     def following(self, id_: str | None) -> "ArchiveQuery":
         """Return the query for the page behind this id, in the same direction."""
