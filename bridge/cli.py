@@ -8,6 +8,7 @@ import gc
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
@@ -51,12 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help", "--version"}):
         words.insert(0, "serve")
+    if words[0] == "serve":
+        # What is loaded and made from here on stays, asyncio first; the service, once it is
+        # started, enables it again.
+        gc.disable()
     try:
         # An agent waits for `serve`: the parsers of other commands would take a millisecond.
         parsed = parser(words[0]).parse_args(words)
-        if parsed.command == "serve":
-            # What starting makes stays; the service enables it again once it is started.
-            gc.disable()
         return int(import_module(f"bridge.commands.{parsed.module}").run(parsed))
     except KeyboardInterrupt:
         ignore_further_signals()
@@ -113,12 +115,8 @@ def parser(only: str = "") -> Parser:
 
     def add(name: str, help_: str, description: str, *examples: str) -> Parser:
         heading = "examples:" if len(examples) > 1 else "example:"
-        command = commands.add_parser(
-            name,
-            help=help_,
-            description=description,
-            epilog="\n  ".join([heading, *examples]),
-        )
+        epilog = "\n  ".join([heading, *examples])
+        command = commands.add_parser(name, help=help_, description=description, epilog=epilog)
         command.set_defaults(module=name)
         return command
 
@@ -317,8 +315,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _filled(text: str, head: str = "") -> str:
-    # Not for `serve`, whose first answer an agent waits for.
-    import textwrap
-
     indent = " " * len(head)
     return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=indent)

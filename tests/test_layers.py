@@ -354,6 +354,16 @@ def test_what_stands_on_the_standard_library_stands_on_nothing_else(
     )
 
 
+def test_the_command_line_is_read_before_asyncio_is_loaded() -> None:
+    # `serve` switches the garbage collector off in between: there is no garbage in what is loaded.
+    program = "import bridge.cli, sys; print(*sys.modules)"
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "bridge.cli" in child.stdout.split()
+    assert "asyncio" not in child.stdout.split()
+
+
 def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> None:
     program = "import bridge.cli, bridge.commands.serve, bridge.service, sys; print(*sys.modules)"
     child = subprocess.run(

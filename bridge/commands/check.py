@@ -52,4 +52,4 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     except asyncio.CancelledError:
         return INTERRUPTED
     finally:
-        ignore_further_signals(asyncio.get_running_loop())
+        ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)

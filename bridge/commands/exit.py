@@ -1,7 +1,7 @@
 """The exit codes of every command, and the end of the process."""
 
 import signal
-from asyncio import AbstractEventLoop
+from collections.abc import Callable
 
 SUCCESS = 0
 FAILURE = 1
@@ -12,15 +12,15 @@ INTERRUPTED = 128 + signal.SIGINT
 """Ctrl-C before it was done, as a shell has it."""
 
 
-def ignore_further_signals(loop: AbstractEventLoop | None = None) -> None:
+def ignore_further_signals(remove_handler: Callable[[int], object] | None = None) -> None:
     """Keep a signal during the interpreter's end from making a traceback or another exit code.
 
-    `loop` is the running one, if any.
+    `remove_handler` is `remove_signal_handler` of the event loop that runs, if any.
     """
     numbers = (signal.SIGINT, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    if loop is not None:
-        for number in numbers:  # which would else put the usual handlers back when it closes
-            loop.remove_signal_handler(number)
+    if remove_handler is not None:
+        for number in numbers:  # the loop would else put the usual handlers back when it closes
+            remove_handler(number)
     for number in numbers:  # the mask is this thread's; another that still ends may take them
         signal.signal(number, signal.SIG_IGN)

@@ -41,7 +41,7 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     except ToolsetError as error:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
-    ignore_further_signals(asyncio.get_running_loop())
+    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
     return SUCCESS
 
 

@@ -22,5 +22,5 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
         return USAGE
     open_log("[Client]", configuration.log_level)
     well = await watch(configuration.settings, stanzas=parsed.stanzas, as_json=parsed.json)
-    ignore_further_signals(asyncio.get_running_loop())
+    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
     return SUCCESS if well else FAILURE

@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -171,7 +170,7 @@ def test_the_defaults_in_the_table_are_those_of_the_bridge(tmp_path: Path) -> No
         elif name not in SOUGHT:
             (value,) = quoted(default)
             said = _load({**NEEDED, name: value}, tmp_path)
-            assert replace(said, in_effect=plain.in_effect) == plain
+            assert vars(said) | {"in_effect": plain.in_effect} == vars(plain)
             assert f"\n#{name}={value}\n" in example
 
 
