@@ -375,7 +375,7 @@ def prompt(name: str, *, title: str) -> Callable[[Callable[..., Any]], Prompt]:
     return make
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Toolset:
     """Tools, resources and prompts that are switched on together, under a name."""
 

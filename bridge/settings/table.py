@@ -139,7 +139,7 @@ class Settings(NamedTuple):
         return f"{self.username}@{self.domain}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Setting:
     """A variable whose value is in effect, in texts that fit one line."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bridge.settings import values
-from bridge.settings.table import TABLE, Setting, Variable
+from bridge.settings.table import TABLE, Variable
 from tests.settings.documents import DOCUMENTS
 from tests.settings.folders import ACCOUNT, Folders, write
 
@@ -35,7 +35,8 @@ def test_a_row_that_is_added_is_loaded_checked_and_listed(
     assert loaded(ACCOUNT).loaded[ADDED.name] == 5
     configuration = loaded(ACCOUNT | {ADDED.name: "7"})
     assert configuration.loaded[ADDED.name] == 7
-    assert configuration.in_effect[ADDED.name] == Setting(ADDED.name, "7", "the environment")
+    set_ = configuration.in_effect[ADDED.name]
+    assert (set_.variable, set_.value, set_.source) == (ADDED.name, "7", "the environment")
     (problem,) = loaded(ACCOUNT | {ADDED.name: "10"}).problems
     assert str(problem).startswith(f"{ADDED.name} holds '10', ")
     path = write(folders.here, ACCOUNT | {ADDED.name: "7"})

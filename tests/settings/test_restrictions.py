@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.settings.table import Configuration, Setting
+from bridge.settings.table import Configuration
 from tests.settings.folders import (
     ACCOUNT,
     NOT_NEEDED,
@@ -74,7 +74,8 @@ def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
         folders, environ=ACCOUNT | {ONLY: "yes"}, here={ONLY: "0"}, package={ONLY: "1"}
     )
     both = f"the environment and {names['package']}"
-    assert configuration.in_effect[ONLY] == Setting(ONLY, "1", both)
+    assert configuration.in_effect[ONLY].value == "1"
+    assert configuration.in_effect[ONLY].source == both
     assert RATE not in configuration.in_effect
 
 
