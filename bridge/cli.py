@@ -207,12 +207,10 @@ def _add_register(add: Add) -> None:
         "registered command is started once, to see that it answers.",
         "xmpp-bridge register codex --env-file ~/.config/xmpp-bridge.env",
     )
-    command.add_argument(
-        "--env-file",
-        type=Path,
-        metavar="PATH",
-        help="the file with the settings; without it, the one that the bridge would find now, "
-        "unless that merely lies in the current directory",
+    _add_env_file(
+        command,
+        "the file with the settings; without it, the one that the bridge would find now, unless "
+        "that merely lies in the current directory",
     )
     _add_flag(
         command,
@@ -247,10 +245,12 @@ def _add_flag(command: Parser, option: str, help_: str) -> None:
     command.add_argument(option, action="store_true", help=help_)
 
 
+def _add_env_file(command: Parser, help_: str) -> None:
+    command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
+
+
 def _add_settings(command: Parser) -> None:
-    command.add_argument(
-        "--env-file", type=Path, metavar="PATH", help="the file with the settings, and no other"
-    )
+    _add_env_file(command, "the file with the settings, and no other")
     _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
 
 
