@@ -63,7 +63,7 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
 
 def _shows_all(text: str) -> bool:
     """Whether there is surely nothing to escape, without looking at each category."""
-    return text.isprintable() and _DRAWS_NOTHING.isdisjoint(text)
+    return text.isprintable() and (text.isascii() or _DRAWS_NOTHING.isdisjoint(text))
 
 
 def _is_hidden(character: str) -> bool:
