@@ -318,8 +318,9 @@ Event: TypeAlias = (
 _ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
-_SHOWN_EMPTY = frozenset({"sender", "subject"})
-"""Fields of which an empty text says something: the room itself, and that there is no subject."""
+_SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
+"""Fields of which an empty value says something: the room itself, that there is no subject, and
+that all reactions are taken back."""
 
 
 def _wire_names(cls: type[Event]) -> dict[str, str]:
@@ -347,12 +348,13 @@ def encode(event: Event) -> dict[str, object]:
     if event.kind not in {"connection", "gap"}:
         encoded["direction"] = "out" if isinstance(event, MessageSent) else "in"
     names, values = _WIRE_NAMES[type(event)], _VALUES[type(event)](event)
-    fields_of = dict(zip(names.values(), values, strict=True)) | _encode_apart(event)
-    return encoded | {
-        name: value
-        for name, value in fields_of.items()
-        if value not in (None, False) and (value != "" or name in _SHOWN_EMPTY)
-    }
+    for said in (zip(names.values(), values, strict=True), _encode_apart(event).items()):
+        encoded |= {
+            name: value
+            for name, value in said
+            if value or (value is not None and name in _SHOWN_EMPTY)
+        }
+    return encoded
 
 
 def _encode_apart(event: Event) -> dict[str, object]:
