@@ -5,9 +5,8 @@ Pieces are kept as elements and written as XML when read: most never are.
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from sys import getsizeof
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp.journal import Numbering, Ring
@@ -74,8 +73,7 @@ def untraced(direction: Direction, xml: Element | str) -> None:
     del direction, xml
 
 
-@dataclass(frozen=True, slots=True)
-class TracedStanza:
+class TracedStanza(NamedTuple):
     """One stanza, or another piece of the stream, as it was sent or received."""
 
     number: int
@@ -131,14 +129,22 @@ def _weight(xml: Element | str) -> int:
         return ELEMENT_WEIGHT + getsizeof(xml)
     weight = 0
     for one in xml.iter():
-        texts = [one.text or "", one.tail or "", *(value for _, value in one.items())]
-        weight += ELEMENT_WEIGHT + sum(map(getsizeof, texts))
+        weight += ELEMENT_WEIGHT
+        if one.text:
+            weight += getsizeof(one.text)
+        if one.tail:
+            weight += getsizeof(one.tail)
+        if one.keys():  # `attrib` would make, and keep, a dictionary where there is none
+            weight += sum(map(getsizeof, one.attrib.values()))
     return weight
 
 
 def redacted(element: Element) -> Element:
     """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
-    if not any(_name(one) in SUSPECTS or one.get(PASSWORD) for one in element.iter()):
+    for one in element.iter():
+        if _name(one) in SUSPECTS or one.get(PASSWORD):
+            break
+    else:
         return element
     clean = deepcopy(element)
     for one in clean.iter():

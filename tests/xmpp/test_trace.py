@@ -16,7 +16,8 @@ from bridge.xmpp.trace import (
 )
 from tests.xmpp.test_journal import since
 
-EMPTY_WEIGHT = ELEMENT_WEIGHT + 2 * getsizeof("")
+EMPTY_WEIGHT = ELEMENT_WEIGHT + getsizeof("")
+"""Of an element with a text, without the characters of that."""
 
 
 def _weighing(weight: int) -> Element:
@@ -86,8 +87,7 @@ def test_the_oldest_makes_room_beyond_the_greatest_weight_and_not_at_it() -> Non
 def test_attributes_weigh_too_and_wide_characters_weigh_what_they_take() -> None:
     element = Element("a", {"b": "c" * 100})
     SubElement(element, "d").tail = "\U0001f600" * 100
-    weight = 2 * EMPTY_WEIGHT - getsizeof("")
-    weight += getsizeof("c" * 100) + getsizeof("\U0001f600" * 100)
+    weight = 2 * ELEMENT_WEIGHT + getsizeof("c" * 100) + getsizeof("\U0001f600" * 100)
     for limit, kept in ((weight, 1), (weight - 1, 0)):
         trace = Trace(Numbering("epoch"), max_weight=limit)
         trace.append("in", "1", element, 0)
