@@ -176,10 +176,12 @@ class Ring(Records[Kept]):
         self._weights.append(weight)
         self.weight += weight
 
-    def evict(self) -> None:
-        """Evict the oldest record."""
+    def evict(self) -> int:
+        """Evict the oldest record; return its weight."""
         self.forgotten = self._records.popleft().number
-        self.weight -= self._weights.popleft()
+        weight = self._weights.popleft()
+        self.weight -= weight
+        return weight
 
     def evict_beyond(self, capacity: int, max_weight: int) -> None:
         """Evict the oldest records beyond these bounds, the newest too if it is too heavy."""
@@ -218,6 +220,8 @@ class Journal(Records[Record]):
         """The rooms of the settings."""
         self._rooms: dict[str, Ring[Record]] = {}
         """As many as the settings have named while the bridge ran, and the connection."""
+        self._length = self._weight = 0
+        """Of all rooms together."""
 
     def share_among(self, rooms: Iterable[str]) -> None:
         """Give each of these rooms its share of the bounds, from the next event on."""
@@ -230,13 +234,15 @@ class Journal(Records[Record]):
     def append(self, event: Event, at: float, room: str = "") -> Record:
         """Number and stamp `event`, and keep it."""
         record = Record(self.numbering.next(), at, event, room)
-        characters = _characters([getattr(event, name) for name in event.__match_args__])
+        characters = _characters(event)
         self._ring(room).add(record, characters)
+        self._length += 1
+        self._weight += characters
         self._evict()
         return record
 
     def __len__(self) -> int:
-        return sum(map(len, self._rooms.values()))
+        return self._length
 
     def parts(self, number: int) -> list[list[Record]]:
         """Return copies of the records with a higher number, those of each room."""
@@ -259,11 +265,10 @@ class Journal(Records[Record]):
 
     def _evict(self) -> None:
         """Evict what is beyond the bounds, the newest event too if it is too long."""
-        while (crowded := len(self) > self._capacity) or (
-            sum(ring.weight for ring in self._rooms.values()) > self._max_characters
-        ):
+        while (crowded := self._length > self._capacity) or self._weight > self._max_characters:
             ring = self._next_to_evict(crowded=crowded)
-            ring.evict()
+            self._length -= 1
+            self._weight -= ring.evict()
             self.forgotten = max(self.forgotten, ring.forgotten)
 
     def _next_to_evict(self, *, crowded: bool) -> Ring[Record]:
@@ -280,12 +285,15 @@ class Journal(Records[Record]):
         return max(beyond, key=size)
 
 
-def _characters(held: Iterable[object]) -> int:
+def _characters(event: Event) -> int:
     size = 0
-    for one in held:
-        match one:
-            case str() if type(one) is str:  # the words of an enumeration are kept once
-                size += len(one)
-            case tuple() | frozenset():
-                size += _characters(one) + ITEM_CHARACTERS * len(one)
+    for name in event.__match_args__:
+        held = getattr(event, name)
+        if not held:
+            continue
+        if type(held) is str:  # the words of an enumeration are kept once
+            size += len(held)
+        elif isinstance(held, tuple | frozenset):
+            size += ITEM_CHARACTERS * len(held)
+            size += sum(len(one) for one in held if isinstance(one, str))
     return size
