@@ -24,12 +24,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What may stand before everything else (RFC 3629, section 6)."""
 
 _WHOLE_TOKENS = re.compile(
-    rb"""(?: [^<]* < (?:
+    rb"""(?: [^<]*+ < (?:
         !-- (?: [^>]* > )+? (?<= -->)
         | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>)
         | \? (?: [^>]* > )+? (?<= \?>)
-        | (?! !-- | !\[CDATA\[ | \?) [^<>"']* (?: "[^"]*" [^<>"']* | '[^']*' [^<>"']* )* [<>]
-    ) )*""",
+        | (?! !-- | !\[CDATA\[ | \?) [^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*+ [<>]
+    ) )*+""",
     re.VERBOSE,
 )
 """Any number of comments, CDATA sections, processing instructions and tags, each with the text
