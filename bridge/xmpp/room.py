@@ -1,6 +1,7 @@
 """What the events add up to: who is here, what was said last, and why we are not in. Pure."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from bridge.xmpp.events import (
     Connected,
@@ -50,8 +51,7 @@ class Occupant:
     own: bool = False
 
 
-@dataclass(frozen=True)
-class LastIncoming:
+class LastIncoming(NamedTuple):
     """The last live message with a body from somebody else, and when it came."""
 
     message: MessageReceived
@@ -174,6 +174,8 @@ class Room:
         """Fold one event into the state."""
         event: Event = record.event
         match event:
+            case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
+                self._last_incoming = LastIncoming(event, record.at)
             case ConnectionChanged():
                 self._change_phase(event, record.at, of_connection=not record.room)
             case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
@@ -188,8 +190,6 @@ class Room:
                 self._rename(event)
             case SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
-            case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
-                self._last_incoming = LastIncoming(event, record.at)
             case _:
                 pass
 

@@ -60,6 +60,9 @@ DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
 MESSAGE, PRESENCE, IQ = (f"{{{CLIENT}}}{name}" for name in ("message", "presence", "iq"))
 """The tags of stanzas."""
 
+BODY, SUBJECT = (f"{{{CLIENT}}}{name}" for name in ("body", "subject"))
+"""The tags of what a message says."""
+
 STANZAS = frozenset((MESSAGE, PRESENCE, IQ))
 """What stream management counts (XEP-0198, section 4)."""
 
@@ -244,8 +247,8 @@ def _read_message(
     stanza: Element, sender: str, nickname: str, own: str, *, gives_ids: bool
 ) -> Iterator[Event]:
     type_ = stanza.get("type", "normal")
-    body = stanza.findtext(f"{{{CLIENT}}}body")
-    subject = stanza.find(f"{{{CLIENT}}}subject")
+    body = stanza.findtext(BODY)
+    subject = stanza.find(SUBJECT)
     if not nickname:
         yield from _read_notice(stanza)
     if type_ == "groupchat" and body is None and subject is not None:
@@ -447,7 +450,7 @@ def leave_presence(occupant: str) -> Element:
 def groupchat_message(room: str, body: str, id_: str) -> Element:
     """Return a message to everybody in the room."""
     message = Element(MESSAGE, {"to": room, "type": "groupchat", "id": id_})
-    SubElement(message, f"{{{CLIENT}}}body").text = body
+    SubElement(message, BODY).text = body
     return message
 
 
