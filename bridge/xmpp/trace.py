@@ -141,10 +141,7 @@ def _weight(xml: Element | str) -> int:
 
 def redacted(element: Element) -> Element:
     """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
-    for one in element.iter():
-        if _name(one) in SUSPECTS or one.get(PASSWORD):
-            break
-    else:
+    if not any(_name(one) in SUSPECTS or one.get(PASSWORD) for one in element.iter()):
         return element
     clean = deepcopy(element)
     for one in clean.iter():
