@@ -24,6 +24,7 @@ SPEAKS_XMPP = frozenset(
         "sasl",
         "membership",
         "participant",
+        "ping",
         "probe",
         "roomservice",
         "session",

@@ -75,6 +75,16 @@ class RoomLink:
             hint="Give a room's JID as it is written here; MUC_ROOM has all of them.",
         )
 
+    def connection(self, room: "Membership") -> "Connection":
+        """Return the connection to the server, whether or not it is in `room`.
+
+        Raises `ToolError` while no session stands.
+        """
+        try:
+            return self.participant.connection
+        except NotInRoomError as error:
+            raise not_in_room(room.name, room.status()) from error
+
     def records(self, name: str | None) -> "Records[Record]":
         """Return what reads the events of the room of this name, or without one of all rooms.
 

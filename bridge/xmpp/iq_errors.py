@@ -6,6 +6,7 @@ XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from bridge.text import quoted
 from bridge.xmpp.faults import first_row, quoted_text, rows_of
@@ -25,6 +26,16 @@ class TargetKind(Enum):
     """Another server, or a service of one."""
     ACCOUNT = "account"
     """An account, one of its sessions, or another room."""
+
+
+class Target(NamedTuple):
+    """An address to ask."""
+
+    kind: TargetKind
+    address: str
+    """The JID, prepared."""
+    own: str = ""
+    """Our own occupant JID in the room that it is, or is in; empty where that is none of ours."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +141,13 @@ def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError
     """Explain that no answer came within `seconds`."""
     match target:
         case TargetKind.SELF:
-            hint = "This alone does not mean that we are out of the room. Ping server, then self."
+            hint = "This alone does not mean that we are out of the room."
         case TargetKind.SERVER:
             hint = "The connection may be half dead; the bridge finds that out by itself."
-        case TargetKind.ROOM | TargetKind.OCCUPANT:
-            hint = "Ping self to see whether the room answers at all."
-        case TargetKind.DOMAIN | TargetKind.ACCOUNT:
-            hint = "Ping server to see whether our own server answers."
+        case TargetKind.OCCUPANT:
+            hint = "Their client may hang, or leave pings without an answer."
+        case TargetKind.ROOM | TargetKind.DOMAIN | TargetKind.ACCOUNT:
+            hint = "It may be down, or leave what it does not know without an answer."
     message = f"{quoted(address)} did not answer within {seconds:g} s."
     return DecodedError("remote-server-timeout", message, hint, False)
 

@@ -83,6 +83,13 @@ class Participant:
             raise NotInRoomError("there are no settings")
         return self.memberships[0]
 
+    @property
+    def connection(self) -> Connection:
+        """The connection with a session, in any room or in none; raises `NotInRoomError`."""
+        if self._connection is None or not self._standing:
+            raise NotInRoomError("no session stands")
+        return self._connection
+
     def status(self, membership: Membership | None = None) -> RoomStatus:
         """Return how things stand in a room, without one in the default room."""
         if membership is None and not self.memberships:

@@ -1,6 +1,9 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Connected, ConnectionChanged, Phase
 from bridge.xmpp.journal import Record
 from bridge.xmpp.participant import Participant
@@ -15,6 +18,7 @@ from tests.faults.scripted_server import (
     cut_off_after,
     join,
     mechanisms,
+    sasl_failure,
 )
 
 KICKED = (
@@ -79,3 +83,38 @@ async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> Non
             for one in eyes.records
             if isinstance(one.event, ConnectionChanged) and one.event.fault is not None
         ]
+
+
+async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -> None:
+    async def kick(wire: Wire) -> None:
+        wire.send(KICKED)
+        await wire.gone()
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=kick)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.fault()
+        participant = eyes.participant
+        assert not participant.status().connected
+        assert not participant.connection.ended.done()
+        with pytest.raises(NotInRoomError):
+            _ = participant.default.connection
+
+
+async def test_while_no_session_stands_there_is_no_connection_to_ask_on() -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.open(mechanisms("SCRAM-SHA-256"))
+        await wire.element("auth")
+        with pytest.raises(NotInRoomError):
+            _ = eyes.participant.connection
+        wire.send(sasl_failure("not-authorized"))
+
+    async with (
+        ScriptedServer(replace(HONEST, authenticate=refuse)) as server,
+        participant_at(server) as eyes,
+    ):
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == "not-authorized"
+        with pytest.raises(NotInRoomError):
+            _ = eyes.participant.connection
