@@ -3,362 +3,261 @@
 The address is that of the server, the room, an occupant or anything else that has a JID.
 """
 
-import asyncio
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.schema import Bounds, always, wire_name
 from bridge.mcp.toolset import ToolError, tool
-from bridge.text import visible
-from bridge.tools.entries import (
-    NOTICE,
-    RESULT_BYTES,
-    Escaped,
-    OptionalFlag,
-    json_size,
-    noticed,
-    sanitized,
-)
-from bridge.tools.link import RoomLink, RoomName, connection_in, failed
-from bridge.tools.occupants import OccupantEntry, nobody, occupant_entry
+from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, noticed, sanitized
+from bridge.tools.link import RoomLink, RoomName, failed
+from bridge.tools.occupants import nobody, occupant_entry
 from bridge.tools.paging import Page
-from bridge.tools.status import TlsStatus, tls_status
+from bridge.xmpp.faults import ConnectionFailedError
 
 if TYPE_CHECKING:
-    from bridge.xmpp.iq_errors import DecodedError, TargetKind
+    from bridge.xmpp.connection import Connection
+    from bridge.xmpp.iq_errors import Target
+    from bridge.xmpp.membership import Membership
+    from bridge.xmpp.ping import Pong
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
 
-ANSWER_SECONDS = 15.0
-"""For the answer: as long as the bridge gives its own pings."""
+MAX_WAIT_SECONDS = 50
+"""Clients give up on a tool call after a minute."""
 
 LISTS_BYTES = 3_000
-"""Of the result as JSON, at least, for its lists: the known features come first, and what is left
-out is counted."""
+"""Of the result as JSON, at least, for its lists; what is left out of them is counted."""
 
 NOTES_BYTES = 200
 """Of these, for the counts of what is left out."""
 
-MAX_IDENTITIES = 20
-"""That are shown; one for each language a name was translated to makes the most of them."""
+ITEM_BYTES = 400
+"""Of JSON for one item of a list: the longest real feature has 80 characters."""
 
-MAX_FIELDS = 50
-"""Form fields that are shown; a room has about ten."""
+MAX_ITEMS = {"identities": 20, "rooms": 100, "features": 500, "fields": 50}
+"""Of each list that are shown. An identity is told once for each language that its name was
+translated to; a room's form has about ten fields."""
 
 MAX_VALUES = 5
 """Of one field that are shown: lists of addresses are the longest."""
 
-MAX_NAME_CHARACTERS = 200
-"""Of a name, a feature or a value of a form, as shown; the longest real feature has 80."""
-
-MAX_DESCRIPTION_CHARACTERS = 2_000
-"""Of a room's description, as shown."""
-
-Target = Annotated[
+TargetName = Annotated[
     str,
     Bounds(min_length=1, max_length=MAX_TARGET_CHARACTERS),
     "server, room, self, the nickname of somebody in the room, or a JID",
 ]
-Named: TypeAlias = dict[str, str | None]
-"""A few words under their names: a class for each would cost start-up more than it explains."""
-
-
-@dataclass(eq=False)
-class AnswerError:
-    """An error answer, or none at all, decoded."""
-
-    condition: Annotated[str, "in the standard's own words"]
-    message: str
-    hint: Annotated[str, "what to make of it"]
-
-
-@dataclass(eq=False)
-class Pong:
-    """What came back."""
-
-    target: Annotated[str, "as asked"]
-    address: Annotated[str, "the JID that was pinged"]
-    round_trip_ms: Annotated[float | None, "of whatever answer came, an error too; null: none"]
-    reachable: Annotated[bool, "whether the answer proves that the target is there"]
-    in_room: Annotated[
-        str | None, ABSENT_IF_NONE, "for self: in, out, or undecided where the answer cannot tell"
-    ] = None
-    error: Annotated[AnswerError | None, ABSENT_IF_NONE] = None
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
-    notice: str = NOTICE
-
-
-@dataclass(eq=False)
-class FeatureEntry:
-    """One thing that it can do."""
-
-    feature: str
-    xep: Annotated[str | None, "what defines it: XEP-0313, or an RFC; null if neither is known"]
-    name: Annotated[str | None, "the title of that"]
-
-
-@dataclass(eq=False)
-class FieldEntry:
-    """One field of a form with which it extends its answer (XEP-0128)."""
-
-    form: Annotated[str, "the form's FORM_TYPE"]
-    field: str
-    values: list[str]
-
-
-@dataclass(eq=False)
-class RoomEntry:
-    """How the room is set up; null is what it does not say."""
-
-    title: str | None
-    description: str | None
-    public: Annotated[bool | None, "whether it is listed"]
-    moderated: Annotated[bool | None, "whether one needs voice to speak"]
-    members_only: bool | None
-    persistent: Annotated[bool | None, "whether it outlives its last occupant"]
-    password_protected: bool | None
-    anonymity: Annotated[
-        str | None, "non-anonymous: everybody sees real JIDs; semi-anonymous: moderators do"
-    ]
-    archived: Annotated[bool, "whether it keeps an archive of what is said (XEP-0313)"]
-    logs: Annotated[str | None, "where its logs can be read"]
-    language: str | None
-    occupants: Annotated[int | None, "how many, as the room says"]
-
-
-@dataclass(eq=False)
-class ConnectionEntry:
-    """How the bridge is connected to its server."""
-
-    jid: str | None
-    service: str
-    tls: TlsStatus | None
-    sasl: Annotated[str | None, "the mechanism that logged in"]
-    channel_binding: Annotated[str | None, "the type that ties the login to TLS; null if none"]
-    stream_management: Annotated[bool, "whether XEP-0198 is in use"]
-    resumable: Annotated[bool, "whether the session survives a cut connection for a minute"]
-
-
-@dataclass(eq=False)
-class Info:
-    """What an address says of itself."""
-
-    target: Annotated[str, "as asked"]
-    address: Annotated[str, "the JID that was asked"]
-    identities: Annotated[list[Named], "each with category, type and name"]
-    features: list[FeatureEntry]
-    fields: list[FieldEntry]
-    software: Annotated[Named | None, "name, version and os, in its own words"]
-    uptime_seconds: Annotated[int | None, "of a server"]
-    room: Annotated[RoomEntry | None, "where the target is a room"]
-    self: Annotated[OccupantEntry | None, "the bridge in its room, for that room"]
-    connection: Annotated[ConnectionEntry | None, "for the bridge's own server"]
-    notes: Annotated[list[str], "what it did not answer, and what is left out here"]
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
-    notice: str = NOTICE
+Ping: TypeAlias = Annotated[
+    dict[str, object], always(target=str, address=str, reachable=bool, verdict=str)
+]
+Info: TypeAlias = Annotated[dict[str, object], always(target=str, address=str, answered=bool)]
 
 
 @tool("xmppPing", title="Ping over XMPP", read_only=True)
 async def xmpp_ping(
     link: RoomLink,
     /,
-    target: Target,
+    target: TargetName,
+    timeout_seconds: Annotated[
+        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "0.1 to 50, default 10"
+    ] = 10,
     room: RoomName = None,
-) -> Pong:
-    """Find out whether somebody answers over XMPP (XEP-0199), and how many milliseconds it takes.
+) -> Ping:
+    """Use this to find out whether somebody answers over XMPP (XEP-0199), and how fast.
 
-    `server` is the bridge's own server, `room` the room, `self` asks the room whether it holds
-    the bridge for one of its occupants (XEP-0410, see `inRoom`); a nickname asks that person's
-    client. Somebody called server, room or self, or by a name with an @, is reached by their full
-    JID, `room@service/nickname`. An error answer or a silence of 15 s is a result, with `error`
-    saying what it means; often an error answer still proves that the target is there
-    (`reachable`). Fails when the bridge is not in the room, or when there is no such target.
+    `server` is the bridge's own server, `room` the room, `self` asks the room whether it counts
+    the bridge among its occupants (XEP-0410; `inRoom`: in, out, undecided); a nickname asks that
+    person's client. Works in the room or not; only a nickname needs the room. An error answer or a
+    silence is a result: `verdict` says in one sentence what came of it, `error` has condition,
+    message and hint, and often an error still proves that the target is there (`reachable`). Where
+    an occupant is silent, `self` and `server` are pinged too, and `verdict` says whose silence it
+    is. `roundTripMs` is absent where nothing came. Somebody called server, room or self, or by a
+    name with an @, is reached by their full JID, `room@service/nickname`.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import faults, iq, iq_errors, keepalive, stanzas
+    from bridge.xmpp.ping import ping_compared
 
-    connection = connection_in(link.room(room))
-    whom, address = find(link, target, room)
-    meaning: DecodedError | None = None
-    answered = True
-    started = time.perf_counter()
+    connection = link.connection(link.room(room))
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await connection.request("get", address, stanzas.ping())
-    except iq.IqError as refused:
-        error = refused.error
-        meaning = iq_errors.of_error(error.condition, error.text, whom, address, "pings")
-    except TimeoutError:
-        answered = False
-        meaning = iq_errors.of_silence(whom, address, ANSWER_SECONDS)
-    except faults.ConnectionFailedError as ended:
-        raise failed(ended.fault, "The connection ended before the answer came:") from ended
-    taken = round((time.perf_counter() - started) * 1000, 3)
-    found = keepalive.verdict(None if meaning is None else meaning.condition)
-    pong = Pong(
-        target=target,
-        address=address,
-        round_trip_ms=taken if answered else None,
-        reachable=meaning is None or meaning.reachable,
-        in_room=found.value if whom is iq_errors.TargetKind.SELF else None,
-        error=None
-        if meaning is None
-        else AnswerError(meaning.condition, meaning.message, meaning.hint),
-    )
-    return sanitized(pong)
+        found = await ping_compared(connection, find(link, target, room), timeout_seconds)
+    except ConnectionFailedError as ended:
+        raise _ended(ended) from ended
+    pong = found.pong
+    result = {"target": target, **_told(pong), "verdict": found.verdict}
+    if pong.seconds is None:
+        between = {"self": found.own, "server": found.server}
+        result |= {name: _told(one) for name, one in between.items() if one is not None}
+    elif pong.error is not None:
+        result["notice"] = NOTICE
+    return sanitized(result)
 
 
 @tool("xmppInfo", title="What an XMPP address can do", read_only=True)
 async def xmpp_info(
     link: RoomLink,
     /,
-    target: Target,
+    target: TargetName,
+    features: Annotated[bool, "list features and form fields too, default false"] = False,
     room: RoomName = None,
 ) -> Info:
-    """Ask an XMPP address what it is and can do (service discovery, XEP-0030).
+    """Use this to find out what an XMPP address is and how it is set up (XEP-0030).
 
-    Returns its identities and its features, each with the XEP that defines it; further, where
-    offered, the software that runs there and a server's uptime. `server` (the bridge's own) adds
-    how the connection is secured and whether it can be resumed, `room` how the room is set up
-    (public, moderated, members-only, persistent, archived, ...) and the bridge's own role and
-    affiliation in it. `notes` says what was not answered. Takes at most 20 s. Fails when the
-    bridge is not in the room, when there is no such target, or when it refuses to answer.
+    Returns `identities`, `software`, `uptimeSeconds` and `featureCount`, as far as it tells them.
+    `server` (the bridge's own) adds `connection`: its TLS, login and stream management; `room` how
+    the `room` is set up (public, moderated, membersOnly, persistent, passwordProtected, anonymity,
+    archived, ...) and the bridge `self` in it; a room service its public `rooms`, at most
+    100. With `features: true` also each feature with the XEP that defines it, and the `fields` of
+    forms. Works in the room or not; only a nickname needs the room. Takes at most 10 s: then
+    `answered` is false. `notes` says what else was not answered, and what is left out. Fails where
+    the address refuses.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import disco, faults, iq, iq_errors, xeps
+    from bridge.xmpp import disco, iq, iq_errors, xeps
 
-    connection = connection_in(link.room(room))
-    whom, address = find(link, target, room)
-    is_server = whom is iq_errors.TargetKind.SERVER
+    connection = link.connection(link.room(room))
+    kind, address, _ = find(link, target, room)
+    is_server = kind is iq_errors.TargetKind.SERVER
     try:
         found = await disco.discover(connection, address, is_server=is_server)
     except iq.IqError as refused:
-        error = refused.error
-        meaning = iq_errors.of_error(
-            error.condition, error.text, whom, address, "service discovery"
-        )
+        condition, text = refused.error.condition, refused.error.text
+        meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
         raise ToolError(
             noticed(meaning.message), condition=meaning.condition, hint=meaning.hint
         ) from refused
-    except faults.ConnectionFailedError as ended:
-        raise failed(ended.fault, "The connection ended before the answer came:") from ended
-    description, show = found.description, _Shown()
-    rooms = [one for one in link.participant.memberships if one.jid == address]
-    ours = [each for one in rooms for each in one.status().occupants if each.own]
-    info = Info(
-        target=show(target, MAX_TARGET_CHARACTERS),
-        address=show(address, MAX_TARGET_CHARACTERS),
-        identities=[],
-        features=[],
-        fields=[],
-        software=None if found.software is None else show.each(vars(found.software)),
-        uptime_seconds=found.uptime_seconds,
-        room=None,
-        self=occupant_entry(ours[0]) if ours else None,
-        connection=None,
-        notes=[str(one) for one in found.unanswered],
-    )
-    if is_server:
-        status, management = link.participant.status(), connection.management
-        info.connection = ConnectionEntry(
-            jid=status.jid,
-            service=status.service,
-            tls=tls_status(status),
-            sasl=status.sasl,
-            channel_binding=connection.channel_binding,
-            stream_management=management is not None,
-            resumable=management is not None and management.id is not None,
-        )
-    if description.is_room and "@" in address and "/" not in address:
-        configuration = vars(disco.room_configuration(description))
-        info.room = RoomEntry(**show.each(configuration, MAX_DESCRIPTION_CHARACTERS))
-    info = sanitized(info, RESULT_BYTES - LISTS_BYTES)
+    except ConnectionFailedError as ended:
+        raise _ended(ended) from ended
+    description = found.description
+    known = {
+        "feature_count": len(description.features) if found.answered else None,
+        "software": None if found.software is None else _known(vars(found.software)),
+        "uptime_seconds": found.uptime_seconds,
+        "room": None if found.room is None else _known(vars(found.room)),
+        "self": _self(link, address),
+        "connection": _connection(link, connection) if is_server else None,
+        "notes": [str(one) for one in found.unanswered],
+        "notice": NOTICE,
+    }
+    about = {"target": target, "address": address, "answered": found.answered, **_known(known)}
+    info: dict[str, Any] = sanitized(about, RESULT_BYTES - LISTS_BYTES)
+    lists: dict[str, list[dict[str, object]]] = {
+        "identities": [vars(one) for one in description.identities],
+        "rooms": [vars(one) for one in found.rooms],
+    }
+    if features:
+        standards = [(one, xeps.standard_of(one)) for one in description.features]
+        standards.sort(key=lambda one: one[1] is None)
+        lists["fields"] = [
+            {"form": one.form, "field": one.name, "values": _values(one.values)}
+            for one in description.fields
+        ]
+        lists["features"] = [
+            {"feature": one, "xep": known and known.number, "name": known and known.name}
+            for one, known in standards
+        ]
     page: Page[object] = Page(size=RESULT_BYTES - NOTES_BYTES - json_size(info))
-    identities = (show.each(vars(one)) for one in description.identities[:MAX_IDENTITIES])
-    fields = (
-        FieldEntry(show(one.form), show(one.name), _values(one.values, show))
-        for one in description.fields[:MAX_FIELDS]
-    )
-    standards = [(one, xeps.standard_of(one)) for one in description.features]
-    standards.sort(key=lambda one: one[1] is None)
-    features = (FeatureEntry(show(one), *(known or (None, None))) for one, known in standards)
-    info.identities = list(takewhile(page.add, identities))
-    info.fields = list(takewhile(page.add, fields))
-    info.features = list(takewhile(page.add, features))
-    for what, there_are, shown in (
-        ("identities", description.identities, info.identities),
-        ("features", description.features, info.features),
-        ("form fields", description.fields, info.fields),
-    ):
-        if left_out := len(there_are) - len(shown):
-            info.notes.append(f"{left_out} further {what} are not shown.")
-    info.escaped = show.changed or info.escaped
+    for name, items in lists.items():
+        shown = (sanitized(_known(one), ITEM_BYTES) for one in items[: MAX_ITEMS.get(name)])
+        if fitting := list(takewhile(page.add, shown)):
+            info[name] = fitting
+        if left_out := len(items) - len(fitting):
+            info["notes"].append(f"{left_out} further {name} are not shown.")
+    if not info["notes"]:
+        del info["notes"]
     return info
 
 
-class _Shown:
-    """Shows what strangers wrote, cut to a length, and remembers whether anything had hidden."""
+def _values(values: tuple[str, ...]) -> list[str]:
+    more = len(values) - MAX_VALUES
+    return [*values[:MAX_VALUES], *[f"... and {more} more"] * (more > 0)]
 
-    def __init__(self) -> None:
-        self.changed = False
 
-    def __call__(self, text: str, limit: int = MAX_NAME_CHARACTERS) -> str:
-        # Cut before, since there may be a lot of it, and after, since an escape is longer.
-        part = text[:limit]
-        shown = visible(part)
-        self.changed = self.changed or shown != part
-        if len(text) > limit or len(shown) > limit:
-            return f"{shown[:limit]}... ({len(text)} characters)"
-        return shown
+def _self(link: RoomLink, room: str) -> object:
+    """Return the bridge as an occupant of the room; None if it is in no room of this JID."""
+    rooms = [one for one in link.participant.memberships if one.jid == room]
+    ours = [each for one in rooms for each in one.status().occupants if each.own]
+    return occupant_entry(ours[0]) if ours else None
 
-    def each(self, fields: dict[str, Any], limit: int = MAX_NAME_CHARACTERS) -> dict[str, Any]:
-        """Return these fields with what is shown of those that are texts."""
-        return {
-            name: self(value, limit) if isinstance(value, str) else value
-            for name, value in fields.items()
+
+def _ended(error: ConnectionFailedError) -> ToolError:
+    return failed(error.fault, "The connection ended before the answer came:")
+
+
+def _told(pong: "Pong") -> dict[str, object]:
+    """Return what came of a ping."""
+    error, seconds = pong.error, pong.seconds
+    told = {
+        "address": pong.target.address,
+        "reachable": pong.reachable,
+        "round_trip_ms": None if seconds is None else round(seconds * 1000, 3),
+        "in_room": None if pong.in_room is None else pong.in_room.value,
+        "error": None
+        if error is None
+        else {"condition": error.condition, "message": error.message, "hint": error.hint},
+    }
+    return _known(told)
+
+
+def _known(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that are not None, under the names that users see."""
+    return {wire_name(name): one for name, one in fields.items() if one is not None}
+
+
+def _connection(link: RoomLink, connection: "Connection") -> dict[str, object]:
+    """Return how the bridge is connected to its server."""
+    status, management = link.participant.status(), connection.management
+    return _known(
+        {
+            "jid": status.jid,
+            "service": status.service,
+            "tls": None if status.tls is None else _known(vars(status.tls)),
+            "sasl": status.sasl,
+            "channel_binding": connection.channel_binding,
+            "stream_management": management is not None,
+            "resumable": management is not None and management.id is not None,
         }
+    )
 
 
-def _values(values: tuple[str, ...], show: _Shown) -> list[str]:
-    shown = [show(one) for one in values[:MAX_VALUES]]
-    if len(values) > MAX_VALUES:
-        shown.append(f"... and {len(values) - MAX_VALUES} more")
-    return shown
+def _occupant(membership: "Membership") -> str:
+    """Return the JID that we have in the room, or would have."""
+    return membership.occupant or f"{membership.jid}/{membership.place.nickname}"
 
 
-def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetKind", str]:
-    """Return what kind of address `target` is, and the address, prepared.
+def find(link: RoomLink, target: str, name: str | None = None) -> "Target":
+    """Return the address that `target` names, prepared.
 
     The words and the nicknames are those of the room of this name, or else of the default room.
     The words come first, so that nobody can stand before the server by a nickname; then what has
     an `@` and is a JID, for the same reason; then nicknames, then what else is a JID and no mere
     word, or our own server (`localhost` has no dot). Raises `ToolError` for what is none of these,
-    and when not in the room.
+    and for a nickname when not in the room.
     """
     # Deferred, since tools are listed before it is loaded.
     from bridge.xmpp import iq_errors, stanzas
 
-    kinds, membership = iq_errors.TargetKind, link.room(name)
-    connection, room = connection_in(membership), membership.jid
-    domain = stanzas.prepared(connection.place.domain) or connection.place.domain
+    kinds, target_of = iq_errors.TargetKind, iq_errors.Target
+    membership = link.room(name)
+    room, own, status = membership.jid, _occupant(membership), membership.status()
+    domain = link.connection(membership).place.domain
+    domain = stanzas.prepared(domain) or domain
     match target:
         case "server":
-            return kinds.SERVER, domain
+            return target_of(kinds.SERVER, domain)
         case "room":
-            return kinds.ROOM, room
+            return target_of(kinds.ROOM, room, own)
         case "self":
-            return kinds.SELF, membership.occupant
+            return target_of(kinds.SELF, own, own)
     jid = stanzas.prepared(target) or ""
     if not jid or "@" not in target:
         named = stanzas.occupant_jid(room, target)
-        if named and any(one.jid == named for one in membership.status().occupants):
+        if named and any(one.jid == named for one in status.occupants):
             jid = named
         elif not jid or not (jid == domain or "." in target or "/" in target):
+            if not status.connected:
+                out = status.out_of(membership.name)
+                raise failed(out, "A nickname is known in the room only.")
             raise nobody(
                 [membership],
                 target,
@@ -367,9 +266,10 @@ def find(link: RoomLink, target: str, name: str | None = None) -> tuple["TargetK
     bare, _, resource = jid.partition("/")
     for one in link.participant.memberships:
         if bare == one.jid:
-            if jid == one.occupant:
-                return kinds.SELF, jid
-            return (kinds.OCCUPANT if resource else kinds.ROOM), jid
+            own = _occupant(one)
+            if jid == own:
+                return target_of(kinds.SELF, jid, own)
+            return target_of(kinds.OCCUPANT if resource else kinds.ROOM, jid, own)
     if jid == domain:
-        return kinds.SERVER, jid
-    return (kinds.ACCOUNT if "@" in bare else kinds.DOMAIN), jid
+        return target_of(kinds.SERVER, jid)
+    return target_of(kinds.ACCOUNT if "@" in bare else kinds.DOMAIN, jid)

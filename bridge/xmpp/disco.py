@@ -1,4 +1,4 @@
-"""Service discovery: asks an address for its identities, features, software and uptime.
+"""Service discovery: asks an address for its identities, features, software, uptime and rooms.
 
 XEP-0030 with the forms of XEP-0128, and XEP-0092 and XEP-0012.
 """
@@ -11,13 +11,13 @@ from xml.etree.ElementTree import Element
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import quoted_text
 from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError, prepared
 
 VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"
 
 ANSWER_SECONDS = 10.0
-"""For each answer: two in a row stay far below the minute that agents give a call."""
+"""For all answers together: another server may have to be found and connected to first."""
 
 ROOM_INFO = "http://jabber.org/protocol/muc#roominfo"
 """The type of the form that has a room's configuration (XEP-0045, section 15.5)."""
@@ -29,6 +29,7 @@ _QUERIES = {
     DISCO_INFO: "what it is and can do (XEP-0030)",
     VERSION: "its software (XEP-0092)",
     LAST: "its uptime (XEP-0012)",
+    DISCO_ITEMS: "its rooms (XEP-0030)",
 }
 
 MAX_DIGITS = 9
@@ -64,6 +65,15 @@ class Software:
 
 
 @dataclass(frozen=True)
+class Item:
+    """What there is at an address (XEP-0030, section 4.1): a room of a room service."""
+
+    jid: str
+    """Prepared."""
+    name: str | None
+
+
+@dataclass(frozen=True)
 class Description:
     """One answer to disco#info; each feature once, in the order they came."""
 
@@ -75,6 +85,11 @@ class Description:
     def is_room(self) -> bool:
         """Whether this is a room or a room service: their identities have the same category."""
         return any(one.category == "conference" for one in self.identities)
+
+    @property
+    def has_rooms(self) -> bool:
+        """Whether this is a room service, if its address is a domain."""
+        return self.is_room and MUC in self.features
 
 
 @dataclass(frozen=True)
@@ -123,21 +138,32 @@ class Information:
     description: Description
     software: Software | None
     uptime_seconds: int | None
+    room: RoomConfiguration | None
+    """Of a room."""
+    rooms: tuple[Item, ...]
+    """Those that a room service lists."""
     unanswered: tuple[Unanswered, ...]
+
+    @property
+    def answered(self) -> bool:
+        """Whether the address said what it is."""
+        return all(one.question != DISCO_INFO for one in self.unanswered)
 
 
 async def discover(connection: Connection, address: str, *, is_server: bool) -> Information:
-    """Query `address` (prepared) for everything, each query for at most `ANSWER_SECONDS`.
+    """Query `address` (prepared) for everything, in at most `ANSWER_SECONDS`.
 
     A server gets every query at once, other addresses those that they announce; none but servers is
-    asked for its uptime, since a client's XEP-0012 has the seconds that its user is idle. Raises
-    `IqError` where disco#info is refused, and `ConnectionFailedError` when the
-    connection ends; any other error, and a timeout, stand in the result as `Unanswered`.
+    asked for its uptime, since a client's XEP-0012 has the seconds that its user is idle, and none
+    but room services for their rooms. Raises `IqError` where disco#info is refused, and
+    `ConnectionFailedError` when the connection ends; any other error, and a timeout, stand in the
+    result as `Unanswered`.
     """
+    deadline = asyncio.get_running_loop().time() + ANSWER_SECONDS
 
     async def ask(namespace: str) -> Element | Unanswered:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout_at(deadline):
                 return await connection.request("get", address, Element(f"{{{namespace}}}query"))
         except TimeoutError:
             return Unanswered(namespace, None)
@@ -152,13 +178,18 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
     if isinstance(first, Unanswered) and first.error is not None:
         raise IqError(first.error)
     description = description_in(first)
+    further = [DISCO_ITEMS] if description.has_rooms and "@" not in address else []
     if not is_server:
         offered = (VERSION,) if "@" in address else (VERSION, LAST)
-        answers |= await ask_all(*(one for one in offered if one in description.features))
+        further += [one for one in offered if one in description.features]
+    answers |= await ask_all(*further)
+    is_room = description.is_room and "@" in address and "/" not in address
     return Information(
         description,
         software_in(answers.get(VERSION)),
         seconds_in(answers.get(LAST)),
+        room_configuration(description) if is_room else None,
+        items_in(answers.get(DISCO_ITEMS)),
         tuple(one for one in answers.values() if isinstance(one, Unanswered)),
     )
 
@@ -213,6 +244,15 @@ def software_in(iq: Element | Unanswered | None) -> Software | None:
         for part in ("name", "version", "os")
     )
     return Software(name, version, os) if name or version or os else None
+
+
+def items_in(iq: Element | Unanswered | None) -> tuple[Item, ...]:
+    """Return what the answer to disco#items names, in its order; what is no JID is left out."""
+    query = iq.find(f"{{{DISCO_ITEMS}}}query") if isinstance(iq, Element) else None
+    found = () if query is None else query.iterfind(f"{{{DISCO_ITEMS}}}item")
+    return tuple(
+        Item(jid, one.get("name") or None) for one in found if (jid := prepared(one.get("jid", "")))
+    )
 
 
 def seconds_in(iq: Element | Unanswered | None) -> int | None:

@@ -11,6 +11,9 @@ from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
 OWN_JID = f"{USERNAME}@{DOMAIN}"
+SILENCE_SECONDS = 2.0
+"""Of which the occupant alone has the first, and the room and the server the second."""
+
 UNKNOWN = {"remote-server-not-found", "not-allowed", "forbidden", "service-unavailable"}
 """How servers refuse a domain that they cannot, or here may not, reach."""
 
@@ -35,6 +38,8 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
             assert pong["reachable"] is True
             assert 0 < pong["roundTripMs"] < 15_000
             assert "error" not in pong
+            answers = "The room counts us among its occupants."
+            assert pong["verdict"] == (answers if "inRoom" in pong else "It answers.")
             assert pong.get("inRoom") == ("in" if address.endswith("McpDebug") else None)
 
 
@@ -58,7 +63,7 @@ async def test_an_account_is_answered_for_by_its_server(
         await bridge.joined()
         for target in (xmpp_server.bot.jid, f"{xmpp_server.witness.jid}/nowhere"):
             pong = await asked(bridge, "xmppPing", target)
-            assert pong["roundTripMs"] is not None
+            assert pong["roundTripMs"] > 0
             if not pong["reachable"]:
                 assert pong["error"]["condition"] == "service-unavailable"
                 assert "in its place" in pong["error"]["message"]
@@ -124,7 +129,63 @@ async def test_a_domain_that_nobody_serves_is_told(xmpp_server: XmppServer, tmp_
             assert target in pong["error"]["message"]
 
 
-async def test_out_of_the_room_nobody_is_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
+    real_server: XmppServer, tmp_path: Path, alone: bool
+) -> None:
+    settings = real_server.environment()
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.joined()
+        await wilma.joined("McpDebug")
+        if not alone:
+            await wilma.kick("McpDebug")
+            await bridge.until(lambda it: not it["connected"])
+        wilma.client.add_filter("in", lambda it: None if it.name == "iq" else it)
+        pong = await asked(bridge, "xmppPing", f"{room}/Wilma", timeoutSeconds=SILENCE_SECONDS)
+        assert pong["reachable"] is False
+        if alone:
+            assert "roundTripMs" not in pong
+            message = f'"{room}/Wilma" did not answer within {SILENCE_SECONDS:g} s.'
+            assert pong["error"]["message"] == message
+            assert pong["verdict"].startswith("The occupant alone is silent")
+            assert (pong["self"]["inRoom"], pong["server"]["reachable"]) == ("in", True)
+        else:
+            assert pong["error"]["condition"] == "not-acceptable"
+            assert "we are not in it" in pong["error"]["message"]
+
+
+async def test_while_the_room_keeps_us_out_whatever_has_an_address_is_asked(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = real_server.environment()
+    room = settings["MUC_ROOM"]
+    async with (
+        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
+        BridgeProcess(tmp_path, settings) as bridge,
+    ):
+        await bridge.joined()
+        await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
+        await bridge.until(lambda it: it["phase"] == "failed")
+        for target, address in (
+            ("server", real_server.domain),
+            ("room", room),
+            (real_server.muc, real_server.muc),
+        ):
+            pong = await asked(bridge, "xmppPing", target)
+            assert (pong["address"], pong["reachable"]) == (address, True)
+        pong = await asked(bridge, "xmppPing", "self")
+        assert (pong["address"], pong["inRoom"]) == (f"{room}/McpDebug", "out")
+        for tool in ("xmppPing", "xmppInfo"):
+            error = await refused(bridge, tool, "Wilma")
+            assert error.message.startswith("A nickname is known in the room only. Not in the room")
+            assert error.data["condition"] == "forbidden"
+
+
+async def test_without_a_session_nobody_is_asked(tmp_path: Path) -> None:
     async with scripted.ScriptedServer(HONEST) as server:
         settings = server.environment(XMPP_PASSWORD="not-the-password")
         async with BridgeProcess(tmp_path, settings) as bridge:
@@ -157,11 +218,13 @@ async def test_a_silence_is_told_in_time_and_is_no_round_trip(tmp_path: Path) ->
         BridgeProcess(tmp_path, server.environment()) as bridge,
     ):
         await bridge.joined()
-        pong = await asked(bridge, "xmppPing", "self")
-        assert (pong["roundTripMs"], pong["reachable"]) == (None, False)
+        pong = await asked(bridge, "xmppPing", "self", timeoutSeconds=0.5)
+        assert ("roundTripMs" in pong, pong["reachable"]) == (False, False)
         assert pong["inRoom"] == "undecided"
         assert pong["error"]["condition"] == "remote-server-timeout"
-        assert pong["error"]["message"] == f'"{ROOM}/{NICKNAME}" did not answer within 15 s.'
+        assert pong["error"]["message"] == f'"{ROOM}/{NICKNAME}" did not answer within 0.5 s.'
+        assert pong["verdict"] == "Our own server is silent, or the connection to it is dead."
+        assert pong["server"]["reachable"] is False
 
 
 async def test_a_connection_that_ends_before_the_answer_is_told_as_such(tmp_path: Path) -> None:

@@ -394,8 +394,8 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
         for error in (
             await refused(xmpp_send(link, RateLimiter(60), message="hello")),
-            await refused(xmpp_ping(link, target="room")),
-            await refused(xmpp_info(link, target="room")),
+            await refused(xmpp_ping(link, target="Wilma")),
+            await refused(xmpp_info(link, target="Wilma")),
             await refused(xmpp_history(link, archive=True)),
             await refused(asyncio.to_thread(xmpp_occupants.function, link)),
         ):

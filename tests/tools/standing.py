@@ -8,16 +8,17 @@ from xml.etree.ElementTree import Element
 
 from bridge.tools.link import RoomLink
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.faults import Place
-from bridge.xmpp.room import Occupant, RoomStatus
+from bridge.xmpp.events import Phase
+from bridge.xmpp.faults import Fault, Place
+from bridge.xmpp.room import LastError, Occupant, RoomStatus
 from bridge.xmpp.session import StreamManagement
 from bridge.xmpp.stanzas import prepared
 from tests.tools.played import ROOM, STATUS, Played, in_room
 from tests.xmpp.elements import parsed
 
 OWN = f"{ROOM}/McpDebug"
-Answer: TypeAlias = Callable[[str, str], Element | Exception]
-"""From the address and the namespace that was asked for."""
+Answer: TypeAlias = Callable[[str, str], Element | Exception | None]
+"""From the address and the namespace that was asked for; None: silence."""
 
 
 PLACE = Place("xmpp://example:5222", "Example", "bot@example", ROOM, "McpDebug")
@@ -45,6 +46,9 @@ class Asked:
         self.asked.append((to, namespace))
         await asyncio.sleep(0)  # no server answers in the same turn
         answer = self.answer(to, namespace)
+        if answer is None:
+            await asyncio.Event().wait()
+        assert answer is not None
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -55,6 +59,7 @@ class Standing(Played):
     """A participant in the room, with a connection."""
 
     stream: Asked = field(default_factory=lambda: Asked(lambda *_: parsed("<iq type='result'/>")))
+    place: Place = PLACE
 
     @property
     def connection(self) -> Connection:
@@ -69,19 +74,23 @@ def standing(answer: Answer | None = None, *nicknames: str) -> tuple[RoomLink, A
     return participant.link, stream
 
 
-def standing_in(*rooms: tuple[str, str]) -> tuple[RoomLink, list[Asked]]:
-    """The way to rooms, in each of which is one more; and what is asked on behalf of each."""
+def outside(answer: Answer | None = None) -> tuple[RoomLink, Asked]:
+    """The way to a room that has put the bridge out, on a connection that stands."""
+    stream = Asked(answer or (lambda *_: parsed("<iq type='result'/>")))
+    fault = Fault("not-allowed", "We were kicked.", "Ask a moderator.")
+    status = replace(STATUS, phase=Phase.WAITING, occupants=(), last_error=LastError(fault, 0.0))
+    return Standing(picture=status, occupant="", stream=stream).link, stream
+
+
+def standing_in(*rooms: tuple[str, str]) -> tuple[RoomLink, Asked]:
+    """The way to rooms, in each of which is one more; and what is asked on the connection."""
+    stream = Asked(lambda *_: parsed("<iq type='result'/>"))
     default, *further = [
-        Standing(
-            in_room(room, nickname),
-            room,
-            f"{prepared(room)}/McpDebug",
-            stream=Asked(lambda *_: parsed("<iq type='result'/>")),
-        )
+        Standing(in_room(room, nickname), room, f"{prepared(room)}/McpDebug", stream=stream)
         for room, nickname in rooms
     ]
     default.further = tuple(further)
-    return default.link, [one.stream for one in (default, *further)]
+    return default.link, stream
 
 
 def _with(everybody: tuple[Occupant, ...]) -> RoomStatus:

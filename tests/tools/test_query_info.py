@@ -12,38 +12,41 @@ from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.query import (
-    MAX_DESCRIPTION_CHARACTERS,
-    MAX_FIELDS,
-    MAX_IDENTITIES,
-    MAX_NAME_CHARACTERS,
+    ITEM_BYTES,
+    MAX_ITEMS,
     MAX_VALUES,
 )
+from bridge.xmpp import disco
 from bridge.xmpp.disco import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError
 from tests.tools.played import LOGS, ROOM
-from tests.tools.standing import standing, standing_in
+from tests.tools.standing import outside, standing, standing_in
 from tests.xmpp.elements import parsed
 
 FEATURES = 40
 """That have room beside as many identities and fields as are shown."""
 
 
-async def _info(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
+async def _info(
+    link: RoomLink, target: str, room: str | None = None, *, features: bool = True
+) -> dict[str, Any]:
     tool = query.xmpp_info
-    wire = render(await query.xmpp_info(link, target=target, room=room))
+    wire = render(await query.xmpp_info(link, target=target, features=features, room=room))
     assert isinstance(wire, dict)
+    assert None not in wire.values()
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
 
 
-def _saying(description: str, version: str = "", last: str = "") -> RoomLink:
+def _saying(description: str, version: str = "", last: str = "", items: str = "") -> RoomLink:
     def answer(_: str, namespace: str) -> Element | Exception:
         content = {
             DISCO_INFO: f"<query xmlns='{DISCO_INFO}'>{description}</query>",
             "jabber:iq:version": version,
             "jabber:iq:last": last,
+            DISCO_ITEMS: f"<query xmlns='{DISCO_ITEMS}'>{items}</query>",
         }[namespace]
         if not content:
             return IqError(StanzaError("service-unavailable", "no\u202e"))
@@ -75,11 +78,12 @@ async def test_a_server_tells_who_it_is_what_it_can_and_how_we_are_connected() -
     assert told["identities"] == [{"category": "server", "type": "im", "name": "Prosody"}]
     assert told["features"] == [
         {"feature": "urn:xmpp:mam:2", "xep": "XEP-0313", "name": "Message Archive Management"},
-        {"feature": "urn:xmpp:secret:0", "xep": None, "name": None},
+        {"feature": "urn:xmpp:secret:0"},
     ]
-    assert told["software"] == {"name": "Prosody", "version": "1", "os": None}
-    assert told["uptimeSeconds"] == 60
-    assert (told["room"], told["self"], told["notes"]) == (None, None, [])
+    assert told["featureCount"] == 2
+    assert told["software"] == {"name": "Prosody", "version": "1"}
+    assert (told["answered"], told["uptimeSeconds"]) == (True, 60)
+    assert {"room", "rooms", "self", "notes", "fields"}.isdisjoint(told)
     assert told["connection"] == {
         "jid": "bot@example/r",
         "service": "xmpp://example:5222",
@@ -104,27 +108,28 @@ async def test_a_room_tells_how_it_is_set_up_and_what_we_are_in_it() -> None:
     )
     assert told["room"]["membersOnly"] is True
     assert (told["room"]["title"], told["room"]["description"]) == ("Lobby", "for tests")
-    assert told["room"]["moderated"] is None
+    assert "moderated" not in told["room"]
+    assert told["room"]["archived"] is False
     assert told["fields"] == [
         {"form": ROOM_INFO, "field": "muc#roominfo_description", "values": ["for tests"]}
     ]
     assert told["self"]["nickname"] == "McpDebug"
     assert (told["self"]["role"], told["self"]["affiliation"]) == ("participant", "none")
-    assert told["connection"] is None
+    assert "connection" not in told
 
 
 async def test_a_service_for_rooms_and_somebody_in_one_are_no_rooms() -> None:
     link = _saying("<identity category='conference' type='text'/>")
     for target in ("conference.example", "Wilma", f"{ROOM}/gone"):
         told = await _info(link, target)
-        assert (told["room"], told["self"]) == (None, None)
-    assert (await _info(link, "another@conference.example"))["room"] is not None
+        assert {"room", "self"}.isdisjoint(told)
+    assert "room" in await _info(link, "another@conference.example")
 
 
 async def test_what_a_server_refuses_is_noted_and_the_rest_is_told() -> None:
     told = await _info(_saying(_feature("urn:xmpp:ping")), "server")
-    assert len(told["features"]) == 1
-    assert told["software"] is None
+    assert told["featureCount"] == 1
+    assert "software" not in told
     assert len(told["notes"]) == 2
     assert "XEP-0092" in told["notes"][0]
     assert 'service-unavailable. It says: "no\\\\u{202E}".' in told["notes"][0]
@@ -166,26 +171,28 @@ async def test_what_is_hidden_in_a_name_is_shown_and_told_wherever_it_stands() -
     assert "\u202e" not in written
     assert "\u200b" not in written
     assert written.count("a\\\\u{202E}b\\\\u{200B}") == 10
-    assert told["escaped"] is True
+    for one in (told["identities"], told["features"], told["fields"], [told]):
+        assert one[-1]["escaped"] is True
 
 
 @pytest.mark.parametrize("over", [0, 1])
 async def test_so_much_is_shown_and_the_rest_counted(over: int) -> None:
     identities = "".join(
-        f"<identity category='c' type='{number}'/>" for number in range(MAX_IDENTITIES + over)
+        f"<identity category='c' type='{number}'/>"
+        for number in range(MAX_ITEMS["identities"] + over)
     )
     features = "".join(_feature(f"urn:x:{number}") for number in range(FEATURES - 1))
-    fields = "".join(f"<field var='{number}'/>" for number in range(MAX_FIELDS + over))
+    fields = "".join(f"<field var='{number}'/>" for number in range(MAX_ITEMS["fields"] + over))
     form = f"<x xmlns='{DATA_FORMS}' type='result'>{fields}</x>"
     told = await _info(
         _saying(identities + features + _feature("urn:xmpp:ping") + form), "conference.example"
     )
-    assert len(told["identities"]) == MAX_IDENTITIES
+    assert len(told["identities"]) == MAX_ITEMS["identities"]
     assert len(told["features"]) == FEATURES
     assert told["features"][0]["feature"] == "urn:xmpp:ping"  # what is known comes first
-    assert len(told["fields"]) == MAX_FIELDS
-    assert told["notes"] == [
-        f"1 further {what} are not shown." for what in ("identities", "form fields")
+    assert len(told["fields"]) == MAX_ITEMS["fields"]
+    assert told.get("notes", []) == [
+        f"1 further {what} are not shown." for what in ("identities", "fields")
     ] * bool(over)
 
 
@@ -196,22 +203,16 @@ async def test_of_more_features_than_have_room_the_known_ones_are_shown_and_the_
     told = await _info(_saying(features + _feature("urn:xmpp:ping")), "conference.example")
     assert told["features"][0]["feature"] == "urn:xmpp:ping"
     left_out = 501 - len(told["features"])
-    assert 300 < left_out < 450
+    assert 100 < left_out < 300
     assert told["notes"] == [f"{left_out} further features are not shown."]
     assert 8_000 < len(json.dumps(told)) <= RESULT_BYTES
 
 
-@pytest.mark.parametrize(
-    ("length", "end"),
-    [
-        (MAX_NAME_CHARACTERS, "x"),
-        (MAX_NAME_CHARACTERS + 1, f"... ({MAX_NAME_CHARACTERS + 1} characters)"),
-    ],
-)
-async def test_a_name_is_cut_at_its_bound_and_says_so(length: int, end: str) -> None:
-    told = await _info(_saying(_feature("x" * length)), "conference.example")
-    assert told["features"][0]["feature"].endswith(end)
-    assert told["features"][0]["feature"].count("x") == MAX_NAME_CHARACTERS
+async def test_an_item_that_is_too_long_is_cut_and_says_so() -> None:
+    told = await _info(_saying(_feature("x" * 80) + _feature("y" * 1_000)), "conference.example")
+    assert told["features"][0] == {"feature": "x" * 80}
+    assert told["features"][1]["truncated"] is True
+    assert len(json.dumps(told["features"][1])) <= ITEM_BYTES
 
 
 @pytest.mark.parametrize(("over", "end"), [(0, "x"), (2, "... and 2 more")])
@@ -240,17 +241,86 @@ async def test_the_most_hostile_answer_stays_within_bounds() -> None:
         f"<field var='muc#roominfo_description'><value>{huge}</value></field>{fields}</x>"
     )
     told = await _info(_saying(identity * 50 + features + form), "room")
-    assert len(told["room"]["description"]) < MAX_DESCRIPTION_CHARACTERS + 50
+    assert told["room"]["description"]
     assert len(json.dumps(told)) <= RESULT_BYTES
     assert told["truncated"] is True
 
 
 async def test_what_is_asked_is_in_the_room_that_is_named() -> None:
-    link, (_, logs) = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    link, stream = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
     for target, room in (("room", "logs"), (LOGS, None), (LOGS.lower(), ROOM)):
         told = await _info(link, target, room)
         assert (told["address"], told["self"]["nickname"]) == (LOGS.lower(), "McpDebug")
-    assert {to for to, _ in logs.asked} == {LOGS.lower()}
-    assert (await _info(link, f"{LOGS}/Fred"))["self"] is None
+    assert {to for to, _ in stream.asked} == {LOGS.lower()}
+    assert "self" not in await _info(link, f"{LOGS}/Fred")
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await _info(link, "room", "nowhere")
+
+
+async def test_features_and_forms_are_listed_only_when_asked_for() -> None:
+    form = f"<x xmlns='{DATA_FORMS}' type='result'><field var='a'><value>b</value></field></x>"
+    link = _saying(_feature("urn:xmpp:ping") + form)
+    told = await _info(link, "conference.example", features=False)
+    assert told["featureCount"] == 1
+    assert {"features", "fields"}.isdisjoint(told)
+    told = await _info(link, "conference.example")
+    assert (len(told["features"]), len(told["fields"])) == (1, 1)
+
+
+def _service(rooms: int) -> RoomLink:
+    described = "<identity category='conference' type='text'/>" + _feature(MUC)
+    items = (f"<item jid='{number}@c.example' name='No. {number}'/>" for number in range(rooms))
+    return _saying(described, items="".join(items))
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_room_service_lists_its_rooms_and_counts_the_rest(over: int) -> None:
+    most = MAX_ITEMS["rooms"]
+    told = await _info(_service(most + over), "c.example", features=False)
+    assert told["rooms"][0] == {"jid": "0@c.example", "name": "No. 0"}
+    assert len(told["rooms"]) == most
+    assert told.get("notes", []) == ["1 further rooms are not shown."] * over
+    assert "room" not in told
+
+
+async def test_who_refuses_to_list_its_rooms_is_told_of_all_the_same() -> None:
+    def answer(_: str, namespace: str) -> Element | Exception:
+        if namespace == DISCO_ITEMS:
+            return IqError(StanzaError("forbidden", None))
+        described = "<identity category='conference' type='text'/>" + _feature(MUC)
+        return parsed(f"<iq type='result'><query xmlns='{DISCO_INFO}'>{described}</query></iq>")
+
+    told = await _info(standing(answer)[0], "c.example")
+    assert told["notes"] == ["Asked for its rooms (XEP-0030), it refused with forbidden."]
+    assert told["answered"] is True
+
+
+async def test_who_is_silent_has_not_answered_and_a_note_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.05)
+    link, _ = standing(lambda *_: None, "Wilma")
+    told = await _info(link, "Wilma")
+    assert told["answered"] is False
+    note = "Asked for what it is and can do (XEP-0030), it did not answer within 0.05 s."
+    assert told["notes"] == [note]
+    assert {"featureCount", "features", "identities", "software", "room"}.isdisjoint(told)
+    told = await _info(link, "server")
+    assert (told["answered"], len(told["notes"])) == (False, 3)
+    assert told["connection"]["sasl"] == "SCRAM-SHA-256"
+
+
+async def test_out_of_the_room_the_server_its_services_and_the_room_are_asked() -> None:
+    described = "<identity category='conference' type='text' name='Lobby'/>" + _feature(MUC)
+    items = "<item jid='lobby@conference.example'/>"
+
+    def answer(_: str, namespace: str) -> Element:
+        content = {DISCO_INFO: described, DISCO_ITEMS: items}.get(namespace, "")
+        return parsed(f"<iq type='result'><query xmlns='{namespace}'>{content}</query></iq>")
+
+    link, _ = outside(answer)
+    assert (await _info(link, "server"))["connection"]["streamManagement"] is True
+    assert (await _info(link, "conference.example"))["rooms"] == [{"jid": ROOM}]
+    told = await _info(link, "room")
+    assert (told["address"], told["room"]["title"]) == (ROOM, "Lobby")
+    assert "self" not in told

@@ -1,10 +1,12 @@
+import json
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.mcp.schema import MismatchError, object_of
+from bridge.mcp.toolset import ArgumentError, Tool, ToolError
 from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import query
 from bridge.tools.entries import NOTICE
@@ -12,14 +14,24 @@ from bridge.tools.link import RoomLink
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.iq import IqError
 from bridge.xmpp.stanzas import PING, StanzaError
-from tests.tools.played import LOGS, ROOM
-from tests.tools.standing import OWN, standing, standing_in
+from tests.tools.played import LOGS, ROOM, arguments
+from tests.tools.standing import OWN, outside, standing, standing_in
+from tests.xmpp.elements import parsed
+
+LEAST_SECONDS = 0.1
+"""That an answer may be given."""
+
+LISTED_BYTES = 1_700
+"""Of one tool in the list of all, which clients hand to their models in full."""
 
 
-async def _ping(link: RoomLink, target: str, room: str | None = None) -> dict[str, Any]:
+async def _ping(
+    link: RoomLink, target: str, room: str | None = None, seconds: float = 10
+) -> dict[str, Any]:
     tool = query.xmpp_ping
-    wire = render(await query.xmpp_ping(link, target=target, room=room))
+    wire = await query.xmpp_ping(link, target=target, timeout_seconds=seconds, room=room)
     assert isinstance(wire, dict)
+    assert None not in wire.values()
     Draft202012Validator(tool.output_schema).validate(wire)
     return wire
 
@@ -42,7 +54,7 @@ async def test_an_answer_has_its_round_trip() -> None:
         "target": "Wilma",
         "address": f"{ROOM}/Wilma",
         "reachable": True,
-        "notice": NOTICE,
+        "verdict": "It answers.",
     }
     assert stream.asked == [(f"{ROOM}/Wilma", PING)]
 
@@ -55,6 +67,9 @@ async def test_an_error_answer_has_a_round_trip_too_and_its_meaning() -> None:
     assert "is not in the room" in pong["error"]["message"]
     assert pong["error"]["message"].endswith(' It says: "Not here".')
     assert pong["error"]["hint"]
+    assert pong["verdict"] == "An error came back, which does not prove that it is there."
+    assert pong["notice"] == NOTICE
+    assert "server" not in pong
 
 
 @pytest.mark.parametrize(
@@ -77,6 +92,86 @@ async def test_a_self_ping_that_comes_back_says_that_we_are_in() -> None:
     pong = await _ping(link, "self")
     assert (pong["inRoom"], pong["reachable"]) == ("in", True)
     assert "error" not in pong
+
+
+async def test_a_silent_occupant_is_compared_with_the_room_and_the_server_in_the_time_given() -> (
+    None
+):
+    def answer(to: str, _: str) -> Element | Exception | None:
+        return None if to == f"{ROOM}/Wilma" else parsed("<iq type='result'/>")
+
+    link, stream = standing(answer, "Wilma")
+    pong = await _ping(link, "Wilma", seconds=LEAST_SECONDS)
+    assert pong["reachable"] is False
+    assert "roundTripMs" not in pong
+    assert pong["error"]["condition"] == "remote-server-timeout"
+    assert pong["error"]["message"] == f'"{ROOM}/Wilma" did not answer within 0.1 s.'
+    assert pong["verdict"] == "The occupant alone is silent: the room and our server answer."
+    assert (pong["self"]["address"], pong["self"]["inRoom"]) == (OWN, "in")
+    assert (pong["server"]["address"], pong["server"]["reachable"]) == ("example", True)
+    assert min(pong["self"]["roundTripMs"], pong["server"]["roundTripMs"]) > 0
+    assert "notice" not in pong
+    assert [to for to, _ in stream.asked] == [f"{ROOM}/Wilma", "example", OWN]
+
+
+async def test_where_all_are_silent_it_is_the_connection() -> None:
+    pong = await _ping(standing(lambda *_: None, "Wilma")[0], "Wilma", seconds=LEAST_SECONDS)
+    assert pong["verdict"] == "Our own server is silent, or the connection to it is dead."
+    for one in ("self", "server"):
+        assert (pong[one]["reachable"], "roundTripMs" in pong[one]) == (False, False)
+    assert pong["self"]["inRoom"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("target", "address"),
+    [
+        ("server", "example"),
+        ("room", ROOM),
+        ("self", OWN),
+        (f"{ROOM}/Wilma", f"{ROOM}/Wilma"),
+        ("conference.example", "conference.example"),
+        ("fred@example", "fred@example"),
+    ],
+)
+async def test_out_of_the_room_whatever_has_an_address_is_asked(target: str, address: str) -> None:
+    link, stream = outside()
+    assert (await _ping(link, target))["address"] == address
+    assert stream.asked == [(address, PING)]
+
+
+async def test_out_of_the_room_the_room_says_so_to_a_self_ping() -> None:
+    link, _ = outside(lambda *_: IqError(StanzaError("not-acceptable", None)))
+    pong = await _ping(link, "self")
+    assert (pong["address"], pong["inRoom"]) == (OWN, "out")
+    assert pong["verdict"] == "The room answers, and does not count us among its occupants."
+
+
+@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
+async def test_out_of_the_room_a_nickname_is_refused_with_the_reason(tool: Tool) -> None:
+    with pytest.raises(ToolError) as refusal:
+        await tool(outside()[0], target="Wilma")
+    assert refusal.value.condition == "not-allowed"
+    assert refusal.value.message == (
+        f"A nickname is known in the room only. Not in the room {ROOM} (phase waiting): "
+        "We were kicked."
+    )
+
+
+@pytest.mark.parametrize(("seconds", "fits"), [(0.09, False), (0.1, True), (50, True), (51, False)])
+def test_the_time_for_an_answer_has_bounds(seconds: float, fits: bool) -> None:
+    given = {"target": "server", "timeoutSeconds": seconds}
+    if fits:
+        assert arguments(query.xmpp_ping, given)["timeout_seconds"] == seconds
+    else:
+        with pytest.raises(MismatchError, match="timeoutSeconds"):
+            arguments(query.xmpp_ping, given)
+
+
+@pytest.mark.parametrize("tool", [query.xmpp_ping, query.xmpp_info])
+def test_its_part_of_the_list_of_tools_is_short_and_begins_with_when_to_use_it(tool: Tool) -> None:
+    schemas = (object_of(tool.signature.parameters), tool.output_schema)
+    assert len(tool.description) + sum(len(json.dumps(one)) for one in schemas) <= LISTED_BYTES
+    assert tool.description.startswith("Use this to ")
 
 
 async def test_the_words_with_an_error_are_shown_safely_and_bounded() -> None:
@@ -110,11 +205,11 @@ async def test_the_end_of_the_connection_is_no_answer() -> None:
 
 
 async def test_what_is_pinged_is_in_the_room_that_is_named() -> None:
-    link, (default, logs) = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
+    link, stream = standing_in((ROOM, "Wilma"), (LOGS, "Fred"))
     assert (await _ping(link, "Fred", "logs"))["address"] == f"{LOGS.lower()}/Fred"
     assert (await _ping(link, "self", LOGS))["inRoom"] == "in"
     assert (await _ping(link, "self"))["address"] == OWN
-    assert [to for to, _ in logs.asked] == [f"{LOGS.lower()}/{one}" for one in ("Fred", "McpDebug")]
-    assert [to for to, _ in default.asked] == [OWN]
+    logs = LOGS.lower()
+    assert [to for to, _ in stream.asked] == [f"{logs}/Fred", f"{logs}/McpDebug", OWN]
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await _ping(link, "self", "nowhere")

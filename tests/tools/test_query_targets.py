@@ -54,14 +54,14 @@ def test_a_target_is_a_word_somebody_here_or_a_jid(
             find(link, target)
         assert refusal.value.condition == "item-not-found"
     else:
-        assert find(link, target) == (whom, address)
+        assert find(link, target)[:2] == (whom, address)
     assert stream.asked == []
 
 
 def test_our_own_server_is_known_by_its_name_too() -> None:
     link, stream = standing()
     stream.place = stream.place.__class__("s", "b.example", "bot@b.example", ROOM, "McpDebug")
-    assert find(link, "B.example") == (TargetKind.SERVER, "b.example")
+    assert find(link, "B.example") == (TargetKind.SERVER, "b.example", "")
 
 
 def test_whoever_is_not_found_is_told_who_is_there_as_far_as_that_is_bounded() -> None:
@@ -86,7 +86,7 @@ def test_no_name_gets_out_of_its_quotation_marks_or_hides() -> None:
     assert len(refusal.value.message) < 500
 
 
-def test_out_of_the_room_there_is_nobody_to_find() -> None:
+def test_without_a_session_there_is_nobody_to_find() -> None:
     with pytest.raises(ToolError) as refusal:
         find(Played().link, "server")
     assert refusal.value.condition == "recipient-unavailable"
@@ -118,4 +118,8 @@ def test_words_and_nicknames_are_those_of_the_room_that_is_named(
             find(link, target, room)
         assert refusal.value.condition == "item-not-found"
     else:
-        assert find(link, target, room) == (whom, address)
+        found = find(link, target, room)
+        assert found[:2] == (whom, address)
+        bare = found.address.partition("/")[0]
+        ours = {ROOM: OWN, LOGS.lower(): f"{LOGS.lower()}/McpDebug"}
+        assert found.own == ours.get(bare, "")

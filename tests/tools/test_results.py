@@ -302,7 +302,8 @@ async def test_what_an_address_says_of_itself(name: str, value: str, more: str) 
 
     link, _ = standing(answer)
     for target in ("room", "server"):
-        info = _checked(await xmpp_info(link, **arguments(xmpp_info, {"target": target})))
+        wanted = arguments(xmpp_info, {"target": target, "features": True})
+        info = _checked(await xmpp_info(link, **wanted), tool=xmpp_info)
         assert any("are not shown" in note for note in info["notes"])
         assert info["identities"]
     refusing, _ = standing(lambda *_: IqError(StanzaError("forbidden", more)))

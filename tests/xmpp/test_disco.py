@@ -15,6 +15,7 @@ from bridge.xmpp.disco import (
     Description,
     Field,
     Identity,
+    Item,
     Software,
     Unanswered,
     discover,
@@ -23,7 +24,7 @@ from bridge.xmpp.disco import (
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError
 from tests.xmpp.elements import parsed
 
 HASTY = 0.05
@@ -173,9 +174,25 @@ def test_an_absurd_number_of_occupants_is_none() -> None:
     assert room_configuration(_room(fields=fields)).occupants is None
 
 
+def _items(inner: str) -> Element:
+    return parsed(f"<iq type='result'><query xmlns='{DISCO_ITEMS}'>{inner}</query></iq>")
+
+
+def test_items_are_told_in_their_order_with_their_names_and_what_is_no_jid_is_left_out() -> None:
+    answer = _items(
+        "<item jid='B@Conference.example' name='Bees'/><item jid='a@conference.example' name=''/>"
+        "<item jid='@'/><item/><x jid='c@conference.example'/>"
+    )
+    assert disco.items_in(answer) == (
+        Item("b@conference.example", "Bees"),
+        Item("a@conference.example", None),
+    )
+    assert disco.items_in(parsed("<iq/>")) == disco.items_in(None) == ()
+
+
 _names = st.sampled_from(["query", "feature", "identity", "x", "field", "value", "iq", "seconds"])
 _namespaces = st.sampled_from(
-    [DISCO_INFO, DATA_FORMS, disco.VERSION, disco.LAST, "jabber:client", "urn:other"]
+    [DISCO_INFO, DISCO_ITEMS, DATA_FORMS, disco.VERSION, disco.LAST, "jabber:client", "urn:other"]
 )
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _attributes = st.dictionaries(
@@ -199,6 +216,7 @@ def test_no_answer_breaks_the_reading_of_it(answer: Element) -> None:
         room_configuration(disco.description_in(iq))
         disco.software_in(iq)
         disco.seconds_in(iq)
+        disco.items_in(iq)
 
 
 def _wrapped(content: Element) -> Element:
@@ -215,12 +233,15 @@ class Played:
     def __init__(self, answers: Mapping[str, Element | Exception | None]) -> None:
         self.answers = answers
         self.asked: list[tuple[str | None, str]] = []
+        self.seconds = 0.0
+        """How long an answer takes."""
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         assert type_ == "get"
         namespace = payload.tag[1:].partition("}")[0]
         self.asked.append((to, namespace))
         answer = self.answers[namespace]
+        await asyncio.sleep(self.seconds)
         if answer is None:
             await asyncio.Event().wait()
         if isinstance(answer, Exception):
@@ -265,6 +286,18 @@ async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
     told = await _inform(played, "b.example", is_server=True)
     assert [one.question for one in told.unanswered] == [DISCO_INFO, disco.VERSION, disco.LAST]
     assert told.description == Description()
+    assert not told.answered
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_all_queries_share_one_deadline() -> None:
+    played = Played({DISCO_INFO: _service(), DISCO_ITEMS: None, disco.VERSION: None})
+    played.seconds = HASTY / 2
+    started = asyncio.get_running_loop().time()
+    told = await _inform(played, "conference.example", is_server=False)
+    assert asyncio.get_running_loop().time() - started < 1.4 * HASTY
+    assert (told.answered, told.rooms) == (True, ())
+    assert [one.question for one in told.unanswered] == [DISCO_ITEMS, disco.VERSION]
 
 
 async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_an_uptime() -> None:
@@ -281,6 +314,29 @@ async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_a
     played = Played(answers | {DISCO_INFO: _info("")})
     await _inform(played, "b.example", is_server=False)
     assert [one for _, one in played.asked] == [DISCO_INFO]
+
+
+@pytest.mark.parametrize("is_server", [True, False])
+async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not(is_server: bool) -> None:
+    answers: dict[str, Element | Exception | None] = {
+        DISCO_INFO: _service(),
+        DISCO_ITEMS: _items("<item jid='a@conference.example' name='A'/>"),
+        disco.VERSION: IqError(REFUSAL),
+        disco.LAST: IqError(REFUSAL),
+    }
+    told = await _inform(Played(answers), "conference.example", is_server=is_server)
+    assert told.rooms == (Item("a@conference.example", "A"),)
+    played = Played(answers)
+    assert (await _inform(played, "a@conference.example", is_server=False)).rooms == ()
+    assert DISCO_ITEMS not in [one for _, one in played.asked]
+    refused = answers | {DISCO_ITEMS: IqError(REFUSAL)}
+    told = await _inform(Played(refused), "conference.example", is_server=False)
+    assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSAL))
+
+
+def _service() -> Element:
+    named = "".join(f"<feature var='{one}'/>" for one in (MUC, disco.VERSION))
+    return _info(f"<identity category='conference' type='text'/>{named}")
 
 
 @pytest.mark.parametrize("is_server", [True, False])
