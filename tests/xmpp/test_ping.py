@@ -19,7 +19,7 @@ from bridge.xmpp.stanzas import StanzaError
 ROOM, SERVER = "lobby@conference.example", "b.example"
 OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
 OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
-HASTY = 0.1
+HASTY = 0.2
 """Seconds for an answer that does not come."""
 
 ANSWER = Element("{jabber:client}iq", {"type": "result"})
