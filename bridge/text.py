@@ -6,6 +6,7 @@ They become `\u{202E}` and the like. Times are ISO 8601, UTC, with milliseconds 
 """
 
 import json
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -28,6 +29,7 @@ VARIATION_SELECTORS = frozenset(
 )
 """Characters that choose the shape of the one before them; more than one carry a message."""
 
+_ESCAPE = re.compile(r"\\u\{(10[0-9A-F]{4}|[0-9A-F]{1,5})\}")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _DRAWS_NOTHING = HIDDEN_LETTERS | VARIATION_SELECTORS
 """What is hidden though `str.isprintable` may hold."""
@@ -59,6 +61,27 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
             return f'"{shown}…"'
         shown += written
     return f'"{shown}"'
+
+
+def searchable(text: str) -> str:
+    """Return `text` without case and without what a reader cannot see, joiners included.
+
+    Each character is judged alone: what is part of a text is part of it here, too.
+    """
+    if not _shows_all(text):
+        unseen = {ord(one) for one in set(text) - LAYOUT if _is_hidden(one)}
+        text = text.translate(dict.fromkeys(unseen))
+    return text.casefold()
+
+
+def unescaped(text: str) -> str:
+    r"""Return `text` with the escapes that `visible` writes as the hidden characters themselves."""
+    return _ESCAPE.sub(_meant, text)
+
+
+def _meant(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if _is_hidden(character) else escape[0]
 
 
 def _shows_all(text: str) -> bool:

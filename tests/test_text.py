@@ -13,6 +13,8 @@ from bridge.text import (
     MAX_QUOTED_CHARACTERS,
     one_line,
     quoted,
+    searchable,
+    unescaped,
     visible,
 )
 
@@ -204,3 +206,45 @@ def test_whatever_is_quoted_stays_between_its_marks(text: str, limit: int) -> No
     assert len(shown) <= limit + 3
     said = json.loads(shown)
     assert said == visible(text) or visible(text).startswith(said.removesuffix("…"))
+
+
+@pytest.mark.parametrize("character", [*HIDDEN, *JOINERS, "\ufe0f", "\u180b", "\U000e0100"])
+def test_what_a_reader_cannot_see_is_not_in_what_is_searched(character: str) -> None:
+    assert searchable(f"!P{character}ing") == "!ping"
+    assert searchable(character * 9) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "searched"),
+    [
+        ("", ""),
+        ("Hauptstraße 1", "hauptstrasse 1"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφοσ"),
+        ("a\n\tB", "a\n\tb"),
+        ("\r\n", "\n"),
+        ("e\u0301", "e\u0301"),
+        ("❤\ufe0f\u200d🔥", "❤🔥"),
+    ],
+)
+def test_what_is_searched_has_no_case_and_keeps_what_is_seen(text: str, searched: str) -> None:
+    assert searchable(text) == searched
+
+
+@given(texts, texts, texts)
+def test_what_is_part_of_a_text_is_part_of_what_is_searched(a: str, b: str, c: str) -> None:
+    assert searchable(a + b + c) == searchable(a) + searchable(b) + searchable(c)
+    assert searchable(searchable(a)) == searchable(a)
+    assert searchable(unescaped(visible(a))) == searchable(unescaped(a))
+
+
+@given(texts)
+def test_an_escape_means_the_hidden_character_that_it_was_made_of(text: str) -> None:
+    assert unescaped(visible(text)) == unescaped(text)
+    assert "\\u{" in text or unescaped(visible(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\\u{41}", "\\u{110000}", "\\u{}", "\\u{202e}", "\\u{0202E1}", "\\u{FFFFFFFFF}"]
+)
+def test_what_is_no_escape_of_a_hidden_character_stays(text: str) -> None:
+    assert unescaped(text) == text

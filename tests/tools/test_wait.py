@@ -28,6 +28,7 @@ from bridge.xmpp.events import (
     SubjectChanged,
 )
 from bridge.xmpp.faults import Fault
+from bridge.xmpp.filter import ASCII_COST
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import LastError
@@ -322,7 +323,7 @@ async def test_what_takes_long_to_search_is_not_searched_as_it_is_published(over
     played = Played()
     waiting = asyncio.create_task(_wait(played, contains="x"))
     await _armed(played)
-    text = _Text("x" * (wait.AT_ONCE_COST + over))
+    text = _Text("x" * (wait.AT_ONCE_COST // ASCII_COST + over))
     played.hear(text)
     assert getattr(text, "looks", 0) == 1 - over
     assert (await waiting)["entry"]["cursor"] == "epoch-1"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.text import visible
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,
@@ -18,8 +19,10 @@ from bridge.xmpp.events import (
     SubjectChanged,
 )
 from bridge.xmpp.filter import (
+    ASCII_COST,
     MAX_INSTRUCTIONS,
     MAX_SEARCHED,
+    OTHER_COST,
     EventFilter,
     Pattern,
     PatternError,
@@ -130,6 +133,46 @@ def test_text_is_found_whatever_the_case_of_its_letters(contains: str, text: str
     assert wanted.matches(_said(text))
     assert wanted.matches(SubjectChanged(text))
     assert wanted.matches(_entered("Wilma", text))
+
+
+DISGUISED = "!p\u202eing\u200b \u2066now"
+
+
+@pytest.mark.parametrize(
+    ("contains", "found"),
+    [
+        ("!PING now", True),
+        ("!p\u200cing", True),
+        (visible(DISGUISED), True),
+        (visible(DISGUISED).casefold(), False),
+        (r"p\u{202E}i", True),
+        (r"\u{2066}n", True),
+        ("\u202e", True),
+        (r"\u{202E}", True),
+        ("\u200b", True),
+        ("\u200c", False),
+        (r"\u{200C}", False),
+        ("\u202e\u200b", False),
+        (r"\u{69}ng", False),
+        ("ping  now", False),
+    ],
+)
+def test_hidden_characters_do_not_matter_unless_nothing_else_is_wanted(
+    contains: str, found: bool
+) -> None:
+    assert EventFilter(contains=contains).matches(_said(DISGUISED)) is found
+
+
+def test_an_escape_that_somebody_typed_is_found_as_it_is() -> None:
+    for contains in (r"\u{202E}", r"A\u{202E}B", r"\U{202e}"):
+        assert EventFilter(contains=contains).matches(_said(r"a\u{202E}b"))
+
+
+@given(st.text(max_size=20), st.text(min_size=1, max_size=5), st.text(max_size=20))
+def test_whatever_part_of_a_text_is_looked_for_is_found(before: str, part: str, after: str) -> None:
+    text = before + part + after
+    for contains in (part, visible(part), part.upper() if part.isascii() else part):
+        assert EventFilter(contains=contains).matches(_said(text))
 
 
 @pytest.mark.parametrize(("contains", "text"), [("\u0131", "I"), ("e", "é"), ("hello", "hell o")])
@@ -251,8 +294,11 @@ def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each
     event = replace(_said("12345"), source=Source.HISTORY)
     pattern = Pattern("x{100}")
     assert EventFilter().cost(event) == 0
-    assert EventFilter(contains="x" * 1000).cost(event) == 5
+    assert EventFilter(contains="x" * 1000).cost(event) == 5 * ASCII_COST
+    assert EventFilter(contains="x").cost(_said("1234é")) == 5 * OTHER_COST
     assert EventFilter(pattern=pattern).cost(event) == 5 * pattern.instructions
+    both = EventFilter(contains="x", pattern=pattern)
+    assert both.cost(event) == 5 * (ASCII_COST + pattern.instructions)
     assert EventFilter(pattern=pattern).cost(GAP) == 0
 
 
