@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
@@ -58,27 +59,18 @@ Escaped = Annotated[bool | None, ABSENT_IF_NONE, r"hidden characters stand as \u
 Entry: TypeAlias = Annotated[
     dict[str, object],
     always(
-        cursor=Annotated[str, "its position: `since` this gives what came after"],
+        cursor=str,
         at=str,
-        kind=Kind,
+        kind=str,
     ),
 ]
-"""One event as agents get it: its exact form, sanitized, after its cursor and its time."""
+"""One event as agents get it: its exact form or what `brief` leaves of it, sanitized, after its
+cursor and its time."""
 
 FIELDS = (
-    "Beside these, as far as it applies: `direction` (in, out); `sender` (nickname), `from` (full "
-    "JID in the room; of a gap, when it began, and `to` when it ended); `body` (`bodyBytes`: how "
-    "long it was before it was cut), `encrypted` (OMEMO, OpenPGP, ...: body cannot tell), "
-    "`payload` (elements of a message that has no body), `type` (groupchat, or chat for a private "
-    "message), `source` (live; history and archive were said before the bridge saw them), "
-    "`reflection` (the room sent our own message back: it was heard), `id`, `stanzaId`, "
-    "`delayedFrom` (when a delayed message was said); the id of the message that it `replaces` "
-    "(corrects), `replyTo`, `reactsTo` (with `reactions`), `retracts`; `role`, `affiliation`, "
-    "`formerRole`, `formerAffiliation`, `show`, `status` (text), `jid` (the real one, where the "
-    "room shows it), `newNickname`, `subject`, `self` (it concerns the bridge itself), `codes` (of "
-    "XEP-0045) with `meaning`, `reason`, `actor` (who did it), `destroyed`, `venue` (where "
-    "its owner says to go); `condition`, `text`, `hint`, `phase`, `attempt`, `nextAttemptInMs`, "
-    "`service`, `tls`, `sasl`; `truncated`, `escaped` (hidden characters stand as \\u{...})."
+    "and what applies: `sender`, `body` (`bodyBytes` before a cut), `type` (chat: private), "
+    "`source` (history, archive), `self`, ...; full: `direction`, `from`, `jid`, `id`, `stanzaId`, "
+    "`codes`"
 )
 """What an entry may have beside what it always has, for models."""
 
@@ -99,17 +91,18 @@ def brief(exact: Entry) -> Entry:
     be named by; with `type` and `source` only where they are not the usual ones. What we said has
     `heard`: whether the room sent it back. A body over `MAX_BRIEF_BODY_BYTES` is cut.
     """
-    made = {name: one for name, one in exact.items() if name not in NOT_IN_BRIEF}
     kind = exact["kind"]
-    if kind == "gap":
-        made["from"] = exact["from"]  # a time
-    if "jid" in exact and (kind == "join" or (kind == "role" and "sender" not in exact)):
-        made["jid"] = exact["jid"]
+    kept = {"from"} if kind == "gap" else set()  # a time
+    if kind == "join" or (kind == "role" and "sender" not in exact):
+        kept = {"jid"}
+    made = {name: one for name, one in exact.items() if name not in NOT_IN_BRIEF - kept}
     if exact.get("direction") == "out" or "reflection" in exact:
         made["heard"] = "reflection" in exact
     for name, usual in (("type", "groupchat"), ("source", "live")):
         if made.get(name) == usual:
             del made[name]
+    if made.get("delayedFrom") == exact["at"]:  # as an archive has it
+        del made["delayedFrom"]
     body = made.get("body")
     if isinstance(body, str) and (start := _start(body, MAX_BRIEF_BODY_BYTES)) != body:
         size = len(body.encode("utf-8", "surrogatepass"))
@@ -117,7 +110,7 @@ def brief(exact: Entry) -> Entry:
     return made
 
 
-def nonempty(fields: dict[str, object]) -> dict[str, object]:
+def nonempty(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields that say something: not None, False, an empty text, list or object."""
     return {name: one for name, one in fields.items() if one or (one == 0 and one is not False)}
 

@@ -1,21 +1,30 @@
 """Looking back: what happened in the room, from the bridge's memory or the room's archive."""
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
-from bridge.mcp.schema import ABSENT_IF_NONE
+from bridge.mcp.schema import always
 from bridge.mcp.toolset import ArgumentError, tool
 from bridge.text import iso, iso_of, quoted
-from bridge.tools.entries import FIELDS, NOTICE, RESULT_BYTES, Entry, sanitized
+from bridge.tools.entries import (
+    FIELDS,
+    NOTICE,
+    RESULT_BYTES,
+    Entry,
+    brief,
+    nonempty,
+    sanitized,
+)
 from bridge.tools.link import RoomLink, RoomName, connection_in, failed
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
+    OLDEST,
     Contains,
     Kinds,
     Limit,
-    LostEntries,
     MaxBytes,
     Page,
     PatternText,
@@ -23,10 +32,12 @@ from bridge.tools.paging import (
     Since,
     TimeSlice,
     event_filter,
+    position_of,
 )
 
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter
+    from bridge.xmpp.journal import Record
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -35,18 +46,11 @@ MARK = "archive:"
 """How the archive's cursors begin, which the journal's cannot."""
 
 
-@dataclass(eq=False)
-class History:
-    """A page of what happened, oldest first."""
-
-    entries: Annotated[list[Entry], FIELDS]
-    next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
-    gap: Annotated[LostEntries | None, "what before this page is lost"]
-    more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
-    oldest: Annotated[
-        str | None, ABSENT_IF_NONE, "as `since`, gives everything the bridge still has"
-    ] = None
-    notice: str = NOTICE
+History: TypeAlias = Annotated[
+    dict[str, object],
+    always(entries=Annotated[list[Entry], FIELDS], next=str, more=bool),
+]
+"""A page of what happened, oldest first."""
 
 
 @tool("xmppHistory", title="What happened in the XMPP room", read_only=True)
@@ -59,53 +63,98 @@ async def xmpp_history(
     contains: Contains = None,
     pattern: PatternText = None,
     kinds: Kinds = None,
-    archive: Annotated[bool, "ask the room's own archive (XEP-0313) instead"] = False,
-    before: Annotated[str | None, "with archive: only what was said until this time"] = None,
-    after: Annotated[str | None, "with archive: only what was said from this time on"] = None,
+    before: Annotated[str | None, "until this time"] = None,
+    after: Annotated[str | None, "from this time on"] = None,
+    archive: Annotated[bool, "of the room (XEP-0313)"] = False,
+    detail: Annotated[Literal["brief", "full"], "full has ids and JIDs"] = "brief",
     max_bytes: MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> History:
-    """Look back at what happened in the room, oldest first: messages and everything else.
+    r"""To see what happened in the room: messages, who came and left, what went wrong.
 
-    Kinds: message (ours too, going out and coming back), join, leave (with reason and status
-    codes), nick, role (role, affiliation, show or status text changed), subject, config, error
-    (what the room refused), connection (how the bridge got in or lost its way), gap (a time when
-    nothing could be seen). Without `since` the newest entries. To follow what happens, give the
-    `next` of the last call as `since`: nothing is told twice, and what is lost is said in `gap`.
-    With `archive: true`, what the room itself has kept, also from before the bridge came: the
-    newest, or from the time `after` on, page by page with `since`; cursors of the archive are its
-    own. Times are ISO 8601, such as 2026-01-31T12:00:00Z. With `room` only what happened in that
-    room, not to the connection; the archive is that of `room` or else of the default room.
+    Oldest first; without `since` or `after` the newest. To follow, give `next` as `since`; `gap`
+    says what is lost. `more`: there is more after `next`, or before these. What the bridge said is
+    one entry, `heard` once the room sent it back. A message without a body has `encrypted` or
+    `payload` (its elements). Steps of connecting: if `kinds` has connection; faults always.
+    `archive: true`: what the room has kept, with cursors of its own. Times: 2026-01-31T12:00:00Z.
+    \u{...} is a hidden character.
     """
-    journal, records = link.participant.journal, link.records(room)
     page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    most = page.bytes_left
+    shorten = brief if detail == "brief" else _whole
+    span = {"since": since, "start": _time("after", after), "end": _time("before", before)}
+    # The archive knows senders by more than their messages tell: it is asked for them.
+    sender = None if archive else from_
+    wanted = await event_filter(kinds=kinds, sender=sender, contains=contains, pattern=pattern)
+    oldest = None
     if archive:
-        # The archive knows senders by more than their messages tell: it is asked for them.
-        wanted = await event_filter(kinds=kinds, sender=None, contains=contains, pattern=pattern)
-        span = {"since": since, "after": after, "before": before}
-        next_, more = await _read_archive(link, room, page, limit, wanted, **span, sender=from_)
-        return History(page.entries, next_, None, more)
-    _only_of_the_journal(since, before, after)
-    wanted = await event_filter(kinds=kinds, sender=from_, contains=contains, pattern=pattern)
-    await page.read(
-        records,
-        since,
-        lambda record: (
-            sanitized(journal.encode(record), most) if wanted.matches(record.event) else None
-        ),
-        lambda record: wanted.cost(record.event),
-    )
-    return History(page.entries, page.next, page.gap, page.more, records.oldest)
-
-
-def _only_of_the_journal(since: str | None, before: str | None, after: str | None) -> None:
-    if before is not None or after is not None or (since or "").startswith(MARK):
-        raise ArgumentError(
-            "before, after and cursors of the archive go with archive: true only.",
-            condition="bad-request",
-            hint="Add archive: true, or leave them out and follow the cursors in `next`.",
+        page.next, page.more = await _read_archive(
+            link, room, page, limit, wanted, shorten, **span, sender=from_
         )
+    else:
+        _only_of_the_journal(since)
+        oldest = link.records(room).oldest
+        if detail == "brief":
+            unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
+            wanted = replace(wanted, unheard=unheard)
+        await _read_journal(link, room, page, wanted, shorten, **span)
+    around = {"gap": page.gap, "oldest": oldest, "notice": NOTICE if page.entries else None}
+    return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
+
+
+def _whole(exact: Entry) -> Entry:
+    return exact
+
+
+def _only_of_the_journal(since: str | None) -> None:
+    if (since or "").startswith(MARK):
+        raise ArgumentError(
+            "Cursors of the archive go with archive: true only.",
+            condition="bad-request",
+            hint="Add archive: true, or take a cursor from a result without it.",
+        )
+
+
+async def _read_journal(
+    link: RoomLink,
+    room: str | None,
+    page: Page[Entry],
+    wanted: "EventFilter",
+    shorten: Callable[[Entry], Entry],
+    *,
+    since: str | None,
+    start: str | None,
+    end: str | None,
+) -> None:
+    """Fill `page` with what happened from `start` until `end`, times as entries have them.
+
+    Oldest first: what came after `since`, or what there is from `start` on; without either, the
+    newest. Raises `ArgumentError` where `since` is no cursor.
+    """
+    journal, records, most = link.participant.journal, link.records(room), page.bytes_left
+    if since is None and start is not None:
+        since = OLDEST
+    last, _ = position_of(records, OLDEST if since is None else since)
+    earlier = 0
+
+    def show(record: "Record") -> Entry | None:
+        nonlocal earlier, last
+        if start or end:
+            at = iso(record.at)
+            if at < (start or at):
+                earlier = max(earlier, record.number)
+                return None
+            if at > (end or at):
+                return None
+            last = max(last, record.number)
+        if not wanted.matches(record.event):
+            return None
+        return sanitized(shorten(journal.encode(record)), most)
+
+    await page.read(records, since, show, lambda record: wanted.cost(record.event))
+    if end is not None and not (page.more and since is not None):
+        page.next = records.cursor_of(last)  # what came after `end` comes after the page
+    if earlier and page.gap is not None and page.gap["to"] <= earlier:
+        page.gap = None  # what is lost came before `start`
 
 
 async def _read_archive(
@@ -114,15 +163,16 @@ async def _read_archive(
     page: Page[Entry],
     limit: int,
     wanted: "EventFilter",
+    shorten: Callable[[Entry], Entry],
     *,
     since: str | None,
-    after: str | None,
-    before: str | None,
+    start: str | None,
+    end: str | None,
     sender: str | None,
 ) -> tuple[str, bool]:
     """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
 
-    Oldest first: what came after the cursor `since` or from the time `after` on; without either,
+    Oldest first: what came after the cursor `since` or from the time `start` on; without either,
     the newest. `page` has room for `limit` entries at most. Raises `ToolError`, and
     `ArgumentError` for what no archive can be asked.
     """
@@ -132,7 +182,7 @@ async def _read_archive(
     membership = link.room(room)
     connection_in(membership)
     jid = membership.name
-    start, end, position = _time("after", after), _time("before", before), _position(since)
+    position = _position(since)
     newest = since is None and start is None
     if sender is not None and "@" not in sender:
         sender = f"{jid}/{sender}"
@@ -162,7 +212,7 @@ async def _read_archive(
         entry |= exact | {"source": "archive"}
         if result.jid is not None:
             entry["jid"] = result.jid
-        return page.add(sanitized(entry, most))
+        return page.add(sanitized(shorten(entry), most))
 
     try:
         searched = await membership.archive.search(query, keep, limit=limit, seconds=BUDGET_SECONDS)
@@ -186,7 +236,7 @@ def _cursor(id_: str) -> str:
 
 def _position(cursor: str | None) -> str | None:
     """Return the archive's id in a cursor of the archive."""
-    if cursor is None:
+    if cursor in {None, OLDEST}:
         return None
     if not cursor.startswith(MARK):
         raise ArgumentError(

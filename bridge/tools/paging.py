@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-from bridge.mcp.schema import Bounds
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import ArgumentError
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 
@@ -30,6 +29,9 @@ longest, a gap and the notice."""
 MAX_LIMIT = 500
 """Entries in one page."""
 
+OLDEST = "oldest"
+"""In place of a cursor: from the first on that there is."""
+
 MAX_FILTER_CHARACTERS = 1_000
 """Characters of a text or a pattern to look for."""
 
@@ -47,40 +49,40 @@ SEARCHER = ThreadPoolExecutor(1, "search")
 """Does what is expensive: one thread, so that patterns leave a processor to others. The loop's own
 threads are for looking up names, and a process ends when the last has."""
 
-Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "how many entries at most"]
+Limit = Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), f"at most {MAX_LIMIT}"]
 MaxBytes = Annotated[
-    int, Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES), "of the result as JSON; a longer body is cut"
+    int,
+    Bounds(minimum=MIN_BYTES, maximum=MAX_BYTES),
+    f"of JSON: {MIN_BYTES:,} to {MAX_BYTES:,}",
 ]
-Since = Annotated[
-    str | None, "a cursor from any result: only what came after it; without it, the newest"
-]
-Sender = Annotated[
-    str | None, Bounds(min_length=1, max_length=3_071), "only from this nickname or JID"
-]
+Since = Annotated[str | None, f'a cursor, or "{OLDEST}": what came after it']
+Sender = Annotated[str | None, Bounds(min_length=1, max_length=3_071), "a nickname or JID"]
 Contains = Annotated[
     str | None,
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "only with this text in body, subject or status text; case does not matter",
+    "in body, subject or status text, in any case",
 ]
 PatternText = Annotated[
     str | None,
     Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-    "only where this regular expression (RE2 syntax) is found in one of these",
+    "regular expression (RE2) found there",
 ]
-Kinds = Annotated[list[Kind] | None, Bounds(min_length=1), "only events of these kinds"]
+Kinds = Annotated[list[Kind] | None, Bounds(min_length=1)]
 Kept = TypeVar("Kept", bound="Numbered")
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")
 Shown = TypeVar("Shown")
 
 
-@dataclass(frozen=True)
-class LostEntries:
-    """Events that came after the cursor and are not kept any more; others between them may be."""
-
-    from_: Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"]
-    to: Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"]
-    reason: Literal["evicted", "restarted"]
+LostEntries: TypeAlias = Annotated[
+    dict[str, Any],
+    always(
+        from_=Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"],
+        to=Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"],
+        reason=Literal["evicted", "restarted"],
+    ),
+]
+"""Events that came after the cursor and are not kept any more; others between them may be."""
 
 
 class TimeSlice:
@@ -151,11 +153,8 @@ class Page(Generic[Shown]):
         self.next = records.cursor
         newest = records.numbering.last
         forgotten = records.forgotten
-        unread: Iterable[Kept] = reversed(records)
-        last = None
-        if since is not None:
-            last, self.gap = position_of(records, since)
-            unread = records.after(last)
+        last, gap = position_of(records, OLDEST if since is None else since)
+        unread: Iterable[Kept] = reversed(records) if since is None else records.after(last)
         time_slice = TimeSlice()
         for number, record in enumerate(unread):
             if record.number > newest:
@@ -169,9 +168,9 @@ class Page(Generic[Shown]):
             last = record.number
         if since is None:
             self.entries.reverse()
-            if forgotten and not self.more:
-                self.gap = LostEntries(1, forgotten, "evicted")
-        elif last is not None:
+            self.gap = None if self.more else gap
+        else:
+            self.gap = gap
             if not self.more:  # up to there, everything was read or is in the gap
                 last = max(last, forgotten)
             # Others had their turns: some may have been evicted before they were read.
@@ -183,18 +182,19 @@ class Page(Generic[Shown]):
 def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries | None]:
     """Return the number after which the kept records from `since` on begin, and what is lost.
 
-    Raises `ArgumentError` where `since` is no cursor.
+    Raises `ArgumentError` where `since` is neither a cursor nor `OLDEST`.
     """
     try:
-        number, loss = records.position(since)
+        number, loss = records.position(records.cursor_of(0) if since == OLDEST else since)
     except ValueError as error:
         raise ArgumentError(
             f"since is not a cursor of this bridge: {error}.",
             condition="bad-request",
             hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
         ) from error
-    gap = None if loss is None else LostEntries(loss.first, loss.last, loss.reason)
-    return number, gap
+    if loss is None:
+        return number, None
+    return number, {"from": loss.first, "to": loss.last, "reason": loss.reason}
 
 
 async def event_filter(

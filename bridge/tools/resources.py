@@ -1,15 +1,14 @@
 """What can be read and watched without calling a tool: the status, the people, the talk."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from bridge.mcp.toolset import Completes, resource
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, brief, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
 from bridge.tools.occupants import Occupants, occupants_of
-from bridge.tools.paging import Page
+from bridge.tools.paging import ENVELOPE_BYTES, Page
 from bridge.tools.prompts import rooms
 from bridge.tools.status import Status, describe_status
 
@@ -18,14 +17,8 @@ OCCUPANTS = "bridge://room/occupants"
 MESSAGES = "bridge://room/messages"
 
 
-@dataclass(eq=False)
-class Messages:
-    """What was said last."""
-
-    room: str | None
-    entries: list[Entry]
-    cursor: str
-    notice: str = NOTICE
+Messages: TypeAlias = dict[str, object]
+"""What was said last: `entries`, the `cursor` after everything, and the `room`."""
 
 
 @resource(STATUS, title="Status of the bridge")
@@ -64,16 +57,17 @@ def room_messages(
 
 def _said_in(link: RoomLink, room: str) -> Messages:
     journal, records = link.participant.journal, link.records(room or None)
-    result = Messages(room or None, [], journal.cursor)
-    page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
+    around = nonempty({"room": room, "cursor": journal.cursor})
+    page: Page[Entry] = Page(size=RESULT_BYTES - ENVELOPE_BYTES - json_size(around))
     most = page.bytes_left
     for record in reversed(records):
         if record.event.kind == "message":
             event = journal.encode(record)
             said = event["direction"] == "in" and "payload" not in event
-            if said and not page.add(sanitized(event, most)):
+            if said and not page.add(sanitized(brief(event), most)):
                 break
-    return replace(result, entries=page.entries[::-1])
+    notice = nonempty({"notice": page.entries and NOTICE})
+    return around | {"entries": page.entries[::-1]} | notice
 
 
 def changed_by(event: Mapping[str, object], rooms: Sequence[str]) -> list[str]:

@@ -2,14 +2,22 @@
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.mcp.context import Context
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Entry, json_size, sanitized
+from bridge.tools.entries import (
+    NOTICE,
+    RESULT_BYTES,
+    Entry,
+    brief,
+    json_size,
+    nonempty,
+    sanitized,
+)
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     Contains,
@@ -43,21 +51,18 @@ PASSED = 5
 """Events that did not match and are shown all the same: often the filter is what is wrong."""
 
 
-@dataclass(eq=False)
-class Waited:
-    """What came, or that nothing did."""
-
-    matched: bool
-    entry: Annotated[Entry | None, "an entry as those of xmppHistory"]
-    next: Annotated[str, "as `since` of the next call, gives what comes after this"]
-    seen: Annotated[int, "how many events passed by without matching"]
-    passed: Annotated[list[Entry], f"the last {PASSED} of them"]
-    phase: Annotated[str, "of `room`, else of the default room; only `joined` sees what is said"]
-    gap: Annotated[LostEntries | None, "what after `since` is lost"]
-    out_because: Annotated[
-        str | None, ABSENT_IF_NONE, "why the bridge is not in the room, if it is not"
-    ] = None
-    notice: str = NOTICE
+Waited: TypeAlias = Annotated[
+    dict[str, object],
+    always(
+        matched=bool,
+        next=str,
+        seen=Annotated[int, "how many others came"],
+        passed=Annotated[list[dict[str, object]], f"the last {PASSED} of them"],
+        elapsed_ms=float,
+        phase=str,
+    ),
+]
+"""What came, or that nothing did."""
 
 
 @tool("xmppWait", title="Wait for something in the XMPP room", read_only=True)
@@ -65,31 +70,32 @@ async def xmpp_wait(
     link: RoomLink,
     context: Context,
     /,
-    since: Annotated[
-        str | None, "a cursor from any result: what came after it counts too; without it, from now"
-    ] = None,
+    since: Annotated[str | None, "a cursor: what came after it counts; else from now on"] = None,
     from_: Sender = None,
     contains: Contains = None,
     pattern: PatternText = None,
-    kinds: Annotated[Kinds, "only events of these kinds; without it, messages"] = None,
+    kinds: Annotated[Kinds, "without it, messages"] = None,
     timeout_seconds: Annotated[
-        float, Bounds(minimum=0, maximum=MAX_WAIT_SECONDS), "when to give up"
+        float,
+        Bounds(minimum=0, maximum=MAX_WAIT_SECONDS),
+        f"when to give up; at most {MAX_WAIT_SECONDS}",
     ] = 30,
     room: RoomName = None,
 ) -> Waited:
-    """Wait until something happens in the room, and return it; for example an answer.
+    """To wait until something happens in the room, such as an answer: `entry`, as in xmppHistory.
 
-    Looks first at what came after `since`, so nothing falls between two calls: to await the
-    answer to what you sent, give the `cursor` of xmppSend. Our own messages match only when
-    `from` names us; those with nothing but a `payload`, such as chat states (typing), only when
-    `kinds` is given. `matched: false` means that the time is over: `seen` and `passed` tell what
-    came instead, `phase` whether the bridge was in the room to see it. To wait on, give `next` as
-    `since`. With `room` only what happens in that room counts, not what happens to the connection.
+    Looks first at what came after `since`, so nothing falls between two calls: to await the answer
+    to what you sent, give the `cursor` of xmppSend. What the bridge said matches only when `from`
+    names it, once the room has sent it back; a message with nothing but a `payload`, such as a chat
+    state (typing), only when `kinds` is given. `matched: false`: the time is over; `seen` and
+    `passed` tell what came instead, `phase` whether the bridge is in the room, and `outBecause` why
+    not. To wait on, give `next` as `since`; `gap` says what is lost. With `room` only what happens
+    there counts, not what happens to the connection.
     """
     start = link.records(room).cursor if since is None else since
     awaited = ["message"] if kinds is None else kinds
     wanted = await event_filter(kinds=awaited, sender=from_, contains=contains, pattern=pattern)
-    wanted = replace(wanted, own=from_ is not None, silent=kinds is not None)
+    wanted = replace(wanted, own=from_ is not None, silent=kinds is not None, unheard=())
     return await _Wait(link, room, wanted, context, timeout_seconds).run(start)
 
 
@@ -128,7 +134,7 @@ class _Wait:
     def _move_to(self, cursor: str) -> None:
         self._number, gap = position_of(self._records, cursor)
         if gap is not None:
-            self._gap = gap if self._gap is None else replace(self._gap, to=gap.to)
+            self._gap = gap if self._gap is None else self._gap | {"to": gap["to"]}
 
     async def _awaited(self) -> "Record | None":
         while True:
@@ -179,7 +185,7 @@ class _Wait:
 
     def _see(self, record: "Record", *, matches: bool) -> bool:
         self._number = record.number
-        if not matches:
+        if not matches and self._wanted.tells(record.event):
             self._seen += 1
             self._passed.append(record)
         return matches
@@ -200,23 +206,26 @@ class _Wait:
         journal = self._participant.journal
         status = (self._room or self._participant).status()
         fault = status.out_of(self._participant.room_jid if self._room is None else self._room.name)
-        nothing = Waited(
-            matched=record is not None,
-            entry=None,
-            next=journal.cursor_of(self._number),
-            seen=self._seen,
-            passed=[],
-            phase=status.phase.value,
-            gap=self._gap,
-            out_because=None if status.connected else f"{fault.message} {fault.hint}",
-        )
-        result = sanitized(nothing)
-        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result))
+        entry = None if record is None else brief(journal.encode(record))
+        passed = [brief(journal.encode(one)) for one in self._passed]
+        out_because = "" if status.connected else f"{fault.message} {fault.hint}"
+        strange = entry or passed or (out_because and fault.quotes)
+        result: Waited = {
+            "matched": record is not None,
+            "next": journal.cursor_of(self._number),
+            "seen": self._seen,
+            "passed": [],
+            "elapsedMs": round(self._elapsed() * 1000, 3),
+            "phase": status.phase.value,
+        }
+        around = {"gap": self._gap, "outBecause": out_because, "notice": strange and NOTICE}
+        result = sanitized(result | nonempty(around))
+        page: Page[Entry] = Page(size=RESULT_BYTES - json_size(result) - len('"entry": , '))
         most = page.bytes_left // PASSED
-        if record is not None:
-            result.entry = sanitized(journal.encode(record), page.bytes_left)
-            page.add(result.entry)
+        if entry is not None:
+            result["entry"] = shown = sanitized(entry, page.bytes_left)
+            page.add(shown)
         # As many as fit beside it, the newest first.
-        passed = [sanitized(journal.encode(one), most) for one in reversed(self._passed)]
-        result.passed = [one for one in passed if page.add(one)][::-1]
+        fitting = [sanitized(one, most) for one in reversed(passed)]
+        result["passed"] = [one for one in fitting if page.add(one)][::-1]
         return result

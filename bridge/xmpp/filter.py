@@ -1,13 +1,17 @@
 """Which events a caller wants: by kind, sender, text or pattern. Pure."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 
 from bridge.text import one_line, searchable, unescaped, visible
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
     Event,
     Gap,
+    Joined,
     MessageReceived,
     MessageSent,
     OccupantLeft,
@@ -103,9 +107,26 @@ class EventFilter:
     pattern: Pattern | None = None
     """Found in body, subject or status text."""
     own: bool = True
-    """Whether our own messages match, both as they went out and as they came back."""
+    """Whether our own messages match as they came back."""
     silent: bool = True
     """Whether messages match that have nothing to read but a `payload`."""
+    unheard: Container[str] | None = None
+    """For a brief account: the ids of our messages of which it has the half that went out, since
+    the room has not sent them back. None: the account is full."""
+
+    def tells(self, event: Event) -> bool:
+        """Whether the account has `event`, wanted or not.
+
+        A brief one has the steps of connecting only if `kinds` names them; a fault is no step.
+        """
+        if self.unheard is None:
+            return True
+        match event:
+            case MessageSent(id=id_):
+                return id_ in self.unheard
+            case ConnectionChanged(fault=None) | Connected() | Joined():
+                return self.kinds is not None and event.kind in self.kinds
+        return True
 
     def matches(self, event: Event) -> bool:
         """Whether `event` satisfies every condition."""
@@ -136,10 +157,10 @@ class EventFilter:
         return None if self.contains is None else Words(self.contains)
 
     def _matches_without_text(self, event: Event) -> bool:
-        if self.kinds is not None and event.kind not in self.kinds:
+        if not self.tells(event) or (self.kinds is not None and event.kind not in self.kinds):
             return False
         match event:
-            case MessageSent() | MessageReceived(own=True) if not self.own:
+            case MessageReceived(own=True) if not self.own:
                 return False
             case MessageReceived(payload=payload) if payload and not self.silent:
                 return False

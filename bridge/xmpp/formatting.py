@@ -1,8 +1,8 @@
 """One event as one line for people, which nobody in the room can forge. Pure.
 
-It takes the exact form of an event (`bridge.xmpp.events.encode`), and an entry of xmppHistory of
-whatever server the client talks to: the names are the same, the JSON may be any. All of it is
-escaped.
+It takes the exact form of an event (`bridge.xmpp.events.encode`), and an entry of xmppHistory,
+brief or full, of whatever server the client talks to: the names are the same, the JSON may be any.
+All of it is escaped.
 """
 
 from collections.abc import Mapping
@@ -51,8 +51,8 @@ def _message(entry: Mapping[str, object]) -> str:
         line += f" (said {_text(entry, 'delayedFrom')})"
     if entry.get("type") == "chat":
         line += " (private)"
-    if entry.get("reflection") is True:
-        line += " (our own)"
+    if entry.get("reflection") is True or "heard" in entry:
+        line += " (our own, not heard)" if entry.get("heard") is False else " (our own)"
     for name, words in _CONCERNS.items():
         if name in entry:
             reactions = f": {_text(entry, 'reactions', ' ')}" if name == "reactsTo" else ""
@@ -78,10 +78,10 @@ def _connection(entry: Mapping[str, object]) -> str:
         tls = _text(entry, "tls").removesuffix(", certificate not checked")
         secured = "no TLS" if tls == "none" else tls
         again = "" if text == "logged in" else ", the former session resumed"
-        line = f"logged in to {_text(entry, 'service')} as {_text(entry, 'jid')}"
+        line = f"logged in to {_text(entry, 'service')}{_part(' as ', entry, 'jid')}"
         return f"{line} ({secured}, {_text(entry, 'sasl')}{again})"
     made = "" if text == "in the room" else "; joining made this room, is MUC_ROOM spelt right?"
-    return f"in the room as {_text(entry, 'from')}{made}"
+    return f"in the room as {_text(entry, 'from') or _text(entry, 'sender')}{made}"
 
 
 def _error(entry: Mapping[str, object]) -> str:
@@ -99,7 +99,7 @@ def _change(entry: Mapping[str, object]) -> str:
             venue = _part("; its owner names ", entry, "venue")
             return f"* the room was destroyed{reason}{venue}"
         case "leave":
-            codes = _part(" [", entry, "codes", "]")
+            codes = _part(" [", entry, _codes(entry), "]")
             return f"* {who} left{by}{codes}{reason or _part(': ', entry, 'status')}"
         case "nick":
             return f"* {who} is now {_text(entry, 'newNickname')}"
@@ -112,12 +112,17 @@ def _change(entry: Mapping[str, object]) -> str:
         case "subject":
             return f"* subject{_part(' by ', entry, 'sender')}: {_text(entry, 'subject')}"
         case "config":
-            return f"* the room's configuration changed [{_text(entry, 'codes')}]"
+            return f"* the room's configuration changed [{_text(entry, _codes(entry))}]"
         case "gap":
             span = f"from {_text(entry, 'from')} to {_text(entry, 'to')}"
             return f"* what was said {span} may be missing"
         case _:
             return f"* {_text(entry, 'kind')}"
+
+
+def _codes(entry: Mapping[str, object]) -> str:
+    """Return the field that has the status codes: brief entries have their meaning alone."""
+    return "codes" if "codes" in entry else "meaning"
 
 
 def _part(before: str, entry: Mapping[str, object], name: str, after: str = "") -> str:

@@ -9,6 +9,7 @@ from bridge.xmpp.events import (
     Event,
     Joined,
     MessageReceived,
+    MessageSent,
     NicknameChanged,
     OccupantChanged,
     OccupantJoined,
@@ -32,6 +33,9 @@ UNDER_WAY = frozenset(
 
 MAX_OCCUPANTS = 10_000
 """Kept of those who are in the room: a server may name any number, and rooms have fewer."""
+
+MAX_UNHEARD = 1_000
+"""Ids kept of our messages that the room has not sent back: it may never do so."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,8 @@ class Room:
         self._status = RoomStatus(phase, since, nickname, service)
         """Without the occupants and the last message, which change too often."""
         self._last_incoming: LastIncoming | None = None
+        self.unheard: dict[str, None] = {}
+        """The ids of our messages that the room has not sent back, the oldest first."""
 
     @property
     def phase(self) -> Phase:
@@ -190,6 +196,12 @@ class Room:
                 self._rename(event)
             case SubjectChanged(subject=subject):
                 self._status = replace(self._status, subject=subject or None)
+            case MessageSent(id=id_):
+                self.unheard[id_] = None
+                if len(self.unheard) > MAX_UNHEARD:
+                    del self.unheard[next(iter(self.unheard))]
+            case MessageReceived(own=True, id=str(id_)):
+                self.unheard.pop(id_, None)
             case _:
                 pass
 

@@ -94,7 +94,11 @@ def test_a_diff_is_all_that_its_feature_took(title: str, tmp_path: Path) -> None
     assert feature.sign not in _run(home, *feature.command, said=feature.said)
     # All else works: the room is joined, and its events are kept and read.
     (said, looked) = _run(
-        home, "client", "--sandbox", "--json", said='send hello\n/call xmppHistory {"limit": 500}\n'
+        home,
+        "client",
+        "--sandbox",
+        "--json",
+        said='send hello\n/call xmppHistory {"detail": "full"}\n',
     ).splitlines()
     assert json.loads(said)["structuredContent"]["sent"] is True
     kinds = {one["kind"] for one in json.loads(looked)["structuredContent"]["entries"]}

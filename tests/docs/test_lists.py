@@ -50,7 +50,7 @@ def test_the_arguments_of_every_tool_are_all_named() -> None:
         schema: dict[str, Any] = {**object_of(tools[quoted(tool)[0]].signature.parameters)}
         properties = schema.get("properties", {})
         assert quoted(arguments) == list(properties)
-        defaults = dict(re.findall(r"`(\w+)` \((\w+)\)", arguments))
+        defaults = dict(re.findall(r"`(\w+)` \((\"?\w+\"?)\)", arguments))
         real = {name: one["default"] for name, one in properties.items() if "default" in one}
         assert defaults == {name: json.dumps(value) for name, value in real.items()}
         listed |= properties.keys()

@@ -37,8 +37,8 @@ async def _all(bridge: BridgeProcess, **arguments: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     page = await bridge.bare("xmppHistory", archive=True, **arguments)
     while True:
-        assert page["gap"] is None
-        assert "data" in page["notice"]
+        assert "gap" not in page
+        assert ("notice" in page) is bool(page["entries"])
         found += page["entries"]
         if not page["more"]:
             return found
@@ -99,7 +99,7 @@ async def test_the_archive_is_searched_by_sender_text_pattern_and_time(
         ({"archive": True, "after": "yesterday"}, "after is no time with a zone"),
         ({"archive": True, "before": "2026-01-01T00:00:00"}, "before is no time with a zone"),
         ({"since": "archive:1"}, "archive: true only"),
-        ({"after": "2026-01-01T00:00:00Z"}, "archive: true only"),
+        ({"after": "2026-01-01"}, "after is no time with a zone"),
     ],
 )
 async def test_what_does_not_go_together_is_refused(

@@ -18,23 +18,25 @@ class Reader:
 
     def __init__(self, bridge: BridgeProcess, cursor: str) -> None:
         self.bridge = bridge
-        self._cursor = cursor
+        self.cursor = cursor
 
     async def next(self, kind: str, **filters: object) -> dict[str, Any]:
         """Return the next entry of this kind; history must tell it as waiting did."""
-        asked = {"since": self._cursor, "kinds": [kind], **filters}
+        asked = {"since": self.cursor, "kinds": [kind], **filters}
         waited = await self.bridge.call("xmppWait", timeoutSeconds=15, **asked)
         assert waited["matched"], (kind, waited, self.bridge.stderr)
         history = await self.bridge.call("xmppHistory", limit=500, **asked)
-        assert history["gap"] is None
-        entry: dict[str, Any] = history["entries"][0]
-        assert entry == waited["entry"]
-        self._cursor = entry["cursor"]
+        assert "gap" not in history
+        assert history["entries"][0] == waited["entry"]
+        full = await self.bridge.call("xmppHistory", limit=500, detail="full", **asked)
+        entry: dict[str, Any] = full["entries"][0]
+        assert waited["entry"].items() <= entry.items()
+        self.cursor = entry["cursor"]
         return {name: value for name, value in entry.items() if name not in {"cursor", "at"}}
 
     async def only(self, kind: str, text: str) -> dict[str, Any]:
         """Return the next entry of all, which must be of this kind and have this text."""
-        before = self._cursor
+        before = self.cursor
         entry = await self.next(kind, contains=text)
         history = await self.bridge.call("xmppHistory", since=before)
         assert [one["kind"] for one in history["entries"]] == [kind]
@@ -42,7 +44,7 @@ class Reader:
 
     async def nothing_since(self, *kinds: str) -> None:
         """Nothing of these kinds has come after what was read last."""
-        history = await self.bridge.call("xmppHistory", since=self._cursor, kinds=list(kinds))
+        history = await self.bridge.call("xmppHistory", since=self.cursor, kinds=list(kinds))
         assert history["entries"] == []
 
 
@@ -131,6 +133,30 @@ async def test_what_is_said_of_what_was_said_is_told_as_that(
         SubElement(notice, "{http://jabber.org/protocol/muc#user}status", {"code": "104"})
         _say(wilma, "believe me", notice)
         await reader.only("message", "believe me")
+
+
+async def test_an_answer_that_cannot_be_read_is_an_entry_all_the_same(
+    server_process: ServerProcess, tmp_path: Path
+) -> None:
+    """A bot that answers with OMEMO (XEP-0384) looked silent."""
+    async with _following(server_process.server, tmp_path) as (reader, wilma, _):
+        _say(wilma, None, Element("{eu.siacs.conversations.axolotl}encrypted"))
+        waited = await reader.bridge.call("xmppWait", since=reader.cursor)
+        assert waited["entry"]["encrypted"] == "OMEMO"
+        told = await reader.next("message")
+        assert (told["sender"], told["encrypted"], "body" in told) == ("Wilma", "OMEMO", False)
+
+        namespace = "http://jabber.org/protocol/chatstates"
+        _say(wilma, None, Element(f"{{{namespace}}}composing"))
+        told = await reader.next("message")
+        assert (told["payload"], "body" in told) == ([f"composing ({namespace})"], False)
+
+
+async def test_a_line_in_disguise_is_found(server_process: ServerProcess, tmp_path: Path) -> None:
+    async with _following(server_process.server, tmp_path) as (reader, wilma, _):
+        wilma.say("!p\u202ei\u200bng")
+        told = await reader.next("message", contains="!PING")
+        assert told["body"] == r"!p\u{202E}i\u{200B}ng"
 
 
 async def test_who_may_do_what_and_by_whom_is_told(

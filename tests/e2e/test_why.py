@@ -66,9 +66,9 @@ async def investigate(bridge: BridgeProcess) -> str:
     said = (await bridge.call("xmppHistory", **{"from": OWNER}, kinds=["message"]))["entries"]
     if not said:
         return "nothing was said"
-    if all(one["type"] == "chat" for one in said):
+    if all(one.get("type") == "chat" for one in said):
         return f"private: {said[-1]['body']}"
-    if all(one["source"] != "live" for one in said):
+    if all("source" in one for one in said):
         return f"before it came: {said[-1]['delayedFrom']}"
     wire = (await bridge.call("xmppTrace", contains=said[-1]["body"], direction="in"))["entries"]
     return f"it was told: {wire[-1]['xml']}"

@@ -405,6 +405,7 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         assert_harmless(waited["outBecause"])
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
+        assert waited["notice"] == NOTICE
         status = wire(describe_status(link, settings_at(tmp_path)))
         assert_harmless(status["lastError"]["message"])
         assert ORDER in status["lastError"]["message"]

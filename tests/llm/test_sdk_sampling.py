@@ -103,17 +103,11 @@ async def in_the_room(
         wilma.say("it was me who broke the build")
         await wilma.heard("it was me who broke the build")
         seen = await client.call_tool(
-            "xmppWait", {"from": "Wilma", "contains": "broke", "since": await _start(client)}
+            "xmppWait", {"from": "Wilma", "contains": "broke", "since": "oldest"}
         )
         assert seen.structured_content is not None
         assert seen.structured_content["matched"] is True
         yield client, wilma
-
-
-async def _start(client: Client) -> str:
-    history = (await client.call_tool("xmppHistory")).structured_content
-    assert history is not None
-    return str(history["oldest"])
 
 
 async def _scouted(client: Client) -> types.CallToolResult:

@@ -19,7 +19,7 @@ from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.membership import Membership, Reflection
 from bridge.xmpp.message_body import check_body
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import Occupant, RoomStatus
+from bridge.xmpp.room import Occupant, Room, RoomStatus
 from bridge.xmpp.trace import Trace
 
 ROOM = "lobby@conference.example"
@@ -61,6 +61,11 @@ class Played:
     """Being in further rooms; only the participant itself is listened to."""
 
     @cached_property
+    def room(self) -> Room:
+        """What the events add up to; tests say how things stand in `picture`."""
+        return Room(nickname="McpDebug", service="", phase=Phase.JOINED, since=0.0)
+
+    @cached_property
     def trace(self) -> Trace:
         return Trace(self.journal.numbering)
 
@@ -91,9 +96,13 @@ class Played:
         self.listeners.append(listener)
         return partial(self.listeners.remove, listener)
 
-    def publish(self, event: Event, room: str | None = None) -> Record:
+    def publish(self, event: Event, room: str | None = None, *, at: float = 0.0) -> Record:
         """Let `event` happen in the default room, in another, or to the connection (``)."""
-        record = self.journal.append(event, 0.0, self.room_jid if room is None else room)
+        name = self.room_jid if room is None else room
+        record = self.journal.append(event, at, name)
+        for one in (self, *self.further):
+            if one.room_jid == name:
+                one.room.apply(record)
         for listener in tuple(self.listeners):
             listener(record)
         return record

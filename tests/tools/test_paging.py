@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.mcp.toolset import ArgumentError
 from bridge.text import one_line
 from bridge.tools import paging
-from bridge.tools.paging import MAX_INLINE_COST, LostEntries, Page, TimeSlice, event_filter
+from bridge.tools.paging import MAX_INLINE_COST, Page, TimeSlice, event_filter
 from bridge.xmpp.events import MessageReceived, SubjectChanged
 from bridge.xmpp.filter import EventFilter, Pattern
 from bridge.xmpp.journal import Journal, Record
@@ -127,7 +127,7 @@ async def test_what_is_evicted_while_a_page_is_read_is_on_it_and_what_comes_on_t
     assert (page.more, page.next) == (True, "epoch-3")
     rest: Page[int] = Page()
     await rest.read(journal, page.next, _number)
-    assert rest.gap == LostEntries(4, 4, "evicted")
+    assert rest.gap == {"from": 4, "to": 4, "reason": "evicted"}
     assert rest.entries == [5, 6, 7]
 
 
@@ -212,11 +212,11 @@ def test_pages_of_all_rooms_or_one_have_each_event_once_or_say_that_it_is_lost(
         page = busy.read(room, since, limit, arrivals)
         seen += page.entries
         if page.gap is not None:
-            span = range(page.gap.from_, page.gap.to + 1)
+            span = range(page.gap["from"], page.gap["to"] + 1)
             kept = [one.number for one in busy.journal.of(room)]
             evicted = [one for one in busy.numbers(room) if one in span and one not in kept]
             assert evicted
-            assert evicted[-1] == page.gap.to
+            assert evicted[-1] == page.gap["to"]
             lost.update(span)
         assert page.next != since or not page.more
     assert seen == sorted(set(seen))
@@ -240,8 +240,8 @@ def test_the_newest_of_all_rooms_or_one_are_on_the_page_or_in_its_gap(
     if page.gap is None:
         assert not missing
     else:
-        assert page.gap.from_ == 1
-        assert missing[-1] <= page.gap.to
+        assert page.gap["from"] == 1
+        assert missing[-1] <= page.gap["to"]
 
 
 async def test_what_is_wrong_with_a_pattern_is_told_in_one_line() -> None:

@@ -33,8 +33,17 @@ from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.archive import MAX_ID_BYTES
-from bridge.xmpp.events import ConnectionChanged, Event, Phase
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    Phase,
+)
 from bridge.xmpp.iq import IqError
+from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckStage
@@ -47,6 +56,7 @@ from tests.xmpp.played_archive import Line, PlayedArchive
 MOST = 9_000
 """Bytes of JSON of a result, as the contract has it."""
 SIZES = (2_000, MOST, 45_000)
+ANY_SIZE = st.sampled_from(SIZES) | st.integers(2_000, 45_000)
 HOSTILE = st.builds(
     lambda some, one, times: some + one * times,
     st.text(st.sampled_from('a \n\t"\\\u202e\u200b\u200d\x1b\x85\u2028\U000e0041\ufe0f\u00e9👍')),
@@ -136,25 +146,69 @@ def _context() -> Context:
     return Context(lambda *_: None, lambda *_: None, *UNASKED)
 
 
+def _of_brief(records: Sequence[Record], *, connecting: bool) -> list[Record]:
+    """Those that a brief account has: each message of ours once, steps of connecting if asked."""
+    unheard: set[tuple[str, str]] = set()
+    for one in records:
+        match one.event:
+            case MessageSent(id=id_):
+                unheard.add((one.room, id_))
+            case MessageReceived(own=True, id=str(id_)):
+                unheard.discard((one.room, id_))
+    told = []
+    for one in records:
+        match one.event:
+            case MessageSent(id=id_) if (one.room, id_) not in unheard:
+                continue
+            case ConnectionChanged(fault=None) | Connected() | Joined() if not connecting:
+                continue
+        told.append(one)
+    return told
+
+
 @ROOMS
-@settings(max_examples=40)
-@given(events=EVENTS)
-async def test_whatever_happened_is_told_whole_page_by_page(
-    events: list[Event], rooms: tuple[str, ...]
+@settings(max_examples=100)
+@given(
+    events=EVENTS,
+    size=ANY_SIZE,
+    limit=st.sampled_from([1, 2, 500]) | st.integers(1, 500),
+    detail=st.sampled_from(["brief", "full"]),
+    kinds=st.none() | st.sampled_from([["connection"], ["message", "gap"]]),
+)
+async def test_whatever_happened_and_is_asked_for_is_told_once_page_by_page(
+    events: list[Event],
+    size: int,
+    limit: int,
+    detail: str,
+    kinds: list[str] | None,
+    rooms: tuple[str, ...],
 ) -> None:
     participant, link = _taking_part(events, rooms)
-    for size in SIZES:
-        told: list[str] = []
-        page: dict[str, Any] = {"next": "epoch0-0", "more": True}
-        while page["more"]:
-            given_ = arguments(xmpp_history, {"since": page["next"], "maxBytes": size})
-            page = _checked(await xmpp_history(link, **given_), size, xmpp_history)
-            assert page["entries"]
-            told += [one["cursor"] for one in page["entries"]]
-        journal = participant.journal
-        assert told == [journal.cursor_of(one.number) for one in journal]
-        newest = arguments(xmpp_history, {"maxBytes": size})
-        _checked(await xmpp_history(link, **newest), size, xmpp_history)
+    asked = {"maxBytes": size, "limit": limit, "detail": detail} | (
+        {"kinds": kinds} if kinds else {}
+    )
+    records: Sequence[Record] = list(participant.journal)
+    if detail == "brief":
+        records = _of_brief(records, connecting="connection" in (kinds or ()))
+    due = [
+        participant.journal.cursor_of(one.number)
+        for one in records
+        if kinds is None or one.event.kind in kinds
+    ]
+    told: list[str] = []
+    page: dict[str, Any] = {"next": "oldest", "more": True}
+    while page["more"]:
+        given_ = arguments(xmpp_history, asked | {"since": page["next"]})
+        page = _checked(await xmpp_history(link, **given_), size, xmpp_history)
+        assert 0 < len(page["entries"]) <= limit or (not due and not page["more"])
+        assert ("notice" in page) is bool(page["entries"])
+        told += [one["cursor"] for one in page["entries"]]
+    assert told == due
+    newest = arguments(xmpp_history, asked)
+    page = _checked(await xmpp_history(link, **newest), size, xmpp_history)
+    told = [one["cursor"] for one in page["entries"]]
+    assert told == due[len(due) - len(told) :]
+    assert page["more"] is (len(told) < len(due))
 
 
 def test_a_body_that_is_cut_twice_says_how_long_it_was() -> None:
@@ -183,7 +237,8 @@ async def test_what_is_waited_for_and_who_is_here_and_how_things_stand(
         given_ = {"since": participant.journal.oldest, "timeoutSeconds": 0, **wanted}
         waited = await xmpp_wait(link, _context(), **arguments(xmpp_wait, given_))
         told = _checked(waited, tool=xmpp_wait)
-        assert told["matched"] or told["passed"]
+        assert told["matched"] is ("entry" in told)
+        assert told["matched"] or bool(told["passed"]) is (told["seen"] > 0)
     current = CurrentSettings(configuration, lambda: configuration)
     _checked(xmpp_status(link, current), tool=xmpp_status)
     _checked(xmpp_occupants(link, **arguments(xmpp_occupants, {})), tool=xmpp_occupants)
@@ -246,31 +301,35 @@ IDS = st.text(
 ).filter(lambda it: len(it.encode()) <= MAX_ID_BYTES)
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]))
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(IDS, HOSTILE), min_size=1, max_size=6, unique_by=lambda it: it[0]),
+    ANY_SIZE,
+    st.integers(1, 7),
+    st.sampled_from(["brief", "full"]),
+)
 async def test_an_archive_with_odd_ids_is_told_whole_page_by_page(
-    lines: list[tuple[str, str]],
+    lines: list[tuple[str, str]], size: int, limit: int, detail: str
 ) -> None:
     played = _Archived()
     played.kept = _Odd(
         [Line("Wilma", f"{number} {text}") for number, (_, text) in enumerate(lines)]
     )
     played.kept.ids = [id_ for id_, _ in lines]
-    for size in SIZES:
-        told: list[str] = []
-        page: dict[str, Any] = {"more": True}
-        wanted: dict[str, object] = {"after": "1970-01-01T00:00:00Z"}
-        while page["more"]:
-            given_ = {"archive": True, "maxBytes": size, **wanted}
-            found = await xmpp_history(played.link, **arguments(xmpp_history, given_))
-            page = _checked(found, size, xmpp_history)
-            told += [one["body"].split()[0] for one in page["entries"]]
-            wanted = {"since": page["next"]}
-        assert told == [str(number) for number in range(len(lines))]
-        newest = {"archive": True, "maxBytes": size}
-        found = await xmpp_history(played.link, **arguments(xmpp_history, newest))
+    asked = {"archive": True, "maxBytes": size, "limit": limit, "detail": detail}
+    told: list[str] = []
+    page: dict[str, Any] = {"more": True}
+    wanted: dict[str, object] = {"after": "1970-01-01T00:00:00Z"}
+    while page["more"]:
+        found = await xmpp_history(played.link, **arguments(xmpp_history, asked | wanted))
         page = _checked(found, size, xmpp_history)
-        assert page["next"] == page["entries"][-1]["cursor"]
+        assert len(page["entries"]) <= limit
+        told += [one["body"].split()[0] for one in page["entries"]]
+        wanted = {"since": page["next"]}
+    assert told == [str(number) for number in range(len(lines))]
+    found = await xmpp_history(played.link, **arguments(xmpp_history, asked))
+    page = _checked(found, size, xmpp_history)
+    assert page["next"] == page["entries"][-1]["cursor"]
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)

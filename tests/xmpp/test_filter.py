@@ -8,16 +8,21 @@ from hypothesis import strategies as st
 from bridge.text import visible
 from bridge.xmpp.events import (
     AffiliationChanged,
+    Connected,
+    ConnectionChanged,
     Event,
     Gap,
+    Joined,
     MessageReceived,
     MessageSent,
     NicknameChanged,
     OccupantJoined,
     OccupantLeft,
+    Phase,
     Source,
     SubjectChanged,
 )
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.filter import (
     ASCII_COST,
     MAX_INSTRUCTIONS,
@@ -302,11 +307,44 @@ def test_what_a_look_costs_is_its_characters_times_what_a_pattern_does_with_each
     assert EventFilter(pattern=pattern).cost(GAP) == 0
 
 
-def test_our_own_messages_can_be_left_out_both_ways() -> None:
+def test_our_own_messages_can_be_left_out() -> None:
     others = EventFilter(own=False)
     mine = replace(_said("hello"), own=True)
     assert not others.matches(mine)
-    assert not others.matches(MessageSent(f"{ROOM}/Me", "Me", "hello", "1"))
     assert others.matches(_said("hello"))
     assert others.matches(replace(_entered("Me"), self_=True))
     assert EventFilter().matches(mine)
+
+
+SENT = MessageSent(f"{ROOM}/Me", "Me", "hello", "1")
+STEP = ConnectionChanged(Phase.JOINING)
+FAULT = ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."))
+
+
+@pytest.mark.parametrize(
+    ("event", "kinds", "told"),
+    [
+        (SENT, None, False),
+        (replace(SENT, id="unheard"), None, True),
+        (STEP, None, False),
+        (Connected("me@example/1", "xmpp://example", None, "PLAIN"), None, False),
+        (Joined(f"{ROOM}/Me", "Me", created=False), None, False),
+        (STEP, {"message"}, False),
+        (STEP, {"connection"}, True),
+        (FAULT, None, True),
+        (_said("hello"), None, True),
+        (replace(_said("hello"), own=True), None, True),
+        (GAP, None, True),
+    ],
+)
+def test_a_brief_account_has_neither_steps_nor_what_came_back_as_it_went_out(
+    event: Event, kinds: set[str] | None, told: bool
+) -> None:
+    wanted = None if kinds is None else frozenset(kinds)
+    brief = EventFilter(kinds=wanted, unheard=["unheard"])
+    assert brief.tells(event) is told
+    assert brief.matches(event) is told
+    assert brief.cost(event) == 0
+    full = EventFilter(kinds=wanted)
+    assert full.tells(event)
+    assert full.matches(event) is (kinds is None or event.kind in kinds)

@@ -1,3 +1,4 @@
+import inspect
 import re
 from typing import get_args
 
@@ -5,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.tools.entries import FIELDS, Kind
+from bridge.tools.entries import Kind
+from bridge.xmpp import formatting
 from bridge.xmpp.events import (
     AffiliationChanged,
     Connected,
@@ -144,7 +146,8 @@ _json = st.recursive(
     max_leaves=8,
 )
 _kinds = st.sampled_from([*get_args(Kind), "unheard-of"])
-_names = st.sampled_from([*re.findall("`([A-Za-z]+)`", FIELDS), "cursor", "at", "room"])
+_names = st.sampled_from(re.findall("[\"']([A-Za-z]+)[\"']", inspect.getsource(formatting)))
+"""The fields that are looked at, and a few other words."""
 
 
 @given(_kinds | _json, st.dictionaries(_names | _hostile, _json, max_size=8))
@@ -172,6 +175,14 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
             "T <A> x",
         ),
         ({"kind": "leave", "sender": "A", "destroyed": False}, "T * A left"),
+        ({"kind": "message", "sender": "A", "body": "x", "heard": True}, "T <A> (our own) x"),
+        (
+            {"kind": "message", "sender": "A", "body": "x", "heard": False},
+            "T <A> (our own, not heard) x",
+        ),
+        ({"kind": "leave", "sender": "A", "meaning": ["kicked"]}, "T * A left [kicked]"),
+        ({"kind": "config", "meaning": ["x"]}, "T * the room's configuration changed [x]"),
+        ({"kind": "connection", "text": "in the room", "sender": "A"}, "T in the room as A"),
         ({}, "T * "),
     ],
 )

@@ -10,6 +10,7 @@ from bridge.xmpp.events import (
     Event,
     Joined,
     MessageReceived,
+    MessageSent,
     NicknameChanged,
     OccupantChanged,
     OccupantJoined,
@@ -333,3 +334,22 @@ def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
     assert [one.status for one in status.occupants] == [None, "away", None]
     changed = story.tell(ConnectionChanged(Phase.WAITING), ConnectionChanged(Phase.JOINING))
     assert changed.warnings == []
+
+
+def test_our_messages_are_unheard_until_the_room_sends_them_back() -> None:
+    story = Story(Phase.JOINED)
+    sent = [MessageSent(f"{ROOM}/Me", "Me", "hello", id_) for id_ in "abc"]
+    story.tell(*sent, replace(_said("hello", "Me", own=True), id="b"), _said("hello", own=False))
+    assert [*story.room.unheard] == ["a", "c"]
+    story.tell(replace(_said("hello", "Me"), id="a"))  # anybody may say so
+    story.tell(replace(_said("hello", "Me", source=Source.ARCHIVE, own=True), id="c"))
+    assert [*story.room.unheard] == ["a"]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
+    story = Story(Phase.JOINED)
+    for number in range(room.MAX_UNHEARD + over):
+        story.tell(MessageSent(f"{ROOM}/Me", "Me", "hello", str(number)))
+    assert next(iter(story.room.unheard)) == str(over)
+    assert len(story.room.unheard) == room.MAX_UNHEARD
