@@ -43,8 +43,8 @@ MIN_CATCH_UP_SECONDS = 1.0
 """For searching past events, even with a timeout of 0."""
 
 AT_ONCE_COST = 10_000
-"""The highest cost of matching, in characters, that a wait pays while an event is published: with
-the worst of patterns 256 waits delay that by 15 ms. Costlier events are matched in the wait's own
+"""The highest cost of matching, as `EventFilter.cost` counts it, that a wait pays while an event is
+published: at worst 256 waits delay that by 15 ms. Costlier events are matched in the wait's own
 task."""
 
 PASSED = 5

@@ -692,6 +692,18 @@ async def test_what_was_lost_before_the_time_asked_for_is_no_gap() -> None:
     assert (await _page(played, before=iso(5)))["gap"] == lost
 
 
+async def test_what_a_loud_room_lost_is_a_gap_though_a_quiet_one_is_whole() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.journal = Journal("epoch", 10)
+    played.journal.share_among((ROOM, LOGS))
+    played.publish(MessageReceived(f"{LOGS}/W", "W", "kept"), LOGS, at=1)
+    for number in range(20):
+        played.publish(MessageReceived(f"{ROOM}/W", "W", str(number)), at=5)
+    page = await _page(played, after=iso(3))
+    assert page["gap"] == {"from": 1, "to": page["gap"]["to"], "reason": "evicted"}
+    assert "gap" not in await _page(played, after=iso(3), room=LOGS)
+
+
 @pytest.mark.parametrize("name", ["before", "after"])
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00", ""])
 async def test_a_time_that_is_none_is_refused_with_what_to_do(name: str, text: str) -> None:

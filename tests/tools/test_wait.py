@@ -290,6 +290,18 @@ async def test_a_result_never_takes_more_than_a_client_passes_on(character: str)
         assert waited["seen"] == (7 if waited["matched"] else 8)
 
 
+async def test_an_entry_that_just_fits_is_whole_and_one_that_does_not_is_cut() -> None:
+    whole = set()
+    for length in range(1_350, 1_480):  # six bytes of JSON each
+        played = Played()
+        played.hear("\u00e9" * length)
+        waited = await _wait(played, since="epoch-0")
+        size = len(json.dumps(waited))
+        assert size <= RESULT_BYTES
+        whole.add("truncated" not in waited["entry"])
+    assert whole == {True, False}
+
+
 async def test_300_waits_are_answered_by_one_message() -> None:
     played = Played()
     waiting = [asyncio.create_task(_wait(played, contains="all")) for _ in range(300)]
