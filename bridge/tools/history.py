@@ -80,7 +80,7 @@ async def xmpp_history(
     \u{...} is a hidden character.
     """
     page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    shorten = brief if detail == "brief" else _whole
+    shorten: Callable[[Entry], Entry] = brief if detail == "brief" else dict
     span = {"since": since, "start": _time("after", after), "end": _time("before", before)}
     # The archive knows senders by more than their messages tell: it is asked for them.
     sender = None if archive else from_
@@ -92,17 +92,13 @@ async def xmpp_history(
         )
     else:
         _only_of_the_journal(since)
-        oldest = link.records(room).oldest
         if detail == "brief":
             unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
             wanted = replace(wanted, unheard=unheard)
         await _read_journal(link, room, page, wanted, shorten, **span)
+        oldest = link.records(room).oldest
     around = {"gap": page.gap, "oldest": oldest, "notice": NOTICE if page.entries else None}
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
-
-
-def _whole(exact: Entry) -> Entry:
-    return exact
 
 
 def _only_of_the_journal(since: str | None) -> None:
