@@ -104,6 +104,19 @@ def at_start(folder: Path, *parts: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+def with_limits(module: str, **limits: float) -> str:
+    """Give constants of `module` other values, so that no test waits for what users do."""
+    assignments = "".join(f"limited.{name} = {value!r}\n" for name, value in limits.items())
+    return f"\nimport {module} as limited\n{assignments}"
+
+
+SOON_SECONDS = 0.25
+"""The first pause before a bridge comes back, where a test waits until it has; users are promised
+a second, to which tests/xmpp/test_backoff.py holds it."""
+
+COMES_BACK_SOON = with_limits("bridge.xmpp.backoff", FIRST_SECONDS=SOON_SECONDS)
+
+
 def on_import_of(*names: str) -> str:
     """Noise at the import of these modules."""
     return f"\nNAMES = {set(names)!r}\n{dedent(ON_IMPORT)}"

@@ -104,8 +104,9 @@ async def test_a_send_under_way_when_the_first_attempt_fails_is_refused_with_the
 
 async def test_sending_during_a_later_attempt_does_not_wait_for_it(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    settings = _nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{port}")
-    async with BridgeProcess(tmp_path, settings) as bridge:
+    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
+    settings = _nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{port}", **soon)
+    async with BridgeProcess(tmp_path / "home", settings) as bridge:
         await bridge.until(lambda it: it["lastError"])
         with socket.create_server(("127.0.0.1", port)):
             # The next attempt gets as far as this silence, and stays there.
@@ -292,8 +293,8 @@ async def test_a_server_that_comes_back_finds_the_bridge_in_the_room_again(
     ending: str, server_process: ServerProcess, tmp_path: Path
 ) -> None:
     server = server_process.server
-    settings = server.environment()
-    async with BridgeProcess(tmp_path, settings) as bridge:
+    settings = server.environment() | noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
+    async with BridgeProcess(tmp_path / "home", settings) as bridge:
         await bridge.joined()
         await asyncio.to_thread(getattr(server_process, ending))
         status = await bridge.until(lambda it: it["lastError"] and not it["connected"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import schemas
+from tests.e2e import noise, schemas
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
 from tests.e2e.company import in_company
 from tests.servers.process import ServerProcess
@@ -213,8 +213,8 @@ async def test_a_subscriber_hears_of_a_change_of_role(
 
 async def test_cursors_outlive_a_reconnect(server_process: ServerProcess, tmp_path: Path) -> None:
     server = server_process.server
-    settings = server.environment()
-    async with BridgeProcess(tmp_path, settings) as bridge:
+    settings = server.environment() | noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
+    async with BridgeProcess(tmp_path / "home", settings) as bridge:
         await bridge.initialize()
         await bridge.joined()
         sent = await bridge.call("xmppSend", message="before")

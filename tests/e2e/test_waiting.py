@@ -3,6 +3,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bridge.tools import wait
+from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
@@ -96,19 +98,23 @@ async def test_a_wait_without_a_connection_ends_in_time_and_says_why(tmp_path: P
 
 
 async def test_progress_is_told_to_who_asks_and_grows(prosody: XmppServer, tmp_path: Path) -> None:
-    async with BridgeProcess(tmp_path, prosody.environment()) as bridge:
+    assert wait.PROGRESS_SECONDS == 1
+    often = noise.at_start(
+        tmp_path / "site", noise.with_limits(wait.__name__, PROGRESS_SECONDS=0.2)
+    )
+    async with BridgeProcess(tmp_path / "home", prosody.environment() | often) as bridge:
         await bridge.initialize()
         await bridge.joined()
         params = {
             "name": "xmppWait",
-            "arguments": {"timeoutSeconds": 3.5},
+            "arguments": {"timeoutSeconds": 0.7},
             "_meta": {"progressToken": "p1"},
         }
         assert (await bridge.request("tools/call", params))["isError"] is False
         told = [await bridge.frame() for _ in range(bridge.pending_frames)]
         assert {one["method"] for one in told} == {"notifications/progress"}
         assert {one["params"]["progressToken"] for one in told} == {"p1"}
-        assert {one["params"]["total"] for one in told} == {3.5}
+        assert {one["params"]["total"] for one in told} == {0.7}
         grown = [one["params"]["progress"] for one in told]
         assert len(grown) == 3
         assert grown == sorted(set(grown))

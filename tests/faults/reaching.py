@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
+from bridge.xmpp import backoff
 from bridge.xmpp.participant import Participant
+from tests.e2e.noise import SOON_SECONDS
 from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer
 
@@ -25,14 +29,17 @@ def settings_for(server: ScriptedServer, *rooms: str) -> Settings:
 
 @asynccontextmanager
 async def participant_at(server: ScriptedServer, *rooms: str) -> AsyncIterator[Eyes]:
-    """A participant at work on it, seen from its first event on."""
+    """A participant at work on it, seen from its first event on; it comes back soon."""
     participant = Participant(settings_for(server, *rooms))
     eyes = Eyes(participant)
     eyes.rooms = [Eyes(participant, one.name) for one in participant.memberships]
+    shortened = pytest.MonkeyPatch()
+    shortened.setattr(backoff, "FIRST_SECONDS", SOON_SECONDS)
     running = asyncio.create_task(participant.run())
     try:
         yield eyes
     finally:
+        shortened.undo()
         participant.leave()
         running.cancel()
         await asyncio.wait((running,))

@@ -12,7 +12,7 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp import connection
+from bridge.xmpp import backoff, connection
 from bridge.xmpp.events import (
     ConnectionChanged,
     Event,
@@ -28,6 +28,7 @@ from bridge.xmpp.keepalive import Timing
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import RoomStatus
+from tests.e2e.noise import SOON_SECONDS
 from tests.faults.relay import Relay, Secured
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
@@ -45,7 +46,6 @@ HASTY = Timing(
     idle_before_ping=0.6,
     max_unconfirmed=2.0,
     check_interval=0.1,
-    clock_jump=10.0,
 )
 """The promises in the same proportions, made short."""
 
@@ -181,6 +181,8 @@ class Scene:
     timing: Timing = CALM
     deadlines: Mapping[Stage, float] = field(default_factory=dict)
     """Of the participants to come, where they are others than the bridge's."""
+    first_pause: float = SOON_SECONDS
+    """Before they come back for the first time."""
     clock: Callable[[], float] = time.time
 
     @property
@@ -216,6 +218,7 @@ class Scene:
         shortened = pytest.MonkeyPatch()
         for stage, seconds in self.deadlines.items():
             shortened.setitem(connection.DEADLINES, stage, seconds)
+        shortened.setattr(backoff, "FIRST_SECONDS", self.first_pause)
         running = asyncio.create_task(participant.run())
         try:
             yield eyes

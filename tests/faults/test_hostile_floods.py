@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
@@ -31,6 +32,9 @@ ECHO_SECONDS = 1.0
 
 FLOOD = 20_000
 CROWD = 5_000
+STATUS_MB = 3
+STATUSES = 60
+"""Together more than the bridge may grow."""
 
 
 def memory_mb(bridge: BridgeProcess, field: str) -> float:
@@ -118,9 +122,10 @@ async def test_what_has_no_end_is_given_up_early_and_costs_no_memory(
     tmp_path: Path,
 ) -> None:
     pour = Pour(start, piece)
+    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
     async with (
         ScriptedServer(script(pour), HONEST) as server,
-        bounded_bridge(tmp_path, server) as bridge,
+        bounded_bridge(tmp_path, server, **soon) as bridge,
     ):
         await pour.began.wait()
         before = memory_mb(bridge, "VmRSS")
@@ -154,9 +159,10 @@ async def longest_echo_until(
 async def test_a_server_that_asks_and_never_reads_is_given_up(tmp_path: Path) -> None:
     ping = f"<iq type='get' id='{'p' * 900}' from='{scripted.DOMAIN}'><x xmlns='urn:what'/></iq>"
     pour = Pour("", ping)
+    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
     async with (
         ScriptedServer(standing(pour), HONEST) as server,
-        bounded_bridge(tmp_path, server) as bridge,
+        bounded_bridge(tmp_path, server, **soon) as bridge,
     ):
         await pour.began.wait()
         before = memory_mb(bridge, "VmRSS")
@@ -241,12 +247,13 @@ async def test_a_crowd_is_counted_and_shown(tmp_path: Path) -> None:
 
 
 async def test_occupants_with_long_statuses_cost_no_memory(tmp_path: Path) -> None:
+    assert STATUSES * STATUS_MB > MEMORY_BOUND_MB
     go = asyncio.Event()
-    status = f"<status>{'blah ' * (3 * MEGABYTE // 5)}</status>"
+    status = f"<status>{'blah ' * (STATUS_MB * MEGABYTE // 5)}</status>"
 
     async def stand(wire: Wire) -> None:
         await go.wait()
-        for number in range(ATTACK_MB // 3):
+        for number in range(STATUSES):
             wire.send(scripted.present(f"Occupant {number}", content=status))
             await wire.sent()
         wire.send(scripted.said("Eve", "the end"))
@@ -262,7 +269,7 @@ async def test_occupants_with_long_statuses_cost_no_memory(tmp_path: Path) -> No
         longest = await longest_echo_until(
             bridge, lambda it: (it["lastIncoming"] or {}).get("body") == "the end"
         )
-        assert (await bridge.status())["occupants"] == ATTACK_MB // 3 + 2
+        assert (await bridge.status())["occupants"] == STATUSES + 2
         grown = memory_mb(bridge, "VmHWM") - before
         log.info("grown %.1f MB, longest echo %.3f s", grown, longest)
         assert grown < MEMORY_BOUND_MB

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
@@ -48,9 +49,10 @@ def refusing(condition: str) -> Script:
 async def test_a_room_that_cannot_take_us_just_now_is_tried_again(
     condition: str, told: str, hint: str, tmp_path: Path
 ) -> None:
+    soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
     async with (
         ScriptedServer(refusing(condition)) as server,
-        BridgeProcess(tmp_path, server.environment()) as bridge,
+        BridgeProcess(tmp_path / "home", server.environment(**soon)) as bridge,
     ):
         error = (await bridge.until(lambda it: it["lastError"]))["lastError"]
         assert error["condition"] == condition

@@ -10,6 +10,7 @@ from bridge.settings.values import Secret
 from bridge.xmpp.events import Phase
 from bridge.xmpp.stanzas import xml_of
 from bridge.xmpp.trace import REDACTED
+from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.faults.relay import Way
 from tests.faults.scene import NICKNAME, Scene, configure, scene
@@ -44,7 +45,8 @@ def _assert_tight(bridge: BridgeProcess, stage: Scene) -> None:
 
 
 def _environment(stage: Scene, home: Path, password: str | None = None) -> dict[str, str]:
-    return stage.server.environment(
+    soon = noise.at_start(home / "site", noise.COMES_BACK_SOON)
+    return soon | stage.server.environment(
         XMPP_SERVICE=f"xmpp://127.0.0.1:{stage.relay.port}",
         XMPP_PASSWORD=password or stage.server.bot.password,
         MUC_ROOM=stage.room,

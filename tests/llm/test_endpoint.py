@@ -127,8 +127,9 @@ async def test_a_pause_is_kept_and_doubles(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 async def test_a_service_that_wants_a_longer_pause_than_we_have_is_told_and_not_waited_for(
-    wanted: str, hint: str
+    wanted: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(httpclient, "FIRST_PAUSE_SECONDS", 0.05)
     error, service = await _failure(replying(429, retry_after=wanted))
     assert error.hint == hint
     assert len(service.asked) == (1 if wanted == "21" else ATTEMPTS)

@@ -17,14 +17,7 @@ PLACE = Place(
     nickname="Me",
 )
 SECONDS = 5.0
-SERVER_ONLY = Timing(
-    ping_interval=0.01,
-    ping_deadline=0.02,
-    idle_before_ping=60.0,
-    max_unconfirmed=120.0,
-    check_interval=0.005,
-    clock_jump=10.0,
-)
+SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
 
 
 @pytest.mark.parametrize(
