@@ -12,6 +12,14 @@ import pytest
 
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.faults import scripted_server as scripted
+from tests.faults.lies import (
+    at_features,
+    instead_of_bound,
+    instead_of_challenge,
+    instead_of_presence,
+    offering,
+    once_joined,
+)
 from tests.faults.scripted_server import HONEST, ROOM, Scram, Script, ScriptedServer, Step, Wire
 
 ADDRESS_SPACE_KB = 2_000_000
@@ -57,46 +65,6 @@ def odd(name: str, script: Script, told: str = "not well-formed") -> Lie:
     )
 
 
-def at_features(*xml: str | bytes) -> Script:
-    """What comes in the place of the first stream header."""
-
-    async def step(wire: Wire) -> None:
-        await wire.header()
-        await scripted.saying(*xml)(wire)
-
-    return replace(HONEST, authenticate=step)
-
-
-def instead_of_challenge(*xml: str) -> Script:
-    async def step(wire: Wire) -> None:
-        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "PLAIN"))
-        await wire.element("auth")
-        await scripted.saying(*xml)(wire)
-
-    return replace(HONEST, authenticate=step)
-
-
-def instead_of_bound(*xml: str) -> Script:
-    async def step(wire: Wire) -> None:
-        await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
-        await wire.element("iq")
-        await scripted.saying(*xml)(wire)
-
-    return replace(HONEST, bind=step)
-
-
-def instead_of_presence(*xml: str) -> Script:
-    async def step(wire: Wire) -> None:
-        await wire.element("presence")
-        await scripted.saying(*xml)(wire)
-
-    return replace(HONEST, join=step)
-
-
-def once_joined(*xml: str | bytes) -> Script:
-    return replace(HONEST, stand=scripted.saying(*xml))
-
-
 ENTITIES = "".join(f'<!ENTITY l{n} "{"".join([f"&l{n - 1};"] * 10)}">' for n in range(1, 10))
 BOMB = f'<!DOCTYPE lolz [<!ENTITY l0 "lol">{ENTITIES}]>'
 """A billion laughs: 3 GB of them, were they to be had."""
@@ -126,6 +94,8 @@ DECLARATIONS = [
     odd("an entity nobody declared", once_joined("<message><body>&lol;</body></message>")),
 ]
 
+NO_RESOURCE = f"<error type='wait'><resource-constraint xmlns='{scripted.STANZA_ERRORS}'/></error>"
+
 WRONG_ANSWERS = [
     odd(
         "something else than features",
@@ -141,7 +111,7 @@ WRONG_ANSWERS = [
     odd("no answer to bind but features", instead_of_bound("<stream:features/>"), '"features"'),
     Lie(
         "an error for an answer to bind",
-        replace(HONEST, bind=lambda wire: refuse_bind(wire)),
+        instead_of_bound(f"<iq type='error' id='{{id}}'>{NO_RESOURCE}</iq>"),
         "resource-constraint",
         "no room for another connection",
         "tries again by itself",
@@ -167,14 +137,6 @@ async def refuse_tls(wire: Wire) -> None:
     await wire.open(scripted.STARTTLS)
     await wire.element("starttls")
     wire.send(f"<failure xmlns='{scripted.TLS}'/></stream:stream>")
-    await wire.gone()
-
-
-async def refuse_bind(wire: Wire) -> None:
-    await wire.open(f"<bind xmlns='{scripted.BIND}'/>")
-    id_ = (await wire.element("iq")).get("id", "")
-    cause = f"<resource-constraint xmlns='{scripted.STANZA_ERRORS}'/>"
-    wire.send(f"<iq type='error' id='{id_}'><error type='wait'>{cause}</error></iq>")
     await wire.gone()
 
 
@@ -256,11 +218,6 @@ def unproven(name: str, script: Script, told: str) -> Lie:
     return replace(untrusted(name, Scram(), told), script=script)
 
 
-async def offer_only(wire: Wire, *mechanisms: str, bindings: Sequence[str] = ()) -> None:
-    await wire.open(scripted.mechanisms(*mechanisms, bindings=bindings))
-    await wire.gone()
-
-
 SCRAM_LIES = [
     untrusted("ten million iterations", Scram(iterations="10000000"), "the most is 1000000"),
     untrusted("iterations of 60 digits", Scram(iterations="1" * 60), "count is no number"),
@@ -283,14 +240,14 @@ SCRAM_LIES = [
 ]
 
 UNSAFE_OFFERS = [
-    unsafe("PLAIN without TLS", lambda wire: offer_only(wire, "PLAIN"), '(it offers "PLAIN")'),
-    unsafe("no login at all", lambda wire: offer_only(wire), "(it offers none)"),
+    unsafe("PLAIN without TLS", offering("PLAIN"), '(it offers "PLAIN")'),
+    unsafe("no login at all", offering(), "(it offers none)"),
     unsafe(
         "a binding nobody knows",
-        lambda wire: offer_only(wire, "SCRAM-SHA-256-PLUS", bindings=["tls-telepathy"]),
+        offering("SCRAM-SHA-256-PLUS", bindings=["tls-telepathy"]),
         "SCRAM-SHA-256-PLUS",
     ),
-    unsafe("names without end", lambda wire: offer_only(wire, *["X" * 9000] * 50), "XXX"),
+    unsafe("names without end", offering(*["X" * 9000] * 50), "XXX"),
     Lie(
         "another host",
         at_features(scripted.HEADER, scripted.stream_error("see-other-host", "evil.example:5222")),
@@ -301,7 +258,7 @@ UNSAFE_OFFERS = [
     ),
     Lie(
         "STARTTLS cut out",
-        replace(HONEST, secure=lambda wire: offer_only(wire, "SCRAM-SHA-256", "PLAIN")),
+        replace(HONEST, secure=offering("SCRAM-SHA-256", "PLAIN")),
         "encryption-required",
         "no password goes over a bare connection",
         "XMPP_ALLOW_PLAINTEXT",

@@ -1,6 +1,5 @@
 """Every fault that real servers, networks and occupants can be made to show: one row each."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -8,10 +7,11 @@ from typing import Literal
 import pytest
 
 from bridge.settings.values import Secret
-from bridge.xmpp.backoff import MINUTE_SECONDS
+from bridge.xmpp.backoff import FIRST_SECONDS, MINUTE_SECONDS
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import ConnectionChanged, Phase
 from bridge.xmpp.keepalive import Timing
+from tests.faults import deeds
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority
@@ -28,7 +28,7 @@ class Play:
     wilma: Witness
     """Owns the room, and has been in it from the start."""
 
-    eyes: Eyes
+    us: Eyes
 
 
 Deed = Callable[[Play], Awaitable[None]]
@@ -50,8 +50,7 @@ class Row:
     do: Deed | None = None
     """Done while the participant is in the room; without it, it does not get in to begin with."""
 
-    before: Callable[[Scene, Witness], Awaitable[None]] | None = None
-    """Done before it comes."""
+    before: deeds.Before | None = None
 
     mend: Deed | None = None
     """What ends the fault, where it does not pass by itself."""
@@ -85,10 +84,6 @@ async def _refuse(play: Play) -> None:
     play.scene.relay.refuse()
 
 
-async def _heal(play: Play) -> None:
-    await play.scene.relay.heal()
-
-
 def _swallow(*ways: Way) -> Deed:
     async def do(play: Play) -> None:
         play.scene.relay.treat(Treatment.SWALLOW, *ways)
@@ -101,7 +96,7 @@ async def _corrupt_to_client(play: Play) -> None:
     play.wilma.say("this will be garbled")
 
 
-def _silent(way: Way, moment: int | bytes) -> Callable[[Scene, Witness], Awaitable[None]]:
+def _silent(way: Way, moment: int | bytes) -> deeds.Before:
     """A black hole from a moment of the first attempt on."""
 
     async def before(stage: Scene, wilma: Witness) -> None:
@@ -122,30 +117,6 @@ async def _corrupt_from_the_start(stage: Scene, wilma: Witness) -> None:
 # Then the people.
 
 
-async def _kick(play: Play) -> None:
-    await play.wilma.kick(NICKNAME, "out with you")
-
-
-async def _ban(play: Play) -> None:
-    room = play.scene.room
-    await play.wilma.muc.set_affiliation(
-        room, "outcast", jid=play.scene.server.bot.jid, reason="never again"
-    )
-
-
-async def _ban_before(stage: Scene, wilma: Witness) -> None:
-    await wilma.muc.set_affiliation(stage.room, "outcast", jid=stage.server.bot.jid)
-
-
-async def _members_only_before(stage: Scene, wilma: Witness) -> None:
-    del stage
-    await configure(wilma, membersonly="1")
-
-
-async def _members_only(play: Play) -> None:
-    await configure(play.wilma, membersonly="1")
-
-
 async def _member_before(stage: Scene, wilma: Witness) -> None:
     await wilma.muc.set_affiliation(stage.room, "member", jid=stage.server.bot.jid)
     await configure(wilma, membersonly="1")
@@ -155,37 +126,17 @@ async def _membership_ends(play: Play) -> None:
     await play.wilma.muc.set_affiliation(play.scene.room, "none", jid=play.scene.server.bot.jid)
 
 
-def _password(ours: str | None) -> Callable[[Scene, Witness], Awaitable[None]]:
+def _password(ours: str | None) -> deeds.Before:
     async def before(stage: Scene, wilma: Witness) -> None:
-        await configure(wilma, passwordprotectedroom="1", roomsecret="open-sesame")
+        await deeds.lock_before(stage, wilma)
         stage.set(room_password=None if ours is None else Secret(ours))
 
     return before
 
 
-async def _destroy(play: Play) -> None:
-    await play.wilma.muc.destroy(play.scene.room, reason="too old")
-
-
 async def _move(play: Play) -> None:
     venue = f"new@{play.scene.server.muc}"
     await play.wilma.muc.destroy(play.scene.room, reason="moved", altroom=venue)
-
-
-async def _drop(play: Play) -> None:
-    """Make the room believe that our client bounces what it is sent."""
-    play.scene.relay.forge(Way.TO_SERVER, b'type="groupchat"', b'type="error"')
-    play.scene.relay.forge(
-        Way.TO_SERVER,
-        b"<body>bounce</body>",
-        b"<error type='cancel'>"
-        b"<recipient-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>",
-    )
-    saying = asyncio.create_task(play.eyes.participant.default.say("bounce", 5))
-    await play.wilma.left(NICKNAME)
-    play.scene.relay.forge(Way.TO_SERVER, b'type="error"', b'type="groupchat"')
-    await asyncio.wait((saying,))
-    assert saying.exception() is not None
 
 
 async def _forget(play: Play) -> None:
@@ -197,7 +148,7 @@ async def _forget(play: Play) -> None:
 
 async def _replace(play: Play) -> None:
     """Log in as the very same session."""
-    jid = play.eyes.status().jid
+    jid = play.us.status().jid
     assert jid is not None
     bot = play.scene.server.bot
     twin = Account(bot.username, bot.password, jid.partition("@")[2])
@@ -205,7 +156,13 @@ async def _replace(play: Play) -> None:
         pass
 
 
-def _elsewhere(**changes: object) -> Callable[[Scene, Witness], Awaitable[None]]:
+async def _in_no_hurry(stage: Scene, wilma: Witness) -> None:
+    """Let us see what is done to the end before we come back."""
+    del wilma
+    stage.first_pause = FIRST_SECONDS
+
+
+def _elsewhere(**changes: object) -> deeds.Before:
     async def before(stage: Scene, wilma: Witness) -> None:
         del wilma
         stage.set(**changes)
@@ -234,7 +191,7 @@ def _silence(
         "connection-timeout",
         "XMPP_SERVICE",
         before=_silent(side, moment),
-        mend=_heal,
+        mend=deeds.heal,
         message=f"the step {step}",
         way=way,
     )
@@ -243,16 +200,18 @@ def _silence(
 ROWS = {
     "the connection is cut": Row(WAITING, "connection-reset", "by itself", do=_cut),
     "the connection is reset": Row(WAITING, "connection-reset", "by itself", do=_reset),
-    "the port is closed": Row(WAITING, "connection-reset", "by itself", do=_refuse, mend=_heal),
+    "the port is closed": Row(
+        WAITING, "connection-reset", "by itself", do=_refuse, mend=deeds.heal
+    ),
     "a black hole while joined": Row(
-        WAITING, "connection-timeout", "network", do=_swallow(), mend=_heal, timing=HASTY
+        WAITING, "connection-timeout", "network", do=_swallow(), mend=deeds.heal, timing=HASTY
     ),
     "a black hole towards the server": Row(
         WAITING,
         "connection-timeout",
         "network",
         do=_swallow(Way.TO_SERVER),
-        mend=_heal,
+        mend=deeds.heal,
         timing=HASTY,
     ),
     "a black hole towards us": Row(
@@ -260,14 +219,14 @@ ROWS = {
         "connection-timeout",
         "network",
         do=_swallow(Way.TO_CLIENT),
-        mend=_heal,
+        mend=deeds.heal,
         timing=HASTY,
     ),
     "bytes are garbled while joined": Row(
-        WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=_heal
+        WAITING, "tls-failed", "garbles", do=_corrupt_to_client, mend=deeds.heal
     ),
     "bytes are garbled in the handshake": Row(
-        WAITING, "tls-handshake-failed", "TLS", before=_corrupt_from_the_start, mend=_heal
+        WAITING, "tls-handshake-failed", "TLS", before=_corrupt_from_the_start, mend=deeds.heal
     ),
     "silence before TLS": _silence("tls", Way.TO_SERVER, 0),
     "silence in the TLS handshake": _silence("tls", Way.TO_CLIENT, b"<proceed[^>]*>"),
@@ -279,7 +238,7 @@ ROWS = {
         "remote-server-timeout",
         "MUC_ROOM",
         before=_silent(Way.TO_SERVER, b"<presence[^>]*>"),
-        mend=_heal,
+        mend=deeds.heal,
         way="open",
         timing=SLOW,
     ),
@@ -287,22 +246,22 @@ ROWS = {
         WAITING,
         "not-allowed",
         "minute",
-        do=_kick,
+        do=deeds.kick,
         back=False,
         message="out with you",
         pause=MINUTE_SECONDS,
     ),
     "banned while in the room": Row(
-        FAILED, "forbidden", "ban", do=_ban, back=False, message="never again"
+        FAILED, "forbidden", "ban", do=deeds.ban, back=False, message="never again"
     ),
     "banned before": Row(
-        FAILED, "forbidden", "MUC_ROOM", before=_ban_before, back=False, message="banned"
+        FAILED, "forbidden", "MUC_ROOM", before=deeds.ban_before, back=False, message="banned"
     ),
     "members only": Row(
-        FAILED, "registration-required", "member", before=_members_only_before, back=False
+        FAILED, "registration-required", "member", before=deeds.close_before, back=False
     ),
     "members only from now on": Row(
-        FAILED, "registration-required", "member", do=_members_only, back=False
+        FAILED, "registration-required", "member", do=deeds.close, back=False
     ),
     "a member no more": Row(
         FAILED,
@@ -319,7 +278,7 @@ ROWS = {
         FAILED, "not-authorized", "MUC_PASSWORD", before=_password(None), back=False
     ),
     "the room is destroyed": Row(
-        FAILED, "gone", "MUC_ROOM", do=_destroy, back=False, message="too old"
+        FAILED, "gone", "MUC_ROOM", do=deeds.destroy, back=False, message="too old"
     ),
     "the room moves": Row(
         FAILED,
@@ -330,19 +289,21 @@ ROWS = {
         message='("moved"). Its owner names a new place: "new@conference.localhost".',
     ),
     "dropped for technical reasons": Row(
-        WAITING, "recipient-unavailable", "by itself", do=_drop, way="open", pause=0.0
+        WAITING, "recipient-unavailable", "by itself", do=deeds.drop, way="open", pause=0.0
     ),
     "forgotten by the room": Row(
         WAITING,
         "not-acceptable",
         "by itself",
         do=_forget,
-        mend=_heal,
+        mend=deeds.heal,
         way="open",
         timing=HASTY,
         pause=0.0,
     ),
-    "another session takes over": Row(WAITING, "conflict", "same account", do=_replace),
+    "another session takes over": Row(
+        WAITING, "conflict", "same account", do=_replace, before=_in_no_hurry
+    ),
     "a room service that does not exist": Row(
         FAILED,
         frozenset({"remote-server-not-found", "service-unavailable", "not-allowed", "forbidden"}),
@@ -429,7 +390,7 @@ async def test_every_fault_ends_in_the_room_or_in_the_truth(row: Row, stage: Sce
 
 
 async def _expect_the_fault(row: Row, play: Play) -> None:
-    fault, changed, record = await play.eyes.fault()
+    fault, changed, record = await play.us.fault()
     conditions = row.condition if isinstance(row.condition, frozenset) else {row.condition}
     assert changed.phase is row.phase
     assert fault.condition in conditions
@@ -438,7 +399,7 @@ async def _expect_the_fault(row: Row, play: Play) -> None:
     if row.pause is not None:
         assert changed.next_attempt_in_ms == row.pause * 1_000
     if row.phase is WAITING and row.pause != 0:
-        status = play.eyes.status()
+        status = play.us.status()
         assert not status.connected
         assert status.last_error is not None
         assert status.last_error.fault == fault
@@ -447,7 +408,7 @@ async def _expect_the_fault(row: Row, play: Play) -> None:
 
 
 async def _expect_it_back(row: Row, play: Play) -> None:
-    eyes, wilma = play.eyes, play.wilma
+    eyes, wilma = play.us, play.wilma
     if row.do is not None:
         wilma.say("meanwhile")
     if row.pause != 0:
