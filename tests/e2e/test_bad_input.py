@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
-from tests.servers.witness import Witness
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -163,12 +163,7 @@ async def test_a_body_that_cannot_be_sent_is_refused_with_the_reason(
 async def test_a_body_at_the_limits_goes_through_as_it_is(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
         for body in SENDABLE:
             await bridge.bare("xmppSend", message=body)
             heard = await witness.heard(lambda it: it.nick == "McpDebug")

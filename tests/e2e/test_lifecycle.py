@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e import noise
 from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess
+from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -36,13 +37,7 @@ PARENT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
 async def test_end_of_input_ends_the_bridge_and_it_says_goodbye_to_the_room(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
-        await witness.joined("McpDebug")
+    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
         started = monotonic()
         bridge.close_input()
         assert await bridge.wait() == 0
@@ -55,13 +50,7 @@ async def test_end_of_input_ends_the_bridge_and_it_says_goodbye_to_the_room(
 async def test_a_signal_ends_the_bridge_and_it_says_goodbye_to_the_room(
     signal: str, xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
-        await witness.joined("McpDebug")
+    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
         getattr(bridge, signal)()
         assert await bridge.wait() == 0
         await witness.left("McpDebug")

@@ -5,6 +5,7 @@ import pytest
 
 from tests.e2e.asking import asked, refused
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.e2e.company import in_company
 from tests.faults import scripted_server as scripted
 from tests.faults.scripted_server import DOMAIN, HONEST, NICKNAME, ROOM, USERNAME, Wire
 from tests.servers.server import XmppServer
@@ -19,13 +20,8 @@ UNKNOWN = {"remote-server-not-found", "not-allowed", "forbidden", "service-unava
 
 
 async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path: Path) -> None:
-    settings = xmpp_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, room, "Wilma"),
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(xmpp_server, tmp_path) as (bridge, wilma):
+        room = wilma.room
         for target, address in (
             ("server", xmpp_server.domain),
             ("self", f"{room}/McpDebug"),
@@ -87,12 +83,7 @@ async def test_somebody_who_is_called_server_is_reached_by_their_jid(
 async def test_nobody_of_that_name_is_refused_and_told_who_is_there(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma"),
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(xmpp_server, tmp_path) as (bridge, _):
         for tool in ("xmppPing", "xmppInfo"):
             error = await refused(bridge, tool, "Fred")
             assert error.data["condition"] == "item-not-found"

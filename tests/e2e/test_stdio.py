@@ -14,6 +14,7 @@ import pytest
 from bridge.mcp.session import CHANGES_SECONDS
 from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from tests.e2e.bridge_process import COMMAND, TOOLS, BridgeProcess
+from tests.e2e.company import in_company
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 
@@ -362,12 +363,7 @@ async def test_a_signal_puts_the_leave_on_the_wire_at_once_with_replies_that_nob
 async def test_calls_in_flight_at_the_end_of_input_finish_before_the_room_is_left(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
-    async with (
-        Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as witness,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(xmpp_server, tmp_path) as (bridge, witness):
         answers = {}
         for number in range(20):
             answers[number] = bridge.expect(number)
