@@ -15,16 +15,9 @@ from bridge.settings.values import Secret
 from bridge.xmpp import faults
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
+from tests.xmpp.place import PLACE
 
 PACKAGE = Path(faults.__file__).parent
-
-PLACE = Place(
-    service="xmpp://chat.example:5222",
-    domain="chat.example",
-    account="bot@chat.example",
-    room="lobby@conference.chat.example",
-    nickname="McpDebug",
-)
 
 
 def _verification(message: str) -> ssl.SSLCertVerificationError:

@@ -6,16 +6,10 @@ from typing import cast
 import pytest
 
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.faults import Fault, Place
+from bridge.xmpp.faults import Fault
 from bridge.xmpp.keepalive import TIMING, Timing, Verdict, keep_alive, verdict
+from tests.xmpp.place import PLACE
 
-PLACE = Place(
-    service="xmpp://chat.example:5222",
-    domain="chat.example",
-    account="bot@chat.example",
-    room="lobby@conference.chat.example",
-    nickname="Me",
-)
 SECONDS = 5.0
 SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
 

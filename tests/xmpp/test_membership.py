@@ -19,14 +19,8 @@ from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
 from bridge.xmpp.stanzas import DISCO_INFO, StanzaError, xml_of
 from tests.xmpp.elements import parsed
+from tests.xmpp.place import PLACE
 
-PLACE = Place(
-    service="xmpp://chat.example:5222",
-    domain="chat.example",
-    account="bot@chat.example",
-    room="lobby@conference.chat.example",
-    nickname="Me",
-)
 OWN = f"{PLACE.room}/Me"
 SECONDS = 5.0
 SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.1, check_interval=0.005, ping_deadline=0.02)

@@ -6,35 +6,15 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pytest
 
-from bridge.settings.table import Settings
-from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.faults import ConnectionFailedError
 from bridge.xmpp.sasl import log_in
-from bridge.xmpp.stanzas import SASL, SASL_CB
+from bridge.xmpp.stanzas import SASL
+from tests.xmpp.login import PASSWORD, features, settings
+from tests.xmpp.place import PLACE
 
-PASSWORD = "correct-horse"
-PLACE = Place("xmpp://example", "example", "bot@example", "r@muc.example", "Me")
 Answer = tuple[str, bytes | str | None]
 """The name of an element and what it carries; text is a condition."""
-
-
-def _settings(username: str = "bot", password: str = PASSWORD) -> Settings:
-    return Settings(
-        username=username, domain="example", password=Secret(password), rooms=("r@muc.example",)
-    )
-
-
-def _features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
-    features = Element("features")
-    if bindings:
-        named = SubElement(features, f"{{{SASL_CB}}}sasl-channel-binding")
-        for one in bindings:
-            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": one})
-    listed = SubElement(features, f"{{{SASL}}}mechanisms")
-    for one in mechanisms:
-        SubElement(listed, f"{{{SASL}}}mechanism").text = one
-    return features
 
 
 class ServerSide:
@@ -104,7 +84,7 @@ async def test_the_best_mechanism_that_is_offered_logs_in(
     scram = ScramServer(hash_name)
     server = ServerSide(scram.challenge, scram.success)
     login = await log_in(
-        _settings(), PLACE, _features(*offered), server.exchange, bindings=[], genuine=True
+        settings(), PLACE, features(*offered), server.exchange, bindings=[], genuine=True
     )
     assert login == (chosen, None)
     assert server.heard[0].get("mechanism") == chosen
@@ -116,7 +96,7 @@ async def test_the_proof_may_come_as_one_more_challenge() -> None:
         scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("success", None)
     )
     await log_in(
-        _settings(), PLACE, _features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
+        settings(), PLACE, features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
     )
     assert not server.heard[-1].text
 
@@ -128,9 +108,9 @@ async def test_a_server_that_asks_on_after_its_proof_is_refused() -> None:
     )
     with pytest.raises(ScramError, match="goes on asking"):
         await log_in(
-            _settings(),
+            settings(),
             PLACE,
-            _features("SCRAM-SHA-256"),
+            features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
             genuine=True,
@@ -142,9 +122,9 @@ async def test_a_success_without_the_right_proof_is_refused(answer: Answer) -> N
     server = ServerSide(ScramServer("sha256").challenge, answer)
     with pytest.raises(ScramError):
         await log_in(
-            _settings(),
+            settings(),
             PLACE,
-            _features("SCRAM-SHA-256"),
+            features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
             genuine=True,
@@ -155,9 +135,9 @@ async def test_a_success_without_a_challenge_is_refused() -> None:
     server = ServerSide(("success", b"v=AAAA"))
     with pytest.raises(ScramError, match="skipped its own proof"):
         await log_in(
-            _settings(),
+            settings(),
             PLACE,
-            _features("SCRAM-SHA-256"),
+            features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
             genuine=True,
@@ -168,9 +148,9 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
     server = ServerSide(ScramServer("sha256").challenge, ("failure", "not-authorized"))
     with pytest.raises(ConnectionFailedError) as refusal:
         await log_in(
-            _settings(),
+            settings(),
             PLACE,
-            _features("SCRAM-SHA-256", "PLAIN"),
+            features("SCRAM-SHA-256", "PLAIN"),
             server.exchange,
             bindings=[],
             genuine=True,
@@ -183,7 +163,7 @@ async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed
 async def test_plain_sends_the_password_only_where_it_may() -> None:
     server = ServerSide(("success", None))
     login = await log_in(
-        _settings(), PLACE, _features("PLAIN"), server.exchange, bindings=[], genuine=True
+        settings(), PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True
     )
     assert login == ("PLAIN", None)
     assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
@@ -194,7 +174,7 @@ async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> N
     server = ServerSide()
     with pytest.raises(ConnectionFailedError) as refusal:
         await log_in(
-            _settings(), PLACE, _features(*offered), server.exchange, bindings=[], genuine=False
+            settings(), PLACE, features(*offered), server.exchange, bindings=[], genuine=False
         )
     assert refusal.value.fault.condition == "invalid-mechanism"
     assert (", ".join(offered) or "none") in refusal.value.fault.message
@@ -203,8 +183,8 @@ async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> N
 
 async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
     server = ServerSide(("success", None))
-    settings = _settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
-    await log_in(settings, PLACE, _features("PLAIN"), server.exchange, bindings=[], genuine=True)
+    account = settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
+    await log_in(account, PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True)
     assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
 
 
@@ -212,9 +192,9 @@ async def test_a_password_that_saslprep_forbids_is_refused_before_anything_is_se
     server = ServerSide()
     with pytest.raises(ConnectionFailedError, match="SASLprep"):
         await log_in(
-            _settings(password="with a \x07 bell"),
+            settings(password="with a \x07 bell"),
             PLACE,
-            _features("SCRAM-SHA-256"),
+            features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
             genuine=True,
@@ -227,9 +207,9 @@ async def test_few_iterations_are_refused_where_the_certificate_was_not_checked(
     server = ServerSide(scram.challenge)
     with pytest.raises(ScramError, match="it wants 16 iterations; the least is 4096"):
         await log_in(
-            _settings(),
+            settings(),
             PLACE,
-            _features("SCRAM-SHA-256"),
+            features("SCRAM-SHA-256"),
             server.exchange,
             bindings=[],
             genuine=False,
@@ -254,11 +234,9 @@ async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_n
     offered: Sequence[str], named: list[str], bindings: list[ChannelBinding]
 ) -> None:
     server = ServerSide()
-    features = _features(*offered, bindings=named)
+    offer = features(*offered, bindings=named)
     with pytest.raises(ScramError, match="binds logins in no way"):
-        await log_in(
-            _settings(), PLACE, features, server.exchange, bindings=bindings, genuine=False
-        )
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
     assert server.heard == []
 
 
@@ -276,9 +254,7 @@ async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_th
     offered: Sequence[str], named: list[str], bindings: list[ChannelBinding], header: str
 ) -> None:
     server = ServerSide(("failure", "not-authorized"))
-    features = _features(*offered, bindings=named)
+    offer = features(*offered, bindings=named)
     with pytest.raises(ConnectionFailedError):
-        await log_in(
-            _settings(), PLACE, features, server.exchange, bindings=bindings, genuine=False
-        )
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
     assert b64decode(server.heard[0].text or "").decode().startswith(header)

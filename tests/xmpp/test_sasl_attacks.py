@@ -1,42 +1,21 @@
 """What a server may offer and answer to get at the password: mechanisms, order, PLAIN."""
 
 from base64 import b64decode
-from collections.abc import Sequence
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.settings.table import Settings
-from bridge.settings.values import Secret
 from bridge.wire.scram import ChannelBinding, ScramError
-from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.faults import ConnectionFailedError
 from bridge.xmpp.sasl import log_in
-from bridge.xmpp.stanzas import SASL, SASL_CB
+from bridge.xmpp.stanzas import SASL
 from tests.xmpp.elements import parsed
+from tests.xmpp.login import PASSWORD, features, settings
+from tests.xmpp.place import PLACE
 
-PASSWORD = "correct-horse"
-PLACE = Place("xmpp://example", "example", "bot@example", "r@muc.example", "Me")
 BINDINGS = [ChannelBinding("tls-server-end-point", b"hash")]
 SUCCESS = f"<success xmlns='{SASL}'/>"
 """With nothing in it, which is all that PLAIN wants."""
-
-
-def settings(username: str = "bot", password: str = PASSWORD) -> Settings:
-    return Settings(
-        username=username, domain="example", password=Secret(password), rooms=("r@muc.example",)
-    )
-
-
-def features(*mechanisms: str, types: Sequence[str] = ()) -> Element:
-    made = Element("features")
-    listed = SubElement(made, f"{{{SASL}}}mechanisms")
-    for one in mechanisms:
-        SubElement(listed, f"{{{SASL}}}mechanism").text = one
-    if types:
-        named = SubElement(made, f"{{{SASL_CB}}}sasl-channel-binding")
-        for one in types:
-            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": one})
-    return made
 
 
 class Hostile:
@@ -97,7 +76,7 @@ async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
     offered: list[str], bindings: list[ChannelBinding]
 ) -> None:
     server = Hostile()
-    offer = features(*offered, types=["tls-telepathy"])
+    offer = features(*offered, bindings=["tls-telepathy"])
     with pytest.raises(ConnectionFailedError):
         await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
     assert server.heard == []
@@ -261,7 +240,7 @@ async def test_a_binding_is_never_given_up_without_a_word(
         await log_in(
             settings(),
             PLACE,
-            features(*offered, types=types),
+            features(*offered, bindings=types),
             server.exchange,
             bindings=BINDINGS,
             genuine=True,

@@ -1,0 +1,30 @@
+"""An account that logs in, and what a server offers it."""
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement
+
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
+from bridge.xmpp.stanzas import SASL, SASL_CB
+from tests.xmpp.place import PLACE
+
+PASSWORD = "correct-horse"
+
+
+def settings(username: str = "bot", password: str = PASSWORD) -> Settings:
+    return Settings(
+        username=username, domain=PLACE.domain, password=Secret(password), rooms=(PLACE.room,)
+    )
+
+
+def features(*mechanisms: str, bindings: Sequence[str] = ()) -> Element:
+    """Features that offer logins; with `bindings`, channel bindings as XEP-0440 has them."""
+    made = Element("features")
+    if bindings:
+        named = SubElement(made, f"{{{SASL_CB}}}sasl-channel-binding")
+        for one in bindings:
+            SubElement(named, f"{{{SASL_CB}}}channel-binding", {"type": one})
+    listed = SubElement(made, f"{{{SASL}}}mechanisms")
+    for one in mechanisms:
+        SubElement(listed, f"{{{SASL}}}mechanism").text = one
+    return made

@@ -1,0 +1,11 @@
+"""Where the unit tests of a connection and its room are."""
+
+from bridge.xmpp.faults import Place
+
+PLACE = Place(
+    service="xmpp://chat.example:5222",
+    domain="chat.example",
+    account="bot@chat.example",
+    room="lobby@conference.chat.example",
+    nickname="Me",
+)
