@@ -115,7 +115,7 @@ def test_one_block_is_the_way_to_try_it_and_one_the_way_to_test_it() -> None:
     assert [one.mark for one in marked] == ["run", "test"]
     assert all(len(one.lines) == 1 for one in marked)
     # `.ci/run` reads the second and runs it; an install from the wheel runs in tests/packaging.
-    assert marked[1].text.strip().endswith(" && .venv/bin/python -m pytest -n 2")
+    assert marked[1].text.strip().endswith(" && .venv/bin/python -m pytest -n 3")
     for one in marked:
         install, *_ = one.text.split(" && ")[1:]
         assert install.strip() in {".venv/bin/pip install .", ".venv/bin/pip install -e '.[test]'"}
