@@ -85,8 +85,10 @@ def edit(text: str, path: Path, value: object) -> str:
             if name not in value or present.get(name) != value[name]:
                 text = edit(text, (*path, name), value.get(name))
         return text
-    if holder is None:
-        return text if value is None else edit(text, way, {key: value})
+    if holder is None and value is None:
+        return text
+    if holder is None and way:
+        return edit(text, way, {key: value})
     fits = isinstance(holder, list if isinstance(key, int) else dict)
     if not fits:
         raise EditError(f"{'.'.join(map(str, way)) or 'the whole'} is no object")

@@ -237,6 +237,12 @@ def test_whatever_stands_there_only_ours_changes(text: str, first: Any, second: 
     assert jsonfile.edit(restored, OURS, None) == restored
 
 
+def test_a_file_that_holds_null_is_left_as_it_is() -> None:
+    assert jsonfile.edit("null", OURS, None) == "null"
+    with pytest.raises(EditError, match="the whole is no object"):
+        jsonfile.edit("null", OURS, ENTRY)
+
+
 @given(_files(), st.text(max_size=300))
 def test_no_text_makes_the_reader_fail_in_another_way(text: str, rubbish: str) -> None:
     for one in (rubbish, text[: len(text) // 2] + rubbish):
