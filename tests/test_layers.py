@@ -22,6 +22,7 @@ SPEAKS_XMPP = frozenset(
         "intake",
         "keepalive",
         "sasl",
+        "joining",
         "membership",
         "participant",
         "ping",

@@ -186,6 +186,13 @@ silent-join: remote-server-timeout; soon
     The room {room} did not answer{within}.
     -> Check that {room_service} is the server's room service: the domain in MUC_ROOM is usually
     not the one of the account, but conference.DOMAIN.
+silent-join-with-service: remote-server-timeout; soon
+    The room {room} did not answer{within}, though its service {room_service} does.
+    -> The room may be overloaded or broken; the bridge tries again by itself.
+silent-join-without-service: service-unavailable; soon
+    The room {room} did not answer{within}, and {room_service} offers no service.
+    -> Check the domain in MUC_ROOM: usually it is not the one of the account, but
+    conference.DOMAIN.
 silent-resolver: remote-server-timeout; soon
     The name in {service} was not resolved{within}.
     -> Check the name servers of this machine, or give an address in XMPP_SERVICE.

@@ -5,7 +5,6 @@ leaves the connection alone, and other rooms.
 """
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -16,10 +15,10 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
 from bridge.text import iso
-from bridge.xmpp import archive, disco, faults, stanzas
+from bridge.xmpp import archive, faults, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
-from bridge.xmpp.connection import DEADLINES, Connection, fault_of_mistake
+from bridge.xmpp.connection import Connection, fault_of_mistake
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -29,11 +28,9 @@ from bridge.xmpp.events import (
     MessageReceived,
     MessageSent,
     NicknameChanged,
-    OccupantJoined,
     OccupantLeft,
     Phase,
     RoomDestroyed,
-    RoomError,
     SendFailed,
     Source,
 )
@@ -48,7 +45,7 @@ from bridge.xmpp.faults import (
     Stage,
 )
 from bridge.xmpp.intake import Intake
-from bridge.xmpp.iq import IqError
+from bridge.xmpp.joining import Join
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import TIMING, Timing, Verdict, self_ping
 from bridge.xmpp.message_body import check_body
@@ -68,8 +65,6 @@ NICKNAME_TRIES = 5
 
 OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
 """A new connection does not cure these faults, so the pause after them goes on with it."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,8 @@ class Membership:
         """How long the room took to answer the last self-ping, in milliseconds."""
         self._connection: Connection | None = None
         self._intake = Intake(self.jid)
-        self._join_answer: asyncio.Future[OccupantJoined] | None = None
+        self._join: Join | None = None
+        """The attempt to enter that is under way."""
         self._removal: Fault | None = None
         """Why the room has put us out, once it has."""
         self._in_doubt = False
@@ -266,17 +262,17 @@ class Membership:
         """
         if self.room.phase is not Phase.JOINING:  # by the nickname before
             self._emit(ConnectionChanged(Phase.JOINING, attempt=attempt))
-        seconds = DEADLINES[Stage.JOIN]
+        occupant = stanzas.occupant_jid(self.jid, nickname)
+        if occupant is None:
+            fault = faults.of_join_error("jid-malformed", None, self.place, None)
+            raise ConnectionFailedError(fault)
+        self.occupant = occupant
+        self._join = Join(self._attached, self.place, occupant)
         try:
-            async with asyncio.timeout(seconds):
-                me = await self._ask_to_enter(nickname, since, history=history)
-        except TimeoutError as error:
-            raise ConnectionFailedError(
-                faults.of_silence(Stage.JOIN, seconds, self.place)
-            ) from error
+            me = await self._join.run(self._password, since, history=history)
+        finally:
+            self._join = None
         created = 201 in me.codes
-        if created:
-            await self._unlock(seconds)
         self._emit(Joined(me.from_, me.sender, created))
         self._settle()
 
@@ -316,39 +312,6 @@ class Membership:
                 taken = failed.fault.condition == "conflict" and not self._attached.ended.done()
                 if not taken or number == NICKNAME_TRIES:
                     raise
-
-    async def _ask_to_enter(
-        self, nickname: str, since: str | None, *, history: bool
-    ) -> OccupantJoined:
-        """Ask to be let in; return our own presence, with which the room does it."""
-        occupant = stanzas.occupant_jid(self.jid, nickname)
-        if occupant is None:
-            fault = faults.of_join_error("jid-malformed", None, self.place, None)
-            raise ConnectionFailedError(fault)
-        self.occupant = occupant
-        connection = self._attached
-        secret = self._password.reveal() if self._password else None
-        self._join_answer = asyncio.get_running_loop().create_future()
-        try:
-            # The answer comes before the history, and tells which stanza ids in it to trust.
-            connection.send(
-                stanzas.iq_request("get", self.jid, secrets.token_hex(8), disco.info_query())
-            )
-            connection.send(stanzas.join_presence(occupant, secret, since, history=history))
-            return await connection.unless_ended(self._join_answer)
-        finally:
-            self._join_answer = None
-
-    async def _unlock(self, seconds: float) -> None:
-        """Accept the default configuration of a room that joining made (XEP-0045, 10.1.2)."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._attached.request("set", self.jid, stanzas.default_configuration())
-        except IqError as refused:
-            why = f"{refused.error.condition}.{faults.quoted_text(refused.error.text)}"
-            log.warning("the new room keeps its lock or its defaults: %s", why)
-        except TimeoutError:
-            log.warning("the new room keeps its lock or its defaults: no answer came")
 
     def _settle(self) -> None:
         """Be in the room, unless we have been put out again in the same breath."""
@@ -506,13 +469,20 @@ class Membership:
     def receive(self, stanza: Element) -> None:
         """Take in what came from the room: a message, a presence, or an answer to a question."""
         # A presence that answers a join which was given up: we would be inside without knowing it.
-        late = stanza.tag == stanzas.PRESENCE and self._join_answer is None
+        late = stanza.tag == stanzas.PRESENCE and self._join is None
         if late and not self.inside:
             return
+        if stanza.tag == stanzas.IQ and self._join is not None:
+            self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
             self._last_heard = asyncio.get_running_loop().time()
-            self._answer_join(event)
+            if self._join is not None and (me := self._join.decide(event)) is not None:
+                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
+                # this presence is already reflected under it.
+                self.occupant = me.from_
+                self.inside = True
+                self._intake.tells_history = True
             self._handle(event)
 
     def _handle(self, event: Event) -> None:
@@ -554,22 +524,6 @@ class Membership:
         for waiting in self._reflections.values():
             if not waiting.done():
                 waiting.set_exception(ConnectionFailedError(fault))
-
-    def _answer_join(self, event: Event) -> None:
-        """Let the join under way know of what decides it."""
-        if self._join_answer is None or self._join_answer.done():
-            return
-        match event:
-            case OccupantJoined(self_=True):
-                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
-                # this presence is already reflected under it.
-                self.occupant = event.from_
-                self.inside = True
-                self._intake.tells_history = True
-                self._join_answer.set_result(event)
-            case RoomError(condition=condition, text=text, venue=venue):
-                fault = faults.of_join_error(condition, text, self.place, venue)
-                self._join_answer.set_exception(ConnectionFailedError(fault))
 
     async def _first_join(self, deadline: float) -> None:
         """Wait until the first join has succeeded or failed, or the time is over."""

@@ -1,13 +1,16 @@
-"""Queries the room and its room service before joining, for the check (XEP-0045, section 6)."""
+"""Queries a room service and its rooms by service discovery (XEP-0045, section 6)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 
 from bridge.text import quoted
 from bridge.xmpp import disco, faults, stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.faults import ConnectionFailedError, Place
+from bridge.xmpp.disco import Description
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Place
 from bridge.xmpp.iq import IqError
+from bridge.xmpp.stanzas import StanzaError
 
 DISCO_SECONDS = 5.0
 """For one answer to a query whose failure decides nothing."""
@@ -15,8 +18,81 @@ DISCO_SECONDS = 5.0
 MAX_SERVICES_ASKED = 10
 """Items of the server that are queried for room services."""
 
+MAX_ROOMS_COMPARED = 1_000
+"""Rooms of a service whose names are compared with ours."""
+
+MAX_NAME_CHARACTERS = 100
+"""Of a room's name that is compared, and that is shown: comparing takes its square."""
+
+MAX_SIMILAR = 5
+"""Rooms that are named for their likeness."""
+
+LIKENESS = 0.6
+"""How much of two names has to be the same, by the ratio of `difflib`."""
+
 _SILENCE = "remote-server-timeout"
 """The condition of an address that does not answer."""
+
+
+async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
+    """Return what an address says of itself, or the error in place of it.
+
+    Raises `ConnectionFailedError` when the connection ends.
+    """
+    try:
+        async with asyncio.timeout(DISCO_SECONDS):
+            answer = await connection.request("get", target, disco.info_query())
+            return disco.description_in(answer), None
+    except IqError as refused:
+        return Description(), refused.error
+    except TimeoutError:
+        return Description(), StanzaError(_SILENCE)
+
+
+async def ask_service(
+    connection: Connection, place: Place
+) -> tuple[Description, StanzaError | None]:
+    """Return what the room service of `place` says of itself, as `ask` does."""
+    return await ask(connection, stanzas.prepared(place.room_service) or place.room_service)
+
+
+def denies(description: Description) -> bool:
+    """Whether an address that describes itself so is neither a room nor a room service."""
+    said = bool(description.identities or description.features)
+    return said and not (description.is_room or stanzas.MUC in description.features)
+
+
+def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
+    """Return why no room of a service that answers so can be joined; None where one may be."""
+    if refusal is not None and refusal.condition == "remote-server-not-found":
+        return faults.of_join_error(refusal.condition, refusal.text, place, None)
+    return faults.of("no-room-service", place) if denies(description) else None
+
+
+async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
+    """Return the JIDs of the rooms that `service` lists with names like that of `room`.
+
+    The most similar one is the first. Both are prepared, and `room` itself is left out. There are
+    none where the service does not answer within `DISCO_SECONDS`, or lists none.
+    """
+    try:
+        async with asyncio.timeout(DISCO_SECONDS):
+            answer = await connection.request("get", service, stanzas.items_query())
+    except (IqError, TimeoutError, ConnectionFailedError):
+        return []
+    listed = [one for one in stanzas.items_in(answer)[:MAX_ROOMS_COMPARED] if one != room]
+    names = {
+        name: one
+        for one in listed
+        if one.endswith(f"@{service}") and len(name := one.partition("@")[0]) <= MAX_NAME_CHARACTERS
+    }
+    ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
+    return [names[one] for one in get_close_matches(ours, names, MAX_SIMILAR, LIKENESS)]
+
+
+def similar_named(rooms: Sequence[str]) -> str:
+    """Return a sentence that names the rooms with similar names; empty without any."""
+    return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
 
 
 class RoomService:
@@ -33,37 +109,26 @@ class RoomService:
         """Query both; raises `ConnectionFailedError` where joining can only fail."""
         place = self._place
         service = stanzas.prepared(place.room_service) or place.room_service
-        features, refusal = await self._ask(service)
+        description, refusal = await ask(self._connection, service)
         if refusal is not None:
             self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
-        elif stanzas.MUC in features:
+        elif stanzas.MUC in description.features:
             self._find(f"{service} is a room service")
-        elif features:
+        elif description.features or description.identities:
             self._find(f"{service} does not name {stanzas.MUC} among its features")
         else:
             self._find(f"{service} says nothing of what it is; joining decides")
-        if stanzas.MUC not in features and (refusal is None or refusal.condition != _SILENCE):
+        silent = refusal is not None and refusal.condition == _SILENCE
+        if stanzas.MUC not in description.features and not silent:
             await self._find_others(service)
-        # Joining would only fail with the same condition.
-        if refusal is not None and refusal.condition == "remote-server-not-found":
-            fault = faults.of_join_error(refusal.condition, refusal.text, place, None)
-            raise ConnectionFailedError(fault)
+        of_room = Description()
         if refusal is None:
             room = stanzas.prepared(place.room) or place.room
-            of_room, refusal = await self._ask(room)
-            self._find(_description(of_room, refusal))
-            if features and stanzas.MUC not in features | of_room:
-                raise ConnectionFailedError(faults.of("no-room-service", place))
-
-    async def _ask(self, target: str) -> tuple[frozenset[str], stanzas.StanzaError | None]:
-        """Return the features of an address, or the error in place of them."""
-        try:
-            async with asyncio.timeout(DISCO_SECONDS):
-                return await disco.features_of(self._connection, target), None
-        except IqError as refused:
-            return frozenset(), refused.error
-        except TimeoutError:
-            return frozenset(), stanzas.StanzaError(_SILENCE)
+            of_room, refusal_of_room = await ask(self._connection, room)
+            self._find(_description(of_room, refusal_of_room))
+        fault = denial(place, description, refusal)
+        if fault is not None and stanzas.MUC not in of_room.features:
+            raise ConnectionFailedError(fault)
 
     async def _find_others(self, doubted: str) -> None:
         """Query the server for its room services."""
@@ -73,8 +138,8 @@ class RoomService:
                 answer = await self._connection.request("get", domain, stanzas.items_query())
                 for item in stanzas.items_in(answer)[:MAX_SERVICES_ASKED]:
                     if "@" not in item and item != doubted:
-                        features, _ = await self._ask(item)
-                        if stanzas.MUC in features:
+                        description, _ = await ask(self._connection, item)
+                        if stanzas.MUC in description.features:
                             self.others.append(item)
         except (IqError, TimeoutError):
             return
@@ -82,11 +147,12 @@ class RoomService:
             self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 
 
-def _description(features: frozenset[str], refusal: stanzas.StanzaError | None) -> str:
+def _description(room: Description, refusal: StanzaError | None) -> str:
     if refusal is not None and refusal.condition == "item-not-found":
         return "the room does not exist yet"
     if refusal is not None:
         return f"the room does not answer disco ({refusal.condition})"
+    features = frozenset(room.features)
     kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
     archive = "with an archive" if stanzas.MAM in features else "without an archive"
     kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"

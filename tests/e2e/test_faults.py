@@ -235,6 +235,21 @@ async def test_a_room_on_a_domain_that_is_no_room_service_is_told(
         assert "MUC_ROOM" in status["lastError"]["hint"]
 
 
+async def test_a_domain_that_is_no_room_service_is_told_long_before_the_join_is_given_up(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment(MUC_ROOM=f"room@{xmpp_server.domain}")
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        status = await bridge.until(lambda it: it["lastError"], AT_ONCE_SECONDS)
+        assert status["lastError"]["condition"] == "service-unavailable"
+        assert (
+            f"{xmpp_server.domain} answers, but is no room service"
+            in (status["lastError"]["message"])
+        )
+        assert "MUC_ROOM" in status["lastError"]["hint"]
+        assert status["phase"] == "failed"
+
+
 async def test_a_banned_account_is_told_and_not_let_in(
     real_server: XmppServer, tmp_path: Path
 ) -> None:

@@ -202,7 +202,7 @@ async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
         *((name, TEAM, True) for name in IN_A_ROOM),
     ]
     assert report.rooms is not None
-    assert [one.condition for one in report.rooms] == [None, "remote-server-timeout", None]
+    assert [one.condition for one in report.rooms] == [None, "service-unavailable", None]
     # Should it let us in after all, it has our goodbye: one to each room, before the next.
     goodbyes = [f'to="{room}/' for room in (LOBBY, LOGS, TEAM)]
     left = [part.partition("<")[0] for part in heard.split("<presence ")[1:]]
