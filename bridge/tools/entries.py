@@ -206,7 +206,7 @@ class _Look:
     def _entry(self, exact: dict[str, Any]) -> dict[str, Any]:
         made = {name: self._at(one, name) for name, one in exact.items()}
         self.marks += MARK_BYTES
-        if "body" in self._cut:
+        if "body" in self._cut and "body" in exact:
             # What was cut before says how long it was.
             made.setdefault("bodyBytes", len(exact["body"].encode("utf-8", "surrogatepass")))
         if self._cut:

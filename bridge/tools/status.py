@@ -1,114 +1,42 @@
 """The tools to begin with: does the bridge answer, and how do things stand in the rooms."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Keywords
+from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.check import CurrentSettings
-from bridge.tools.entries import (
-    NOTICE,
-    RESULT_BYTES,
-    Escaped,
-    OptionalFlag,
-    json_size,
-    sanitized,
-)
+from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
 
 if TYPE_CHECKING:
-    from bridge.xmpp.room import LastError, RoomStatus
+    from bridge.xmpp.room import LastIncoming, RoomStatus
 
 ROOM_BYTES = 148
 """Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault
 and the start of its JID. Fifty of them leave 1,600 bytes, into which the rest can be cut."""
 
-DISPENSABLE = ("hint", "message", "at", "nickname", "occupants")
+DISPENSABLE = ("hint", "message", "retry", "at", "nickname", "occupants")
 """What is left out of such a room, the first of them first, where it would not fit otherwise."""
 
-RoomEntry: TypeAlias = Annotated[
+Status: TypeAlias = Annotated[
     dict[str, object],
-    Keywords(properties={"room": {"type": "string"}, "phase": {"type": "string"}}),
+    always(
+        connected=bool,
+        room=str | None,
+        nickname=str | None,
+        last_incoming=dict[str, object] | None,
+        phase=str,
+        since=str,
+        occupants=int,
+        jid=str | None,
+        service=str | None,
+        tls=dict[str, object] | None,
+        sasl=str | None,
+        cursor=str,
+    ),
 ]
-"""How things stand in one of several rooms."""
-
-
-@dataclass(eq=False)
-class Incoming:
-    """The last live message from somebody else."""
-
-    body: str
-    sender: Annotated[str, "nickname"]
-    from_: Annotated[str, "full JID in the room"]
-    type: Annotated[str, "groupchat, or chat for a private message"]
-    received_at: str
-    room: Annotated[str | None, ABSENT_IF_NONE, "where there are several"] = None
-    truncated: Annotated[bool | None, ABSENT_IF_NONE, "the body was longer"] = None
-    escaped: Escaped = None
-
-
-@dataclass(eq=False)
-class LastFault:
-    """Why the bridge was last put, or kept, out of the room."""
-
-    condition: Annotated[str, "in the standard's own words"]
-    message: str
-    hint: Annotated[str, "what to do, naming the setting"]
-    at: str
-
-
-@dataclass(eq=False)
-class TlsStatus:
-    """What protects the connection."""
-
-    version: str
-    cipher: str
-    verified: Annotated[bool, "whether the certificate was checked"]
-
-
-@dataclass(eq=False)
-class EnvCandidate:
-    """One place where settings were looked for."""
-
-    path: str
-    reason: Annotated[str, "used, or why not"]
-
-
-@dataclass(eq=False)
-class Status:
-    """How things stand."""
-
-    connected: Annotated[bool, "in the room now"]
-    room: str | None
-    nickname: str | None
-    last_incoming: Incoming | None
-    phase: str
-    since: Annotated[str, "when the phase began"]
-    attempt: Annotated[int, "attempts since the bridge was last in the room"]
-    next_attempt_at: str | None
-    last_error: LastFault | None
-    occupants: Annotated[int, "how many are in the room, the bridge among them"]
-    subject: str | None
-    jid: str | None
-    service: str | None
-    tls: TlsStatus | None
-    sasl: Annotated[str | None, "the mechanism that logged in"]
-    self_ping_ms: float | None
-    room_created: Annotated[bool, "joining made the room: often a typo in MUC_ROOM"]
-    env_file: str | None
-    env_candidates: list[EnvCandidate]
-    problems: Annotated[list[str], "what is wrong with the settings"]
-    warnings: list[str]
-    cursor: str
-    rooms: Annotated[
-        list[RoomEntry] | None,
-        ABSENT_IF_NONE,
-        "where there are several: `room`, `phase`, `nickname`, `occupants`, `lastError` of each",
-    ] = None
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
-    notice: str = NOTICE
+"""How things stand."""
 
 
 @tool(title="Echo", read_only=True, open_world=False)
@@ -119,15 +47,17 @@ def echo(message: Annotated[str, "what to send back"]) -> str:
 
 @tool("xmppStatus", title="XMPP status", read_only=True, open_world=False)
 def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
-    """Tell whether the bridge is in its XMPP chat room now, and if not, why not.
+    """Use this first: tell whether the bridge is in its XMPP room now, and if not, why not.
 
-    Ask this first. `phase` says how far it got (unconfigured, resolving, connecting, securing,
-    authenticating, joining, joined, waiting between attempts, failed, closed), `lastError` the
-    cause with a hint naming the setting to change, `problems` what is wrong with the settings.
-    Also: the last message from somebody else, the number of occupants, the connection's TLS.
-    Where the bridge has several rooms, `rooms` says it of each; what stands beside it is of the
-    default room, but for `lastIncoming`. Answers at once from memory; it never connects and never
-    waits.
+    Answers at once from memory. `phase`: unconfigured, resolving, connecting, securing,
+    authenticating, joining, joined, waiting (for the next attempt), failed or closed.
+    `lastIncoming`: the last message from somebody else. Only where they say something:
+    `lastError` (`hint` names the setting to change, `retry` says what happens next by itself),
+    `problems` (of the settings), `warnings`, `self` (`voice`: whether the others get what the
+    bridge says), `moderated`, `roomCreated` (joining made the room: often a typo in MUC_ROOM),
+    `subject`. Of several rooms `rooms` has each, and the other fields are of the default room.
+    If a bot is silent: xmppSend what it should answer, with awaitSeconds 10, then xmppDiagnose
+    with its nickname.
     """
     return describe_status(link, current)
 
@@ -138,55 +68,83 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     rooms = [(one.name, one.status()) for one in participant.memberships]
     status = participant.status()
     several = len(rooms) > 1
-    said = [(last, name) for name, one in rooms if (last := one.last_incoming) is not None]
-    incoming = None
-    if said:
-        last, where = max(said, key=lambda one: one[0].at)
-        message, room = last.message, where if several else None
-        incoming = Incoming(
-            message.body, message.sender, message.from_, message.type, iso(last.at), room
-        )
+    incoming = [(one.last_incoming, name) for name, one in rooms if one.last_incoming is not None]
+    last, where = max(incoming, key=lambda one: one[0].at, default=(None, ""))
     configuration = current.configuration
-    result = Status(
-        connected=status.connected,
-        room=participant.room_jid or None,
-        nickname=status.nickname or None,
-        last_incoming=incoming,
-        phase=status.phase.value,
-        since=iso(status.since),
-        attempt=status.attempt,
-        next_attempt_at=None if status.next_attempt_at is None else iso(status.next_attempt_at),
-        last_error=_last_fault(status.last_error),
-        occupants=len(status.occupants),
-        subject=status.subject,
-        jid=status.jid,
-        service=status.service or None,
-        tls=tls_status(status),
-        sasl=status.sasl,
-        self_ping_ms=status.self_ping_ms,
-        room_created=status.room_created,
-        env_file=configuration.env_file,
-        env_candidates=[EnvCandidate(*one) for one in configuration.candidates],
-        problems=[str(problem) for problem in (*configuration.problems, *current.problems)],
-        warnings=[
-            *configuration.warnings,
-            *link.warnings(),
-            *(
-                f"{name}: {warning}" if several else warning
-                for name, one in rooms
-                for warning in one.warnings
-            ),
-        ],
-        cursor=participant.journal.cursor,
+    warnings = [
+        f"{name}: {warning}" if several else warning
+        for name, one in rooms
+        for warning in one.warnings
+    ]
+    quotes = any(
+        one.subject or one.similar_rooms or (one.last_error and one.last_error.fault.quotes)
+        for _, one in rooms
     )
+    problems = list(map(str, (*configuration.problems, *current.problems)))
+    candidates = [{"path": one.path, "reason": one.reason} for one in configuration.candidates]
+    told: Status = {
+        "connected": status.connected,
+        "room": participant.room_jid or None,
+        "nickname": status.nickname or None,
+        "lastIncoming": None if last is None else _incoming(last, where if several else None),
+        "phase": status.phase.value,
+        "since": iso(status.since),
+        "occupants": len(status.occupants),
+        "jid": status.jid,
+        "service": status.service or None,
+        "tls": tls_status(status),
+        "sasl": status.sasl,
+        "cursor": participant.journal.cursor,
+        **_position(status),
+        **nonempty(
+            {
+                "subject": status.subject,
+                "attempt": status.attempt or None,
+                "nextAttemptAt": status.next_attempt_at and iso(status.next_attempt_at),
+                "lastError": _last_error(status),
+                "selfPingMs": status.self_ping_ms,
+                "roomCreated": status.room_created,
+                "problems": problems,
+                "warnings": [*configuration.warnings, *link.warnings(), *warnings],
+                "envFile": configuration.env_file,
+                "envCandidates": candidates if problems or not status.connected else [],
+                "notice": NOTICE if quotes or last is not None else None,
+            }
+        ),
+    }
     if not several:
-        return sanitized(result)
-    result = sanitized(result, RESULT_BYTES - ROOM_BYTES * len(rooms))
-    result.rooms = []
+        return sanitized(told)
+    told = sanitized(told, RESULT_BYTES - ROOM_BYTES * len(rooms))
+    shown: list[Status] = []
+    told["rooms"] = shown
     for left, (name, one) in zip(range(len(rooms), 0, -1), rooms, strict=True):
-        most = (RESULT_BYTES - json_size(result)) // left - len(", ")
-        result.rooms.append(_room_entry(name, one, most))
-    return result
+        most = (RESULT_BYTES - json_size(told)) // left - len(", ")
+        shown.append(_room_entry(name, one, most))
+    return told
+
+
+def _incoming(last: "LastIncoming", room: str | None) -> dict[str, object]:
+    """Return the last live message from somebody else, and the room, where there are several."""
+    message = last.message
+    told: dict[str, object] = {
+        "body": message.body,
+        "sender": message.sender,
+        "from": message.from_,
+        "type": message.type,
+        "receivedAt": iso(last.at),
+    }
+    return told if room is None else told | {"room": room}
+
+
+def _position(status: "RoomStatus") -> dict[str, object]:
+    """Return what the bridge may do in the room, while it is there."""
+    own = next((one for one in status.occupants if one.own), None)
+    if own is None:
+        return {}
+    told: dict[str, object] = {
+        "self": {"role": own.role, "affiliation": own.affiliation, "voice": own.voice}
+    }
+    return told if status.moderated is None else told | {"moderated": status.moderated}
 
 
 def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]:
@@ -197,8 +155,7 @@ def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]
         "nickname": status.nickname,
         "occupants": len(status.occupants),
     }
-    fault = _last_fault(status.last_error)
-    error = {} if fault is None else vars(fault)
+    error = _last_error(status)
     if error:
         entry["lastError"] = error
     whole = sanitized(entry)["room"]
@@ -210,14 +167,23 @@ def _room_entry(name: str, status: "RoomStatus", most: int) -> dict[str, object]
     return sanitized(entry, most)
 
 
-def _last_fault(error: "LastError | None") -> LastFault | None:
-    if error is None:
-        return None
-    fault = error.fault
-    return LastFault(fault.condition, fault.message, fault.hint, iso(error.at))
+def _last_error(status: "RoomStatus") -> dict[str, object]:
+    """Return why the bridge was last put, or kept, out of a room; empty if it never was."""
+    if status.last_error is None:
+        return {}
+    fault = status.last_error.fault
+    return {
+        "condition": fault.condition,
+        "message": fault.message,
+        "hint": fault.hint,
+        "at": iso(status.last_error.at),
+        "retry": status.outlook,
+    }
 
 
-def tls_status(status: "RoomStatus") -> TlsStatus | None:
+def tls_status(status: "RoomStatus") -> dict[str, object] | None:
     """Return what protects the connection, if anything does."""
     tls = status.tls
-    return None if tls is None else TlsStatus(tls.version, tls.cipher, tls.verified)
+    if tls is None:
+        return None
+    return {"version": tls.version, "cipher": tls.cipher, "verified": tls.verified}

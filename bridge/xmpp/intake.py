@@ -27,6 +27,8 @@ class Intake:
         self._seen = _RecentlyAdded(capacity)
         self._sent = _RecentlyAdded(capacity)
         self._gives_ids = False
+        self.moderated: bool | None = None
+        """Whether the room is, as far as it has said."""
         self.tells_history = False
         """Whether the room may be telling its history: from our own presence to the subject."""
 
@@ -37,7 +39,8 @@ class Intake:
     def read(self, stanza: Element, *, own: str) -> Iterator[Event]:
         """Return what `stanza` tells of the room, in which we are the occupant `own`.
 
-        An answer to disco#info tells what to believe of the ids in the room's messages.
+        An answer to disco#info tells what to believe of the ids in the room's messages, and whether
+        the room is moderated.
         """
         if stanza.tag != stanzas.IQ:
             found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
@@ -46,9 +49,10 @@ class Intake:
             stanza.get("type") == "result"
             # An occupant may answer what only the room was asked.
             and stanzas.prepared(stanza.get("from", "")) == self._room
-            and (features := disco.features_in(stanza))
+            and (description := disco.description_in(stanza)).features
         ):
-            self._gives_ids = not features.isdisjoint(GIVES_IDS)
+            self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
+            self.moderated = disco.room_configuration(description).moderated
         return iter(())
 
     def deduplicate(self, message: MessageReceived) -> MessageReceived | None:

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.settings.values import Secret
 from bridge.text import iso
-from bridge.xmpp import archive, faults, stanzas
+from bridge.xmpp import archive, disco, faults, roomservice, stanzas
 from bridge.xmpp.archive import RoomArchive
 from bridge.xmpp.backoff import STEADY_SECONDS, pause, resting
 from bridge.xmpp.connection import Connection, fault_of_mistake
@@ -30,6 +30,7 @@ from bridge.xmpp.events import (
     NicknameChanged,
     OccupantLeft,
     Phase,
+    RoomConfigured,
     RoomDestroyed,
     SendFailed,
     Source,
@@ -62,6 +63,9 @@ ARCHIVE_QUESTION_SECONDS = 5.0
 
 NICKNAME_TRIES = 5
 """Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
+
+SETTING_CHANGED = 104
+"""The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
 
 OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
 """A new connection does not cure these faults, so the pause after them goes on with it."""
@@ -131,6 +135,10 @@ class Membership:
         """From when on what was said is still to be filled in; wall clock."""
         self._archived: bool | None = None
         """Whether the room keeps an archive; None until it was asked."""
+        self._similar_rooms: tuple[str, ...] = ()
+        """Rooms of the service with similar names, once it was asked for them."""
+        self._configuration_asked = False
+        """Whether the answer to a question for the room's configuration is still to come."""
         self._reflections: dict[str, asyncio.Future[Record]] = {}
 
     @property
@@ -153,7 +161,12 @@ class Membership:
 
     def status(self) -> RoomStatus:
         """Return how things stand."""
-        return replace(self.room.status(), self_ping_ms=self.self_ping_ms)
+        return replace(
+            self.room.status(),
+            self_ping_ms=self.self_ping_ms,
+            moderated=self._intake.moderated if self.inside else None,
+            similar_rooms=self._similar_rooms,
+        )
 
     @property
     def connection(self) -> Connection:
@@ -273,6 +286,10 @@ class Membership:
         finally:
             self._join = None
         created = 201 in me.codes
+        self._similar_rooms = ()
+        self._configuration_asked = False
+        if created:
+            self._ask_for_configuration()  # it was asked before there was one
         self._emit(Joined(me.from_, me.sender, created))
         self._settle()
 
@@ -349,14 +366,14 @@ class Membership:
 
     async def _stay(self) -> Fault:
         """Return why we are no longer in the room."""
-        catching_up = asyncio.create_task(self._catch_up())
+        catching_up = asyncio.create_task(self._look_around())
         try:
             return await self._self_ping_after_silences()
         finally:
             catching_up.cancel()
             await asyncio.wait((catching_up,))
             if not catching_up.cancelled() and (error := catching_up.exception()):
-                fault_of_mistake("catching up", error, Stage.STANDING, self.place)
+                fault_of_mistake("looking around", error, Stage.STANDING, self.place)
 
     async def _self_ping_after_silences(self) -> Fault:
         """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
@@ -401,6 +418,14 @@ class Membership:
             except (archive.ArchiveError, ConnectionFailedError, TimeoutError):
                 return False
         return self._archived
+
+    async def _look_around(self) -> None:
+        """Find out what else is to be known of the room and of the time before."""
+        if self.room.status().room_created:
+            service = self.jid.partition("@")[2]
+            found = await roomservice.similar_rooms(self._attached, self.jid, service)
+            self._similar_rooms = tuple(found)
+        await self._catch_up()
 
     async def _catch_up(self) -> None:
         """Fill the journal with what the room's archive says we missed, or say what may be missing.
@@ -472,8 +497,10 @@ class Membership:
         late = stanza.tag == stanzas.PRESENCE and self._join is None
         if late and not self.inside:
             return
-        if stanza.tag == stanzas.IQ and self._join is not None:
-            self._join.take_answer(stanza)
+        if stanza.tag == stanzas.IQ:
+            self._configuration_asked = False
+            if self._join is not None:
+                self._join.take_answer(stanza)
         # While we are on the way in, somebody else may have the nickname that we asked for.
         for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
             self._last_heard = asyncio.get_running_loop().time()
@@ -505,10 +532,23 @@ class Membership:
                 self._on_removed(faults.of_destruction(reason, venue, self.place))
             case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
                 self.occupant = former.removesuffix(old) + new
+            case RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
+                self._ask_for_configuration()
             case _:
                 pass
         if isinstance(happened, SendFailed) and happened.condition == "not-acceptable":
             self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
+
+    def _ask_for_configuration(self) -> None:
+        """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
+
+        It answers in order: what changes before it has answered is in the answer.
+        """
+        if not self._configuration_asked:
+            self._configuration_asked = True
+            with suppress(ConnectionFailedError):  # `ended` tells, soon
+                id_ = secrets.token_hex(8)
+                self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
 
     def _on_removed(self, fault: Fault) -> None:
         if not self.inside:

@@ -1,8 +1,10 @@
 """What the events add up to: who is here, what was said last, and why we are not in. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from bridge.text import iso, quoted
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
@@ -54,6 +56,11 @@ class Occupant:
     real_jid: str | None = None
     own: bool = False
 
+    @property
+    def voice(self) -> bool:
+        """Whether what they say reaches the others (XEP-0045, section 5.1)."""
+        return self.role in {"moderator", "participant"}
+
 
 class LastIncoming(NamedTuple):
     """The last live message with a body from somebody else, and when it came."""
@@ -92,11 +99,43 @@ class RoomStatus:
     room_created: bool = False
     crowded: bool = False
     """Whether there are more occupants than are kept."""
+    moderated: bool | None = None
+    """Whether only who has voice may speak; None where the room does not say."""
+    similar_rooms: tuple[str, ...] = ()
+    """Rooms of the service with similar names, where joining made this one."""
+
+    @property
+    def made_for_nobody(self) -> bool:
+        """Whether joining made the room, and nobody else has come."""
+        return self.connected and self.room_created and all(one.own for one in self.occupants)
 
     @property
     def warnings(self) -> list[str]:
         """What whoever asks ought to know of it."""
-        return [f"Of the occupants {MAX_OCCUPANTS} are known, and no more."] * self.crowded
+        found = [f"Of the occupants {MAX_OCCUPANTS} are known, and no more."] * self.crowded
+        if self.made_for_nobody:
+            found.append(
+                "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
+                + similar_named(self.similar_rooms)
+            )
+        return found
+
+    @property
+    def outlook(self) -> str:
+        """What happens by itself after the last fault, and what restarts it, in a sentence."""
+        if self.connected:
+            return "Nothing is left to do: the bridge is in the room."
+        if self.phase is Phase.CLOSED:
+            return "Not tried again: the bridge is ending."
+        if self.phase in UNDER_WAY:
+            return "Being tried again now."
+        if self.next_attempt_at is None:
+            return (
+                "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME "
+                "or XMPP_PASSWORD and call xmppCheck, which tries at once."
+            )
+        at = iso(self.next_attempt_at)
+        return f"Tried again at {at} by itself; xmppCheck tries at once if the way is free."
 
     @property
     def connected(self) -> bool:
@@ -239,6 +278,11 @@ class Room:
             self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
         if event.self_:
             self._status = replace(self._status, nickname=event.new_nickname)
+
+
+def similar_named(rooms: Sequence[str]) -> str:
+    """Return a sentence that names rooms with similar names, to put after another; or nothing."""
+    return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
 
 
 def _occupant(presence: OccupantPresence, since: float) -> Occupant:

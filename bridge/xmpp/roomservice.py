@@ -1,7 +1,7 @@
 """Queries a room service and its rooms by service discovery (XEP-0045, section 6)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 
 from bridge.text import quoted
@@ -18,11 +18,11 @@ DISCO_SECONDS = 5.0
 MAX_SERVICES_ASKED = 10
 """Items of the server that are queried for room services."""
 
-MAX_ROOMS_COMPARED = 1_000
+MAX_ROOMS_COMPARED = 500
 """Rooms of a service whose names are compared with ours."""
 
-MAX_NAME_CHARACTERS = 100
-"""Of a room's name that is compared, and that is shown: comparing takes its square."""
+MAX_NAME_CHARACTERS = 60
+"""Of a room's name that is compared: the time it takes grows with their square."""
 
 MAX_SIMILAR = 5
 """Rooms that are named for their likeness."""
@@ -87,12 +87,9 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
         if one.endswith(f"@{service}") and len(name := one.partition("@")[0]) <= MAX_NAME_CHARACTERS
     }
     ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
-    return [names[one] for one in get_close_matches(ours, names, MAX_SIMILAR, LIKENESS)]
-
-
-def similar_named(rooms: Sequence[str]) -> str:
-    """Return a sentence that names the rooms with similar names; empty without any."""
-    return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
+    # In a thread, since names of somebody's choice may take half a second.
+    found = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR, LIKENESS)
+    return [names[one] for one in found]
 
 
 class RoomService:

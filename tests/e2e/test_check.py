@@ -104,7 +104,7 @@ async def test_a_password_that_was_corrected_in_the_file_takes_effect(
     write(file, environment | {"XMPP_PASSWORD": "not-the-password"})
     async with reading(file, tmp_path / "home") as bridge:
         status = await bridge.until(lambda it: it["phase"] == "failed")
-        assert status["nextAttemptAt"] is None
+        assert "nextAttemptAt" not in status
         result = await bridge.bare("xmppCheck")
         assert (result["ok"], result["condition"]) == (False, "not-authorized")
         assert result["phases"][-1]["name"] == "sasl"
@@ -137,7 +137,8 @@ async def test_settings_that_were_missing_take_effect(
         write(file, environment)
         assert (await bridge.bare("xmppCheck"))["ok"] is True
         status = await bridge.joined()
-        assert (status["nickname"], status["problems"]) == ("Beetle", [])
+        assert status["nickname"] == "Beetle"
+        assert "problems" not in status
 
 
 async def test_another_room_is_moved_to_and_the_old_one_left(
@@ -157,7 +158,7 @@ async def test_another_room_is_moved_to_and_the_old_one_left(
         assert (result["ok"], result["roomCreated"]) == (True, True)
         assert "did not exist before" in result["diagnosis"]
         await wilma.left("Beetle")
-        await bridge.until(lambda it: it["connected"] and it["roomCreated"])
+        await bridge.until(lambda it: it["connected"] and "roomCreated" in it)
         assert (await bridge.status())["room"] == new["MUC_ROOM"]
 
 

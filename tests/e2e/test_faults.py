@@ -66,7 +66,8 @@ async def test_a_server_that_never_speaks_holds_nothing_up(black_hole: int, tmp_
     settings = _nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{black_hole}")
     async with BridgeProcess(tmp_path, settings) as bridge:
         status = await bridge.until(lambda it: it["phase"] == "securing")
-        assert (status["connected"], status["lastError"]) == (False, None)
+        assert status["connected"] is False
+        assert "lastError" not in status
         with pytest.raises(RpcFailedError) as refusal:
             await bridge.bare("xmppSend", message="hello", timeoutSeconds=0.3)
         assert refusal.value.data["condition"] == "recipient-unavailable"
@@ -78,7 +79,7 @@ async def test_sending_while_out_of_the_room_is_refused_at_once_with_the_cause(
 ) -> None:
     async with BridgeProcess(tmp_path, _nowhere()) as bridge:
         await bridge.initialize()
-        await bridge.until(lambda it: it["lastError"])
+        await bridge.until(lambda it: it.get("lastError"))
         started = monotonic()
         with pytest.raises(RpcFailedError) as bare:
             await bridge.bare("xmppSend", message="hello")
@@ -107,7 +108,7 @@ async def test_sending_during_a_later_attempt_does_not_wait_for_it(tmp_path: Pat
     soon = noise.at_start(tmp_path / "site", noise.COMES_BACK_SOON)
     settings = _nowhere(XMPP_SERVICE=f"xmpp://127.0.0.1:{port}", **soon)
     async with BridgeProcess(tmp_path / "home", settings) as bridge:
-        await bridge.until(lambda it: it["lastError"])
+        await bridge.until(lambda it: it.get("lastError"))
         with socket.create_server(("127.0.0.1", port)):
             # The next attempt gets as far as this silence, and stays there.
             await bridge.until(lambda it: it["phase"] == "securing")
@@ -125,7 +126,7 @@ async def test_a_wrong_password_is_told_and_not_tried_again(
     async with BridgeProcess(tmp_path, settings) as bridge:
         status = await bridge.until(lambda it: it["phase"] == "failed")
         assert (status["connected"], status["attempt"]) == (False, 1)
-        assert status["nextAttemptAt"] is None
+        assert "nextAttemptAt" not in status
         assert status["lastError"]["condition"] == "not-authorized"
         assert endpoint.server.bot.jid in status["lastError"]["message"]
         assert "XMPP_PASSWORD" in status["lastError"]["hint"]
@@ -143,7 +144,7 @@ async def test_a_certificate_nobody_vouches_for_is_refused(
         assert status["lastError"]["condition"] == "certificate-verify-failed"
         assert "XMPP_TLS_CA_FILE" in status["lastError"]["hint"]
         # It is looked at again after a quarter of an hour: certificates get renewed.
-        assert status["nextAttemptAt"] is not None
+        assert "nextAttemptAt" in status
 
 
 @pytest.mark.parametrize("transport", ["starttls", "direct"])
@@ -184,7 +185,7 @@ async def test_a_domain_the_server_does_not_serve_is_told(
 ) -> None:
     settings = xmpp_server.environment(XMPP_DOMAIN="elsewhere.example")
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
+        status = await bridge.until(lambda it: it.get("lastError"))
         assert status["lastError"]["condition"] == "host-unknown"
         assert "elsewhere.example" in status["lastError"]["message"]
         assert "XMPP_DOMAIN" in status["lastError"]["hint"]
@@ -195,7 +196,7 @@ async def test_xmpps_to_a_starttls_port_is_told(real_server: XmppServer, tmp_pat
         XMPP_SERVICE=f"xmpps://127.0.0.1:{real_server.starttls_port}"
     )
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
+        status = await bridge.until(lambda it: it.get("lastError"))
         assert status["lastError"]["condition"] == "wrong-version-number"
         assert "xmpp://" in status["lastError"]["hint"]
 
@@ -205,7 +206,7 @@ async def test_xmpp_to_a_direct_tls_port_is_told(real_server: XmppServer, tmp_pa
         XMPP_SERVICE=f"xmpp://127.0.0.1:{real_server.direct_tls_port}"
     )
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
+        status = await bridge.until(lambda it: it.get("lastError"))
         assert status["lastError"]["condition"] == "connection-reset"
         assert "xmpps://" in status["lastError"]["hint"]
 
@@ -225,7 +226,7 @@ async def test_a_room_on_a_domain_that_is_no_room_service_is_told(
 ) -> None:
     settings = xmpp_server.environment(MUC_ROOM="room@nowhere.invalid")
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
+        status = await bridge.until(lambda it: it.get("lastError"))
         assert status["lastError"]["condition"] in {
             "remote-server-not-found",
             "service-unavailable",
@@ -240,7 +241,7 @@ async def test_a_domain_that_is_no_room_service_is_told_long_before_the_join_is_
 ) -> None:
     settings = xmpp_server.environment(MUC_ROOM=f"room@{xmpp_server.domain}")
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"], AT_ONCE_SECONDS)
+        status = await bridge.until(lambda it: it.get("lastError"), AT_ONCE_SECONDS)
         assert status["lastError"]["condition"] == "service-unavailable"
         assert (
             f"{xmpp_server.domain} answers, but is no room service"
@@ -261,7 +262,7 @@ async def test_a_banned_account_is_told_and_not_let_in(
             status = await bridge.until(lambda it: it["phase"] == "failed")
             assert status["lastError"]["condition"] == "forbidden"
             assert "banned" in status["lastError"]["message"]
-            assert status["nextAttemptAt"] is not None
+            assert "nextAttemptAt" in status
 
 
 async def test_a_taken_nickname_is_met_with_another_one(
@@ -298,7 +299,7 @@ async def test_a_destroyed_room_is_told_and_its_new_venue_shown(
 async def test_a_name_that_does_not_resolve_is_told(tmp_path: Path) -> None:
     settings = NOWHERE | {"XMPP_SERVICE": f"xmpp://{'x' * 64}.invalid"}
     async with BridgeProcess(tmp_path, settings) as bridge:
-        status = await bridge.until(lambda it: it["lastError"])
+        status = await bridge.until(lambda it: it.get("lastError"))
         assert status["lastError"]["condition"] == "remote-server-not-found"
         assert "XMPP_SERVICE" in status["lastError"]["hint"]
 
@@ -312,7 +313,7 @@ async def test_a_server_that_comes_back_finds_the_bridge_in_the_room_again(
     async with BridgeProcess(tmp_path / "home", settings) as bridge:
         await bridge.joined()
         await asyncio.to_thread(getattr(server_process, ending))
-        status = await bridge.until(lambda it: it["lastError"] and not it["connected"])
+        status = await bridge.until(lambda it: it.get("lastError") and not it["connected"])
         assert status["phase"] != "failed"
         assert status["lastError"]["hint"]
         with pytest.raises(RpcFailedError) as refusal:
@@ -320,7 +321,7 @@ async def test_a_server_that_comes_back_finds_the_bridge_in_the_room_again(
         assert refusal.value.message.startswith("Not in the room")
         await asyncio.to_thread(server_process.start)
         status = await bridge.joined()
-        assert status["attempt"] == 0
+        assert "attempt" not in status
         async with Witness(server, server.witness, settings["MUC_ROOM"], "Wilma") as witness:
             await bridge.bare("xmppSend", message="back again")
             await witness.heard("back again")

@@ -65,7 +65,7 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
         before = await bridge.call("xmppStatus")
         assert (before["connected"], before["room"], before["nickname"]) == (False, room, "Beetle")
         assert before["phase"] in UNDER_WAY
-        assert before["lastError"] is None
+        assert "lastError" not in before
         assert before["occupants"] == 0
 
         during = await bridge.joined()
@@ -74,7 +74,7 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
         assert during["jid"].startswith(f"{server.bot.jid}/")
         assert during["service"] == settings["XMPP_SERVICE"]
         assert during["sasl"].startswith("SCRAM-SHA-")
-        assert during["roomCreated"] is False
+        assert "roomCreated" not in during
         if endpoint.transport == "plaintext":
             assert during["tls"] is None
         else:

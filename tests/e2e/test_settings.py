@@ -78,7 +78,7 @@ async def test_without_any_settings_mcp_answers_and_the_status_lists_what_is_mis
         status = await run.call("xmppStatus")
         assert (status["phase"], status["connected"]) == ("unconfigured", False)
         assert (status["room"], status["nickname"], status["service"]) == (None, None, None)
-        assert status["envFile"] is None
+        assert "envFile" not in status
         assert status["envCandidates"] == places.candidates(MISSING, MISSING, MISSING)
         named = [problem.partition(" ")[0] for problem in status["problems"]]
         assert {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"} <= set(named)
@@ -284,5 +284,5 @@ async def test_a_sandbox_is_not_led_astray_by_settings_for_another_server(tmp_pa
     settings = {"XMPP_DOMAIN": "elsewhere.example", "XMPP_TLS_CA_FILE": "/missing.pem"}
     async with BridgeProcess(home, settings, arguments=("--sandbox",)) as bridge:
         status = await bridge.joined()
-        assert status["problems"] == []
-        assert status["envCandidates"] == []
+        assert "problems" not in status
+        assert "envCandidates" not in status

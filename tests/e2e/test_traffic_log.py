@@ -53,7 +53,7 @@ async def test_the_exact_text_of_the_room_stands_in_the_log_over_two_runs(
                     await witness.heard(body)
                 sent = await bridge.bare("xmppSend", message=f"run {number} \u202e")
                 assert sent["sent"] is True
-                assert (await bridge.status())["warnings"] == []
+                assert "warnings" not in await bridge.status()
             await witness.left("McpDebug")
     raw = path.read_bytes()
     assert raw.replace(b"\n", b"").decode("ascii").isprintable()
@@ -101,7 +101,7 @@ async def test_of_two_bridges_with_one_log_the_second_says_so(
             status = await second.joined()
             assert "another bridge is writing to" in status["warnings"][0]
             await second.bare("xmppSend", message="from the second")
-        assert (await first.status())["warnings"] == []
+        assert "warnings" not in await first.status()
     assert [line["log"] for line in _lines(path) if "log" in line] == ["xmpp-debug-bridge"]
 
 

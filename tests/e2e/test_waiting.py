@@ -86,7 +86,7 @@ async def test_a_wait_without_a_connection_ends_in_time_and_says_why(tmp_path: P
     }
     async with BridgeProcess(tmp_path, settings) as bridge:
         await bridge.initialize()
-        await bridge.until(lambda it: it["lastError"])
+        await bridge.until(lambda it: it.get("lastError"))
         waited = await bridge.call("xmppWait", timeoutSeconds=0.3)
         assert waited["matched"] is False
         assert waited["phase"] != "joined"

@@ -44,14 +44,14 @@ class Scene:
 
 async def investigate(bridge: BridgeProcess) -> str:
     """Do as the tools' own descriptions say, and return what they name as the cause."""
-    status = await bridge.until(lambda it: it["connected"] or it["lastError"])
+    status = await bridge.until(lambda it: it["connected"] or it.get("lastError"))
     if not status["connected"]:
         check = await bridge.call("xmppCheck")
         assert check["ok"] is False
         error = status["lastError"]
         assert error["message"] in check["diagnosis"], check
         return f"{error['condition']}: {error['message']} {error['hint']}"
-    if status["roomCreated"]:
+    if "roomCreated" in status:
         everybody = await bridge.call("xmppOccupants")
         assert [one["self"] for one in everybody["occupants"]] == [True]
         entries = (await bridge.call("xmppHistory", kinds=["connection"]))["entries"]

@@ -130,7 +130,7 @@ async def test_what_has_no_end_is_given_up_early_and_costs_no_memory(
         await pour.began.wait()
         before = memory_mb(bridge, "VmRSS")
         pour.go.set()
-        longest = await longest_echo_until(bridge, lambda it: it["lastError"])
+        longest = await longest_echo_until(bridge, lambda it: it.get("lastError"))
         error = (await bridge.status())["lastError"]
         assert error["condition"] == "undefined-condition"
         assert any(one in error["message"] for one in REASONS)
@@ -167,7 +167,7 @@ async def test_a_server_that_asks_and_never_reads_is_given_up(tmp_path: Path) ->
         await pour.began.wait()
         before = memory_mb(bridge, "VmRSS")
         pour.go.set()
-        longest = await longest_echo_until(bridge, lambda it: it["lastError"])
+        longest = await longest_echo_until(bridge, lambda it: it.get("lastError"))
         assert (await bridge.status())["lastError"]["condition"] == "connection-timeout"
         grown = memory_mb(bridge, "VmHWM") - before
         log.info("grown %.1f MB, longest echo %.3f s", grown, longest)

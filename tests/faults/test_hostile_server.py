@@ -161,12 +161,12 @@ async def recovers(lie: Lie, home: Path) -> None:
             bounded_bridge(home, server) as bridge,
         ):
             # The error stands while the phases of the next attempt pass by.
-            status = await bridge.until(lambda it: it["lastError"])
+            status = await bridge.until(lambda it: it.get("lastError"))
             tell_tale(lie, status)
             await echoes(bridge)
             status = await bridge.joined()
             assert len(server.wires) == 2
-            assert status["attempt"] == 0
+            assert "attempt" not in status
     except BaseException as error:  # however it fails, one wants to know at which lie
         error.add_note(f"the lie was: {lie.name}")
         raise
@@ -297,7 +297,7 @@ async def stays_away(lie: Lie, home: Path) -> None:
                 status = await bridge.until(lambda it: it["phase"] == lie.phase)
                 tell_tale(lie, status)
                 if lie.condition == "not-authorized":
-                    assert status["nextAttemptAt"] is None
+                    assert "nextAttemptAt" not in status
                 else:
                     assert LATER_SECONDS[0] < seconds_until_next(status) < LATER_SECONDS[1]
                 await echoes(bridge)

@@ -56,12 +56,8 @@ REQUIRED = {
 }
 
 RESULTS = {
-    "xmppStatus": "connected room nickname lastIncoming phase since attempt nextAttemptAt "
-    "lastError occupants subject jid service tls sasl selfPingMs roomCreated envFile "
-    "envCandidates problems cursor notice",
-    "xmppStatus.lastIncoming": "body sender from type receivedAt",
-    "xmppStatus.lastError": "condition message hint at",
-    "xmppStatus.tls": "version cipher verified",
+    "xmppStatus": "connected room nickname lastIncoming phase since occupants jid service tls sasl "
+    "cursor",
     "xmppSend": "sent to message id stanzaId reflectedAt roundTripMs cursor",
     "xmppHistory": "entries next more",
     "xmppHistory.entries": "cursor at kind",

@@ -135,3 +135,22 @@ def test_only_the_room_says_whether_its_ids_are_its_own(sender: str, believed: s
     )
     assert isinstance(message, MessageReceived)
     assert message.stanza_id == believed
+
+
+@pytest.mark.parametrize(
+    ("sender", "feature", "moderated"),
+    [
+        ("r@muc", "muc_moderated", True),
+        ("r@muc", "muc_unmoderated", False),
+        ("r@muc", "muc_open", None),
+        ("r@muc/Mallory", "muc_moderated", None),
+    ],
+)
+def test_only_the_room_says_whether_it_is_moderated(
+    sender: str, feature: str, moderated: bool | None
+) -> None:
+    intake = Intake("r@muc")
+    info = f"<query xmlns='http://jabber.org/protocol/disco#info'><feature var='{feature}'/>"
+    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
+    assert not list(intake.read(answer, own="r@muc/Me"))
+    assert intake.moderated is moderated

@@ -435,3 +435,55 @@ async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account
         if asked:
             await staying.see(lambda event: isinstance(event, Gap))
     assert len(second.asked) == asked
+
+
+def described(feature: str) -> Element:
+    """The room's answer to what it is."""
+    query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
+    return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
+
+
+async def test_a_change_of_the_configuration_is_asked_about_once_until_the_room_has_answered() -> (
+    None
+):
+    changed = parsed(
+        f"<message from='{PLACE.room}' type='groupchat'>"
+        f"<x xmlns='{MUC_USER}'><status code='104'/></x></message>"
+    )
+    standing = Standing(lambda _: None)
+    async with inside(standing, TIMING) as staying:
+        membership = staying.membership
+        await staying.phase(Phase.JOINED)
+        membership.receive(changed)
+        membership.receive(changed)
+        assert [DISCO_INFO in one for one in standing.sent] == [True]
+        membership.receive(described("muc_moderated"))
+        assert membership.status().moderated is True
+        membership.receive(changed)
+        assert len(standing.sent) == 2
+        membership.receive(described("muc_unmoderated"))
+        assert membership.status().moderated is False
+        membership.receive(parsed(KICKED))
+        assert membership.status().moderated is None
+
+
+async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -> None:
+    def admit(element: Element) -> None:
+        if is_join(element):
+            created = "<status code='110'/><status code='201'/>"
+            staying.membership.receive(parsed(ADMITTED.replace("<status code='110'/>", created)))
+
+    standing = Standing(lambda _: None)
+    standing.request = unasked  # type: ignore[method-assign]
+    standing.on_send = admit
+    staying = Inside(standing, TIMING)
+    staying.begin(standing, resumed=False)
+    async with staying.running(standing):
+        await staying.phase(Phase.JOINED)
+    asked = ["disco#info" in one for one in standing.sent]
+    assert asked == [True, False, True]
+
+
+async def unasked(type_: str, to: str | None, payload: Element) -> Element:
+    """Answer whatever is asked with nothing."""
+    return Element("iq")

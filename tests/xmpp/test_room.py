@@ -353,3 +353,62 @@ def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
         story.tell(MessageSent(f"{ROOM}/Me", "Me", "hello", str(number)))
     assert next(iter(story.room.unheard)) == str(over)
     assert len(story.room.unheard) == room.MAX_UNHEARD
+
+
+@pytest.mark.parametrize(
+    ("role", "voice"),
+    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
+)
+def test_voice_is_what_the_role_gives(role: str, voice: bool) -> None:
+    (occupant,) = Story(Phase.JOINED).tell(OccupantJoined(f"{ROOM}/A", "A", role, "none")).occupants
+    assert occupant.voice is voice
+
+
+@pytest.mark.parametrize(
+    ("created", "nicknames", "warned"),
+    [(True, ["Me"], True), (True, ["Me", "A"], False), (False, ["Me"], False)],
+)
+def test_a_room_that_joining_made_is_a_warning_until_somebody_comes(
+    created: bool, nicknames: list[str], warned: bool
+) -> None:
+    story = Story(Phase.JOINED)
+    story.tell(*(_joined(one, own=one == "Me") for one in nicknames))
+    status = story.tell(Joined(f"{ROOM}/Me", "Me", created=created))
+    assert status.warnings == (
+        ["Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."]
+        if warned
+        else []
+    )
+    out = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert out.warnings == []
+
+
+IF_FREE = "by itself; xmppCheck tries at once if the way is free."
+LOCKED = (
+    "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME or "
+    "XMPP_PASSWORD and call xmppCheck, which tries at once."
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (
+            ConnectionChanged(Phase.WAITING, FAULT, 1, 4_000),
+            f"Tried again at 1970-01-01T00:00:06.000Z {IF_FREE}",
+        ),
+        (
+            ConnectionChanged(Phase.FAILED, FAULT, 1, 900_000),
+            f"Tried again at 1970-01-01T00:15:02.000Z {IF_FREE}",
+        ),
+        (ConnectionChanged(Phase.FAILED, FAULT, 1), LOCKED),
+        (ConnectionChanged(Phase.CONNECTING), "Being tried again now."),
+        (ConnectionChanged(Phase.JOINING), "Being tried again now."),
+        (ConnectionChanged(Phase.JOINED), "Nothing is left to do: the bridge is in the room."),
+        (ConnectionChanged(Phase.CLOSED), "Not tried again: the bridge is ending."),
+    ],
+)
+def test_of_what_comes_after_a_fault_a_sentence_is_told(
+    event: ConnectionChanged, told: str
+) -> None:
+    assert Story().tell(ConnectionChanged(Phase.WAITING, FAULT), event).outlook == told
