@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from statistics import median
-from typing import cast
 
 from bridge.console.output import READER_GONE, look_of
 from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.logs import complain, write_out
-from bridge.mcp.schema import render
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.text import one_line
 from bridge.xmpp.probe import Probe
@@ -332,4 +330,4 @@ def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str,
 
 def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
     """Return the report as JSON shows it, with the `problems` of the settings."""
-    return cast(dict[str, object], render(report)) | {"problems": list(problems)}
+    return report.encode() | {"problems": list(problems)}

@@ -4,17 +4,17 @@ import asyncio
 import importlib
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.mcp.context import Context
-from bridge.mcp.schema import ABSENT_IF_NONE
+from bridge.mcp.schema import always
 from bridge.mcp.toolset import ToolError, tool
 from bridge.settings.sources import Problem
 from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line
-from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
 from bridge.xmpp.report import (
     MAX_ROOMS_NAMED,
@@ -25,10 +25,16 @@ from bridge.xmpp.report import (
     unconfigured,
 )
 
+if TYPE_CHECKING:
+    from bridge.xmpp.membership import Membership
+
 TURN_SECONDS = 5.0
 """How long a check waits for another one: with its own 50 s that stays below the minute after
 which clients give up."""
 
+
+OUR_WORDS = frozenset({"settings", "resolve", "connect"})
+"""The stages in whose details no server and nobody in a room has a word."""
 
 log = logging.getLogger(__name__)
 
@@ -79,35 +85,33 @@ class CurrentSettings:
         ]
 
 
-@dataclass(frozen=True)
-class Check(Report):
-    """How far it came, and what that means for the bridge."""
-
-    settings_changed: Annotated[bool, "they differ from those the bridge was running with"]
-    standing: Annotated[str, "what becomes of the bridge's own connection to the room"]
-    settings: Annotated[list[Setting], "each variable that is set and in effect"]
-    left_out: Annotated[
-        int | None, ABSENT_IF_NONE, "phases of rooms that had no space here, the passed ones first"
-    ] = None
-    notice: str = NOTICE
+Check: TypeAlias = Annotated[
+    dict[str, object],
+    always(
+        ok=bool,
+        phases=list[dict[str, object]],
+        diagnosis=str,
+        standing=str,
+        settings=list[dict[str, object]],
+    ),
+]
+"""How far a check came, and what that means for the bridge."""
 
 
 @tool("xmppCheck", title="Check the way into the XMPP room", read_only=True)
 async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context, /) -> Check:
-    """Find out where the way into the XMPP room breaks, with the settings read anew.
+    """Use it when xmppStatus is not connected, or after a change of the settings: it reads them.
 
-    Use it when xmppStatus says it is not connected, or after somebody has changed the settings.
-    It walks a connection of its own, under a nickname of its own, through settings, resolve,
-    connect, tls, sasl, bind, disco, join, occupants and leave; `phases` has what each found, its
-    milliseconds, and for the failed one (the last) a hint naming the setting; of several rooms each
-    is visited, and `rooms` has what came of it; `settings` has the variables in effect and where
-    each is set, secrets as `***`. It sends no message and leaves the bridge's own connection alone,
-    save that this starts anew, by itself, if the settings changed or if the check passes while it
-    is out of the room; `standing` tells. Its stanzas are in xmppTrace.
-    Mostly under a second, at most 50 s. Each call logs in once: with a wrong password, mend that
-    before calling again, since servers lock accounts. Only the settings of the connection and the
-    room take effect so, and so do BRIDGE_READ_ONLY=1 and BRIDGE_SEND_RATE; for others, restart the
-    bridge.
+    Finds where the way into the XMPP room breaks, on a connection and under a nickname of its own:
+    settings, resolve, connect, tls, sasl, bind, and of each room disco, join, occupants, leave.
+    `phases`: what each found (`name`, `ok`, `ms`, `detail`, `room` of several), the failed one with
+    a `hint` naming the setting. `candidates`: rooms that may be meant where MUC_ROOM seems wrong.
+    `settings`: the variables in effect and where each is set, secrets as `***`. `standing`: what
+    becomes of the bridge's own connection; it starts anew, by itself, if the settings changed or
+    if the check passes while it is out of the room. Of several rooms, `rooms` has the outcomes.
+    Sends no message. Mostly under a second, at most 50 s. Each call logs in once: mend a wrong
+    password before calling again, since servers lock accounts. What is not of the connection or the
+    rooms takes effect only with a restart, but for BRIDGE_READ_ONLY=1 and BRIDGE_SEND_RATE.
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):
@@ -119,7 +123,7 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
             hint="Ask again once that one has answered: it takes 50 s at most.",
         ) from error
     try:
-        return sanitized(fitting(await _check(link, current, context)))
+        return await _check(link, current, context)
     finally:
         current.check_lock.release()
 
@@ -145,38 +149,64 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
         until = f"Changed, but in effect only once the bridge is restarted: {', '.join(later)}."
         first = replace(first, hint=f"{first.hint} {until}".lstrip())
     note(first)
+    warnings: list[str] = []
     if settings is None:
         report, changed = unconfigured(configuration, first), False
     else:
         changed = settings != participant.settings
         trace = participant.trace.of_connection(time.time, "check")
+        if not changed:
+            warnings = room_warnings(participant.memberships)
         report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
-    return Check(
-        **vars(report),
-        settings_changed=changed,
-        standing=_settle(link, configuration, report, changed),
-        settings=[*configuration.in_effect.values()],
-    )
+    standing = " ".join([_settle(link, configuration, report, changed), *warnings])
+    return told_of(report, configuration.in_effect.values(), standing, changed=changed)
 
 
-def fitting(check: Check) -> Check:
-    """Return the check without the stages of many rooms for which a result has no space.
+def told_of(report: Report, settings: Iterable[Setting], standing: str, *, changed: bool) -> Check:
+    """Return what is told of a check, in the space that a result has."""
+    phases = [{"ok": one.ok} | nonempty(vars(one)) for one in report.phases]
+    told: Check = {
+        **nonempty(report.encode()),
+        "ok": report.ok,
+        "phases": phases,
+        "diagnosis": report.diagnosis,
+        **nonempty({"settingsChanged": changed}),
+        "standing": standing,
+        "settings": [dict(vars(one)) for one in settings],
+    }
+    if any(one.name not in OUR_WORDS for one in report.phases):
+        told["notice"] = NOTICE
+    told["phases"] = kept = fitting(phases, json_size(told) - RESULT_BYTES)
+    if left_out := len(phases) - len(kept):
+        told["leftOut"] = left_out
+    return sanitized(told)
+
+
+def fitting(phases: list[dict[str, object]], over: int) -> list[dict[str, object]]:
+    """Return the phases without so many bytes of JSON, as far as they are of several rooms.
 
     Those that passed go first, the last of them before the others. The first failures stay, which
     the diagnosis names too, and `rooms` has what came of each room all the same.
     """
-    over = json_size(check) - RESULT_BYTES
-    if check.rooms is None or over <= 0:
-        return check
-    failed = [stage for stage in check.phases if stage.room is not None and not stage.ok]
-    passed = [stage for stage in check.phases if stage.room is not None and stage.ok]
-    left_out: set[CheckStage] = set()
-    for stage in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
+    of_rooms = [one for one in phases if "room" in one]
+    failed = [one for one in of_rooms if not one["ok"]]
+    passed = [one for one in of_rooms if one["ok"]]
+    left_out = []
+    for phase in (*reversed(passed), *reversed(failed[MAX_ROOMS_NAMED:])):
         if over > 0:
-            left_out.add(stage)
-            over -= json_size(stage) + len(", ")
-    kept = [stage for stage in check.phases if stage not in left_out]
-    return replace(check, phases=kept, left_out=len(left_out))
+            left_out.append(phase)
+            over -= json_size(phase) + len(", ")
+    return [one for one in phases if one not in left_out]
+
+
+def room_warnings(memberships: "Sequence[Membership]") -> list[str]:
+    """Return what there is to warn of in the rooms, with the name of each where there are more."""
+    several = len(memberships) > 1
+    return [
+        f"{one.name}: {warning}" if several else warning
+        for one in memberships
+        for warning in one.status().warnings
+    ]
 
 
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:

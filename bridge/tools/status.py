@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.check import CurrentSettings
+from bridge.tools.check import CurrentSettings, room_warnings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
 
@@ -71,11 +71,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     incoming = [(one.last_incoming, name) for name, one in rooms if one.last_incoming is not None]
     last, where = max(incoming, key=lambda one: one[0].at, default=(None, ""))
     configuration = current.configuration
-    warnings = [
-        f"{name}: {warning}" if several else warning
-        for name, one in rooms
-        for warning in one.warnings
-    ]
+    warnings = room_warnings(participant.memberships)
     quotes = any(
         one.subject or one.similar_rooms or (one.last_error and one.last_error.fault.quotes)
         for _, one in rooms

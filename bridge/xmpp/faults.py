@@ -395,6 +395,11 @@ def quoted_text(text: str | None) -> str:
     return f" It says: {quoted(text)}." if text else ""
 
 
+def similar_named(rooms: Sequence[str]) -> str:
+    """Return a sentence that names rooms with similar names, to put after another; or nothing."""
+    return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
+
+
 def of_exception(stage: Stage, error: BaseException, place: Place) -> Fault:
     """Classify an exception of the operating system, OpenSSL or the resolver in `stage`."""
     match error:

@@ -19,8 +19,15 @@ from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
-from bridge.xmpp.report import CREATED_HINT, CheckStage, Report, Visit, named, report_of
-from bridge.xmpp.roomservice import RoomService
+from bridge.xmpp.report import (
+    CREATED_HINT,
+    CheckStage,
+    Report,
+    Visit,
+    named,
+    report_of,
+)
+from bridge.xmpp.roomservice import RoomService, similar_rooms
 from bridge.xmpp.trace import Tracer, untraced
 
 CHECK_SECONDS = 50.0
@@ -49,6 +56,9 @@ MAX_DETAIL_CHARACTERS = 2_000
 
 MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
 """What `send` says."""
+
+NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
+"""What a service answers to a join where the room does not exist (XEP-0045, section 7.2)."""
 
 _UNCHECKED = (
     "The certificate was not checked, so anybody on the way can pose as the server: unset "
@@ -222,6 +232,7 @@ class _Visit:
         membership.begin(connection, resumed=False)
         self.membership = membership
         self.outcome = Visit(membership.name)
+        self._connection = connection
         self._recorder = recorder
         self._room_service = RoomService(membership.place, connection, recorder.add_finding)
 
@@ -238,6 +249,7 @@ class _Visit:
             if self.outcome.created:
                 recorder.add_finding("the room did not exist before: joining made it")
                 recorder.advice = CREATED_HINT
+                await self._find_candidates()
             recorder.begin("occupants")
             recorder.add_finding(self._names_of_others())
             if send:
@@ -248,12 +260,20 @@ class _Visit:
             await membership.leave(LEAVE_SECONDS)
             recorder.add_finding("the room confirmed it")
         except FaultError as failed:
+            if self._room_service.others or failed.fault.condition in NO_SUCH_ROOM:
+                await self._find_candidates()
             self.outcome.fault = self._explained(failed)
             recorder.end(self.outcome.fault)
         else:
             recorder.end()
         finally:
             membership.say_goodbye()
+
+    async def _find_candidates(self) -> None:
+        """Find the rooms that may be meant, on another service where the configured one is none."""
+        room = self.membership.jid
+        service = (*self._room_service.others, room.partition("@")[2])[0]
+        self.outcome.candidates = await similar_rooms(self._connection, room, service)
 
     def _names_of_others(self) -> str:
         names = [one.nickname for one in self.membership.status().occupants if not one.own]
@@ -275,6 +295,9 @@ class _Visit:
         if others and stage in {"disco", "join"}:
             listed = ", ".join(map(quoted, others))
             message = f"{fault.message} Room services of {self.membership.place.domain}: {listed}."
+            fault = fault._replace(message=message, quotes=True)
+        if candidates := self.outcome.candidates:
+            message = fault.message + faults.similar_named(candidates)
             fault = fault._replace(message=message, quotes=True)
         return fault
 

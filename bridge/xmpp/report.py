@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
 
 from bridge.settings.table import Configuration
 from bridge.text import one_line
-from bridge.xmpp.faults import Fault
+from bridge.xmpp.faults import Fault, similar_named
 
 SETTINGS = "settings"
 """The stage before those of the connection: reading the settings."""
@@ -29,51 +28,79 @@ MAX_ROOM_CHARACTERS = 100
 MAX_CAUSE_CHARACTERS = 500
 """Of why one of several rooms failed; the room's phases have all of it."""
 
-ABSENT_IF_NONE = "absent-if-none"
-"""The same text as the mark in `bridge.mcp.schema`, which this package does not import: a field
-of a result with it is left out when it is None."""
-
 
 @dataclass(frozen=True)
 class CheckStage:
     """One stage of the way into the room. Its texts fit into one line, whoever wrote them."""
 
-    name: Annotated[
-        str, "settings, resolve, connect, tls, sasl, bind, disco, join, occupants or leave"
-    ]
+    name: str
+    """One of `SETTINGS`, `CONNECTION_STAGES` and `ROOM_STAGES`."""
     ok: bool
-    ms: Annotated[float, "milliseconds it took"]
-    detail: Annotated[str, "what was found, and with a failure the cause"]
-    hint: Annotated[str, "what to do, naming the setting; empty where there is nothing to do"]
-    room: Annotated[str | None, ABSENT_IF_NONE, "of several rooms, the one visited"] = None
+    ms: float
+    """Milliseconds it took."""
+    detail: str
+    """What was found, and with a failure the cause."""
+    hint: str
+    """What to do, naming the setting; empty where there is nothing to do."""
+    room: str | None = None
+    """Of several rooms, the one visited."""
 
 
 @dataclass(frozen=True)
 class CheckedRoom:
     """What came of one of several rooms. Its texts fit into one line."""
 
-    room: Annotated[str, "bare JID as configured"]
-    ok: Annotated[bool, "every phase passed"]
-    condition: Annotated[str | None, "of the failure; also of why it was not visited"]
+    room: str
+    """Bare JID as configured."""
+    ok: bool
+    """Whether every stage passed."""
+    condition: str | None
+    """Of the failure; also of why it was not visited."""
 
 
 @dataclass(frozen=True)
 class Report:
     """How far a check came. Its texts fit into one line, whoever wrote them."""
 
-    ok: Annotated[bool, "every phase passed"]
-    phases: Annotated[
-        list[CheckStage], "in order; a failed one is the last, or the last of its room"
-    ]
-    diagnosis: Annotated[str, "the outcome in a sentence or two"]
-    condition: Annotated[str | None, "of the first failure, in the standard's own words"]
-    room_created: Annotated[bool, "joining made a room: often a typo in MUC_ROOM"]
-    ms: Annotated[float, "milliseconds that the connection took in all"]
-    rooms: Annotated[list[CheckedRoom] | None, ABSENT_IF_NONE, "each of several rooms, in order"]
+    ok: bool
+    """Whether every stage passed."""
+    phases: list[CheckStage]
+    """The stages in order; a failed one is the last, or the last of its room."""
+    diagnosis: str
+    """The outcome in a sentence or two."""
+    condition: str | None
+    """Of the first failure, in the standard's own words."""
+    room_created: bool
+    """Whether joining made a room: often a typo in MUC_ROOM."""
+    ms: float
+    """Milliseconds that the connection took in all."""
+    rooms: list[CheckedRoom] | None
+    """Each of several rooms, in order."""
+    candidates: tuple[str, ...] = ()
+    """Rooms of the service that may be meant, where MUC_ROOM seems wrong."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
         return replace(self, phases=[stage, *self.phases])
+
+    def encode(self) -> dict[str, object]:
+        """Return the report under the names that users see."""
+        encoded: dict[str, object] = {
+            "ok": self.ok,
+            "phases": [
+                {name: one for name, one in vars(stage).items() if one is not None}
+                for stage in self.phases
+            ],
+            "diagnosis": self.diagnosis,
+            "condition": self.condition,
+            "roomCreated": self.room_created,
+            "ms": self.ms,
+        }
+        if self.rooms is not None:
+            encoded["rooms"] = [dict(vars(one)) for one in self.rooms]
+        if self.candidates:
+            encoded["candidates"] = list(self.candidates)
+        return encoded
 
 
 @dataclass(eq=False, repr=False)
@@ -88,6 +115,8 @@ class Visit:
     """Whether joining made the room."""
     others: int = 0
     """Other occupants."""
+    candidates: Sequence[str] = ()
+    """JIDs of rooms that may be meant instead, where this one seems to be a typo."""
 
 
 def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
@@ -124,6 +153,7 @@ def report_of(
         for room, cause in zip(rooms, causes, strict=True)
     ]
     created = [one.room for one in visits if one.created]
+    candidates = [one_line(room) for visit in visits for room in visit.candidates]
     if fault is not None and not visits:
         diagnosis = one_line(fault.message)
     elif faults:
@@ -142,6 +172,7 @@ def report_of(
             diagnosis += (
                 f" The room did not exist before and was made by joining it: {CREATED_HINT}"
             )
+        diagnosis += similar_named(candidates)
     return Report(
         ok=not faults,
         phases=list(stages),
@@ -150,6 +181,7 @@ def report_of(
         room_created=bool(created),
         ms=round(seconds * 1000, 3),
         rooms=checked if len(rooms) > 1 else None,
+        candidates=tuple(candidates),
     )
 
 

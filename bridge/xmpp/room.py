@@ -1,10 +1,9 @@
 """What the events add up to: who is here, what was said last, and why we are not in. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from bridge.text import iso, quoted
+from bridge.text import iso
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
@@ -22,7 +21,7 @@ from bridge.xmpp.events import (
     SubjectChanged,
     Tls,
 )
-from bridge.xmpp.faults import Fault
+from bridge.xmpp.faults import Fault, similar_named
 from bridge.xmpp.journal import Record
 
 NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
@@ -278,11 +277,6 @@ class Room:
             self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
         if event.self_:
             self._status = replace(self._status, nickname=event.new_nickname)
-
-
-def similar_named(rooms: Sequence[str]) -> str:
-    """Return a sentence that names rooms with similar names, to put after another; or nothing."""
-    return f" Rooms with similar names: {', '.join(map(quoted, rooms))}." if rooms else ""
 
 
 def _occupant(presence: OccupantPresence, since: float) -> Occupant:

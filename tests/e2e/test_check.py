@@ -51,7 +51,7 @@ async def test_the_standing_connection_is_not_disturbed(endpoint: Endpoint, tmp_
         assert names(result) == CHECK_STAGES + IN_THE_ROOM
         assert all(one["ok"] for one in result["phases"])
         assert result["standing"] == "It is in the room and was left alone."
-        assert result["settingsChanged"] is False
+        assert "settingsChanged" not in result
         assert "with 2 other occupants, " in result["diagnosis"]
         (seen,) = (one["detail"] for one in result["phases"] if one["name"] == "occupants")
         assert "Wilma" in seen
@@ -66,8 +66,8 @@ async def test_the_standing_connection_is_not_disturbed(endpoint: Endpoint, tmp_
         await bridge.bare("xmppSend", message="still here")
         await wilma.heard("still here")
         after = await bridge.status()
-        assert [after[one] for one in ("jid", "since", "attempt", "occupants")] == [
-            before[one] for one in ("jid", "since", "attempt", "occupants")
+        assert [after[one] for one in ("jid", "since", "occupants")] == [
+            before[one] for one in ("jid", "since", "occupants")
         ]
 
 
@@ -90,7 +90,7 @@ async def test_the_result_keeps_to_its_schema_and_shows_no_password(
             result = await bridge.call("xmppCheck")
             Draft202012Validator(tool["outputSchema"]).validate(result)
             assert result["ok"] is (title == "works")
-            assert result["notice"]
+            assert ("notice" in result) is (title != "untrusted")
     for secret in (settings["XMPP_PASSWORD"], settings["MUC_PASSWORD"]):
         assert secret not in bridge.stdout.decode()
         assert secret not in bridge.stderr
@@ -191,7 +191,8 @@ async def test_a_running_bridge_is_not_moved_to_a_file_that_appeared_where_it_wa
         await bridge.joined()
         write(home / ".env", environment | {"MCP_BOT_NICKNAME": "Strangers"})
         result = await bridge.bare("xmppCheck")
-        assert (result["ok"], result["settingsChanged"]) == (True, False)
+        assert result["ok"] is True
+        assert "settingsChanged" not in result
         appeared = f"{home / '.env'}: appeared since the start: restart the bridge to use it"
         assert appeared in result["phases"][0]["detail"]
         ours.unlink()

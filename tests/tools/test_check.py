@@ -16,7 +16,7 @@ from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check
-from bridge.tools.check import Check, CurrentSettings, xmpp_check
+from bridge.tools.check import CurrentSettings, told_of, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import Phase
@@ -146,7 +146,8 @@ async def test_a_failed_check_with_the_same_settings_leaves_everything_alone(des
     result = await desk.check(desk.current())
     assert [one["name"] for one in result["phases"]] == ["settings", "resolve", "connect"]
     assert result["condition"] == "connection-refused"
-    assert (result["ok"], result["settingsChanged"]) == (False, False)
+    assert result["ok"] is False
+    assert not {"settingsChanged", "notice"} & result.keys()
     assert result["standing"] == "It was left alone; its phase is waiting."
     assert desk.standing.begun == []
 
@@ -180,9 +181,10 @@ async def test_a_passing_check_lets_one_that_is_out_begin_anew(
     desk.write(**sandbox.environment())
     current = desk.current()
     result = await desk.check(current)
-    assert (result["ok"], result["settingsChanged"], result["condition"]) == (True, False, None)
+    assert result["ok"] is True
     assert "the way in is free" in result["standing"]
-    assert not {"rooms", "leftOut"} & result.keys()
+    assert "notice" in result
+    assert not {"rooms", "leftOut", "settingsChanged", "condition"} & result.keys()
     assert desk.standing.begun == [desk.standing.settings]
     desk.standing.phase = Phase.JOINED
     assert (await desk.check(current))["standing"] == "It is in the room and was left alone."
@@ -393,18 +395,13 @@ def of_rooms(count: int, failing: int, *, name: int = 4, text: int = 200) -> Rep
 @pytest.mark.parametrize("variables", [6, len(VARIABLES)])
 @pytest.mark.parametrize("name", [4, 1000])
 @pytest.mark.parametrize("failing", [0, 1, MAX_ROOMS_NAMED, MAX_ROOMS_NAMED + 1, 50])
-async def test_what_came_of_fifty_rooms_fits_into_a_result(
-    failing: int, name: int, variables: int, desk: Desk, monkeypatch: pytest.MonkeyPatch
+def test_what_came_of_fifty_rooms_fits_into_a_result(
+    failing: int, name: int, variables: int
 ) -> None:
     report = of_rooms(50, failing, name=name)
-
-    async def checked(*_: object) -> Check:
-        set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES[:variables]]
-        held = {one: getattr(report, one) for one in Report.__dataclass_fields__}
-        return Check(**held, settings_changed=True, standing="s" * 100, settings=set_)
-
-    monkeypatch.setattr(check, "_check", checked)
-    result = await desk.check(desk.current())
+    set_ = [Setting(one, "v" * 300, "s" * 100) for one in VARIABLES[:variables]]
+    result: dict[str, Any] = told_of(report, set_, "s" * 100, changed=True)
+    Draft202012Validator(xmpp_check.output_schema).validate(result)
     assert json_size(result) <= RESULT_BYTES
     assert report.rooms is not None
     assert [(one["ok"], one["condition"]) for one in result["rooms"]] == [
@@ -418,13 +415,25 @@ async def test_what_came_of_fifty_rooms_fits_into_a_result(
 @pytest.mark.parametrize("over", [0, 1])
 def test_a_phase_is_left_out_where_there_is_no_space_for_it(over: int) -> None:
     report = of_rooms(2, 1, text=10)
-    held = {one: getattr(report, one) for one in Report.__dataclass_fields__}
-    whole = Check(**held, settings_changed=False, standing="", settings=[])
     assert report.rooms == [
         CheckedRoom("00xxxx@conference.example.org", False, "registration-required"),
         CheckedRoom("01xxxx@conference.example.org", True, None),
     ]
-    filled = replace(whole, standing="s" * (RESULT_BYTES - json_size(whole) + over))
-    fitted = check.fitting(filled)
-    assert fitted.left_out == (1 if over else None)
-    assert fitted.phases == filled.phases[: -1 if over else None]
+    whole = told_of(report, [], "", changed=False)
+    result = told_of(report, [], "s" * (RESULT_BYTES - json_size(whole) + over), changed=False)
+    assert result.get("leftOut") == (1 if over else None)
+    phases = whole["phases"]
+    assert isinstance(phases, list)
+    assert result["phases"] == phases[: -1 if over else None]
+
+
+async def test_a_room_that_the_bridge_made_for_nobody_is_told_beside_what_the_check_found(
+    desk: Desk,
+) -> None:
+    desk.write(**nowhere())
+    current = desk.current()
+    made = replace(STATUS, room_created=True, similar_rooms=("lobby@muc",))
+    desk.standing.memberships = cast("tuple[Membership, ...]", (Played(made),))
+    assert (await desk.check(current))["standing"].endswith(
+        'MUC_ROOM may have a typo. Rooms with similar names: "lobby@muc".'
+    )

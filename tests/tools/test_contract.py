@@ -68,8 +68,7 @@ RESULTS = {
     "xmppInfo": "target address answered",
     "xmppTrace": "entries next gap more notice",
     "xmppTrace.entries": "cursor at direction bytes connection xml escaped",
-    "xmppCheck": "ok phases diagnosis notice",
-    "xmppCheck.phases": "name ok ms detail hint",
+    "xmppCheck": "ok phases diagnosis standing settings",
 }
 """The fields of each result, and of what stands in it; there may be more."""
 

@@ -22,7 +22,7 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
-from bridge.tools.check import Check, CurrentSettings, xmpp_check
+from bridge.tools.check import CurrentSettings, told_of, xmpp_check
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -46,7 +46,7 @@ from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
-from bridge.xmpp.report import CheckStage
+from bridge.xmpp.report import CheckStage, Report
 from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
@@ -406,4 +406,5 @@ async def test_what_is_wrong_with_the_settings(text: str, configuration: Configu
     _checked(await xmpp_check(link, current, _context()), tool=xmpp_check)
     stage = CheckStage("sasl", False, 1.0, text, text)
     set_ = [Setting(name, text[:MAX_SHOWN], text) for name in VARIABLES]
-    _checked(sanitized(Check(False, [stage] * 11, text, text, False, 1.0, None, False, text, set_)))
+    report = Report(False, [stage] * 11, text, text, False, 1.0, None, (text,) * 3)
+    _checked(told_of(report, set_, text, changed=False), tool=xmpp_check)

@@ -17,6 +17,7 @@ from bridge.xmpp.probe import (
 )
 from bridge.xmpp.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
 from tests.faults import scripted_server as scripted
+from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
 from tests.servers.endpoint import Endpoint
@@ -139,6 +140,19 @@ async def test_a_domain_that_is_no_room_service_is_told_with_the_one_that_is(
     told = failed(report, "disco")
     assert "MUC_ROOM" in told.hint
     assert f'Room services of localhost: "{real_server.muc}".' in report.diagnosis
+
+
+@pytest.mark.parametrize("slip", ["the name", "the domain"])
+async def test_the_room_that_may_be_meant_is_named(real_server: XmppServer, slip: str) -> None:
+    meant = real_server.room()
+    domain = real_server.domain if slip == "the domain" else real_server.muc
+    async with Witness(real_server, real_server.witness, meant, "Wilma") as wilma:
+        await configure(wilma, publicroom="1")
+        misspelt = f"x{meant.partition('@')[0]}@{domain}"
+        report = await check(real_server.environment(MUC_ROOM=misspelt))
+    assert report.ok is (slip == "the name")
+    assert report.candidates == (meant,)
+    assert f'Rooms with similar names: "{meant}".' in report.diagnosis
 
 
 async def test_a_room_service_that_nobody_reaches_is_told_with_the_one_that_is(

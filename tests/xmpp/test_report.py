@@ -1,9 +1,9 @@
 """What a check came to, in words."""
 
+from dataclasses import replace
+
 import pytest
 
-from bridge.mcp import schema
-from bridge.xmpp import report as report_module
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.report import (
     CREATED_HINT,
@@ -134,5 +134,29 @@ def test_the_phases_of_a_room_are_expected_once_for_each_of_several() -> None:
     ]
 
 
-def test_what_is_left_out_is_marked_as_the_schemas_have_it() -> None:
-    assert report_module.ABSENT_IF_NONE == schema.ABSENT_IF_NONE
+def test_a_report_is_told_under_the_names_of_the_contract() -> None:
+    told = report_of([LAB], [STAGE], 1.0, [Visit(LAB)], None).encode()
+    stage = {"name": "leave", "ok": True, "ms": 1.5, "detail": "the room confirmed it", "hint": ""}
+    assert told == {
+        "ok": True,
+        "phases": [stage],
+        "diagnosis": f"Everything works: in the room {LAB} with nobody else, 1.00 s in all.",
+        "condition": None,
+        "roomCreated": False,
+        "ms": 1000.0,
+    }
+    of_two = report_of([LAB, TEAM], [replace(STAGE, room=LAB)], 1.0, [Visit(LAB, BANNED)], BANNED)
+    assert of_two.encode()["phases"] == [stage | {"room": LAB}]
+    assert of_two.encode()["rooms"] == [
+        {"room": LAB, "ok": False, "condition": "forbidden"},
+        {"room": TEAM, "ok": False, "condition": "forbidden"},
+    ]
+
+
+def test_rooms_that_may_be_meant_are_named_beside_one_that_joining_made() -> None:
+    visits = [Visit(LAB, created=True, candidates=[LOGS, "l\u202e@muc"])]
+    report = report_of([LAB], [STAGE], 1.0, visits, None)
+    assert report.encode()["candidates"] == [LOGS, "l\\u{202E}@muc"]
+    assert report.diagnosis.endswith(
+        f'{CREATED_HINT} Rooms with similar names: "{LOGS}", "l\\\\u{{202E}}@muc".'
+    )
