@@ -4,9 +4,9 @@ import asyncio
 import importlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 from bridge.mcp.context import Context
 from bridge.mcp.schema import always
@@ -24,9 +24,6 @@ from bridge.xmpp.report import (
     settings_stage,
     unconfigured,
 )
-
-if TYPE_CHECKING:
-    from bridge.xmpp.membership import Membership
 
 TURN_SECONDS = 5.0
 """How long a check waits for another one: with its own 50 s that stays below the minute after
@@ -156,7 +153,7 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
         changed = settings != participant.settings
         trace = participant.trace.of_connection(time.time, "check")
         if not changed:
-            warnings = room_warnings(participant.memberships)
+            warnings = link.room_warnings()
         report = (await Probe(settings, trace=trace).run(note)).preceded_by(first)
     standing = " ".join([_settle(link, configuration, report, changed), *warnings])
     return told_of(report, configuration.in_effect.values(), standing, changed=changed)
@@ -197,16 +194,6 @@ def fitting(phases: list[dict[str, object]], over: int) -> list[dict[str, object
             left_out.append(phase)
             over -= json_size(phase) + len(", ")
     return [one for one in phases if one not in left_out]
-
-
-def room_warnings(memberships: "Sequence[Membership]") -> list[str]:
-    """Return what there is to warn of in the rooms, with the name of each where there are more."""
-    several = len(memberships) > 1
-    return [
-        f"{one.name}: {warning}" if several else warning
-        for one in memberships
-        for warning in one.status().warnings
-    ]
 
 
 def _settle(link: RoomLink, configuration: Configuration, report: Report, changed: bool) -> str:

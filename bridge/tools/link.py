@@ -85,6 +85,16 @@ class RoomLink:
         except NotInRoomError as error:
             raise not_in_room(room.name, room.status()) from error
 
+    def room_warnings(self) -> list[str]:
+        """Return what there is to warn of in the rooms, with the name of each of several."""
+        memberships = self.participant.memberships
+        several = len(memberships) > 1
+        return [
+            f"{one.name}: {warning}" if several else warning
+            for one in memberships
+            for warning in one.status().warnings
+        ]
+
     def records(self, name: str | None) -> "Records[Record]":
         """Return what reads the events of the room of this name, or without one of all rooms.
 

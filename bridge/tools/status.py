@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
 from bridge.text import iso
-from bridge.tools.check import CurrentSettings, room_warnings
+from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
 from bridge.tools.link import RoomLink
 
@@ -71,7 +71,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
     incoming = [(one.last_incoming, name) for name, one in rooms if one.last_incoming is not None]
     last, where = max(incoming, key=lambda one: one[0].at, default=(None, ""))
     configuration = current.configuration
-    warnings = room_warnings(participant.memberships)
+    warnings = link.room_warnings()
     quotes = any(
         one.subject or one.similar_rooms or (one.last_error and one.last_error.fault.quotes)
         for _, one in rooms
@@ -88,7 +88,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
         "occupants": len(status.occupants),
         "jid": status.jid,
         "service": status.service or None,
-        "tls": tls_status(status),
+        "tls": None if status.tls is None else dict(vars(status.tls)),
         "sasl": status.sasl,
         "cursor": participant.journal.cursor,
         **_position(status),
@@ -175,11 +175,3 @@ def _last_error(status: "RoomStatus") -> dict[str, object]:
         "at": iso(status.last_error.at),
         "retry": status.outlook,
     }
-
-
-def tls_status(status: "RoomStatus") -> dict[str, object] | None:
-    """Return what protects the connection, if anything does."""
-    tls = status.tls
-    if tls is None:
-        return None
-    return {"version": tls.version, "cipher": tls.cipher, "verified": tls.verified}
