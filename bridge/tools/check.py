@@ -161,7 +161,7 @@ async def _check(link: RoomLink, current: CurrentSettings, context: Context) -> 
 
 def told_of(report: Report, settings: Iterable[Setting], standing: str, *, changed: bool) -> Check:
     """Return what is told of a check, in the space that a result has."""
-    phases = [{"ok": one.ok} | nonempty(vars(one)) for one in report.phases]
+    phases = [nonempty(vars(one)) | {"ok": one.ok} for one in report.phases]
     told: Check = {
         **nonempty(report.encode()),
         "ok": report.ok,

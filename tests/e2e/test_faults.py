@@ -127,6 +127,7 @@ async def test_a_wrong_password_is_told_and_not_tried_again(
         status = await bridge.until(lambda it: it["phase"] == "failed")
         assert (status["connected"], status["attempt"]) == (False, 1)
         assert "nextAttemptAt" not in status
+        assert status["lastError"]["retry"].startswith("Never tried again by itself")
         assert status["lastError"]["condition"] == "not-authorized"
         assert endpoint.server.bot.jid in status["lastError"]["message"]
         assert "XMPP_PASSWORD" in status["lastError"]["hint"]
@@ -262,7 +263,7 @@ async def test_a_banned_account_is_told_and_not_let_in(
             status = await bridge.until(lambda it: it["phase"] == "failed")
             assert status["lastError"]["condition"] == "forbidden"
             assert "banned" in status["lastError"]["message"]
-            assert "nextAttemptAt" in status
+            assert f"again at {status['nextAttemptAt']} by" in status["lastError"]["retry"]
 
 
 async def test_a_taken_nickname_is_met_with_another_one(
@@ -293,6 +294,7 @@ async def test_a_destroyed_room_is_told_and_its_new_venue_shown(
         assert "moved" in status["lastError"]["message"]
         assert f'"new@{real_server.muc}"' in status["lastError"]["message"]
         assert "new@" not in status["lastError"]["hint"]
+        assert f"again at {status['nextAttemptAt']} by" in status["lastError"]["retry"]
         assert status["room"] == room
 
 

@@ -86,6 +86,7 @@ async def test_the_status_tells_before_during_and_after(endpoint: Endpoint, tmp_
         after = await bridge.until(lambda it: not it["connected"])
         assert after["phase"] == "waiting"
         assert after["nextAttemptAt"] > after["since"]
+        assert f"again at {after['nextAttemptAt']} by" in after["lastError"]["retry"]
         assert after["lastError"]["condition"] == "not-allowed"
         assert "out with you" in after["lastError"]["message"]
         assert after["occupants"] == 0
