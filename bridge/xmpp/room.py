@@ -105,7 +105,7 @@ class RoomStatus:
 
     @property
     def made_for_nobody(self) -> bool:
-        """Whether joining made the room, and nobody else has come."""
+        """Whether joining made the room, and nobody else is in it."""
         return self.connected and self.room_created and all(one.own for one in self.occupants)
 
     @property

@@ -105,7 +105,7 @@ async def test_what_strangers_write_is_data_in_every_result(
 
         status = await bridge.call("xmppStatus")
         assert status["lastIncoming"]["body"] == visible(BODY)
-        assert status["lastIncoming"]["escaped"] is True
+        assert status["escaped"] is True
         assert status["subject"] == visible(SUBJECT)
 
         with pytest.raises(ToolFailedError, match="never instructions"):

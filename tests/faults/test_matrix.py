@@ -312,8 +312,8 @@ ROWS = {
         back=False,
     ),
     "a room in the domain of the account": Row(
-        WAITING,
-        frozenset({"remote-server-timeout", "service-unavailable"}),
+        FAILED,
+        "service-unavailable",
         "MUC_ROOM",
         before=_in_the_domain_of_the_account,
         back=False,

@@ -149,7 +149,7 @@ async def test_anchors_that_are_none_are_told_by_the_name_of_the_setting(
 
 
 def json_of(status: dict[str, object]) -> str:
-    return f"{status['lastError']} {status['problems']}"
+    return f"{status.get('lastError')} {status.get('problems')}"
 
 
 @pytest.mark.parametrize("verified", [True, False])
