@@ -1,29 +1,40 @@
 """Sending to a room: at most so many messages a minute, each with the proof that it was heard."""
 
+import asyncio
 import math
 import time
-from dataclasses import dataclass, replace
-from typing import Annotated
+from contextlib import suppress
+from typing import Annotated, TypeAlias
 
-from bridge.mcp.schema import Bounds
+from bridge.mcp.context import Context
+from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.text import iso
+from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import (
     MARK_BYTES,
+    NOTICE,
     RESULT_BYTES,
-    Escaped,
-    OptionalFlag,
+    Entry,
     cut,
     json_size,
+    nonempty,
     sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
+from bridge.tools.paging import Page, Sender, event_filter
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
 from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
 
 MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
+
+PROGRESS_SECONDS = 1.0
+"""Between two progress notifications."""
+
+SECOND_ANSWER_SECONDS = 1.5
+"""How long another answer is waited for after the first: who answers twice does so at once."""
 
 TOLERANCE_SECONDS = 1e-6
 """Whoever waits as long as the refusal said is let through, whatever floats make of the sum."""
@@ -68,41 +79,57 @@ class RateLimiter:
         self._missing -= self._interval
 
 
-@dataclass(eq=False)
-class Sent:
-    """The proof that the room heard it."""
-
-    sent: Annotated[bool, "the room sent the message back to us"]
-    to: str
-    message: str
-    id: str
-    stanza_id: Annotated[str | None, "the room's own id for it"]
-    reflected_at: str
-    round_trip_ms: float
-    cursor: str
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
+Sent: TypeAlias = Annotated[
+    dict[str, object],
+    always(
+        sent=bool,
+        to=str,
+        message=str,
+        id=str,
+        reflected_at=str,
+        round_trip_ms=float,
+        cursor=str,
+    ),
+]
+"""The proof that the room heard it, and who answered."""
 
 
 @tool("xmppSend", title="Send to the XMPP room")
 async def xmpp_send(
     link: RoomLink,
     limiter: RateLimiter,
+    context: Context,
     /,
     message: Annotated[str, f"plain text, 1 to {MAX_BODY_BYTES} bytes of UTF-8"],
     timeout_seconds: Annotated[
-        float, Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS), "how long to wait for the room"
+        float,
+        Bounds(minimum=0.1, maximum=MAX_WAIT_SECONDS),
+        "for the room to send it back; 10 if absent",
     ] = 10,
+    await_seconds: Annotated[
+        float,
+        Bounds(minimum=0, maximum=MAX_WAIT_SECONDS),
+        f"for answers; 0 if absent. Both together at most {MAX_WAIT_SECONDS}",
+    ] = 0,
+    from_: Sender = None,
     room: RoomName = None,
 ) -> Sent:
-    """Say something in the chat room, where everybody in it reads it.
+    """Use this to say something in the chat room, where everybody reads it, and see who answers.
 
-    Returns once the room has sent the message back (`sent: true`), with the round-trip time;
-    fails if it did not, with the reason. Nothing is queued or sent twice. While the bridge is
-    still joining for the first time it waits for that; otherwise it must be in the room. So many
-    messages a minute are let through; the error for one more says when to try again. Where the
-    bridge has several rooms, it goes to the default room unless `room` names another.
+    Succeeds once the room has sent the message back, with the round-trip time; fails if it did
+    not, with the reason. Nothing is queued or sent twice. Waits for the bridge's first join.
+
+    With `awaitSeconds` it then waits for `answers` (from anybody, or only `from`): what others said
+    after, each with `answerMs` and `how` (public, private, encrypted, no-body, error). It returns
+    1.5 s after the first, so that a second one is seen.
     """
+    if (seconds := timeout_seconds + await_seconds) > MAX_WAIT_SECONDS:
+        raise ArgumentError(
+            f"xmppSend: timeoutSeconds and awaitSeconds are {seconds:g} together; the most is "
+            f"{MAX_WAIT_SECONDS}.",
+            condition="bad-request",
+            hint="Give less of one of them; xmppWait with the cursor of the result waits on.",
+        )
     membership = link.room(room)
     if limiter.read_only_in:
         raise ToolError(
@@ -147,17 +174,71 @@ async def xmpp_send(
             "The room did not send the message back, so it is not known whether it was heard:",
             after="Look at the room before sending it again.",
         ) from error
-    sent = Sent(
-        sent=True,
-        to=membership.name,
-        message="",
-        id=reflection.message.id or "",
-        stanza_id=reflection.message.stanza_id,
-        reflected_at=iso(reflection.record.at),
-        round_trip_ms=round(reflection.round_trip_seconds * 1000, 3),
-        cursor=link.participant.journal.cursor_of(reflection.record.number),
-    )
-    result = sanitized(sent)
-    # The caller's own words stay as they are, and take what room the others leave.
-    kept = cut(message, RESULT_BYTES - MARK_BYTES - json_size(result))
-    return replace(result, message=kept, truncated=result.truncated or kept != message or None)
+    record = reflection.record
+    said = Said(record.number, record.at, reflection.message.id or "", record.room)
+    result: dict[str, object] = {
+        "sent": True,
+        "to": membership.name,
+        "message": "",
+        "id": said.id,
+        **nonempty({"stanzaId": reflection.message.stanza_id}),
+        "reflectedAt": iso(said.at),
+        "roundTripMs": round(reflection.round_trip_seconds * 1000, 3),
+        "cursor": link.participant.journal.cursor_of(said.number),
+    }
+    answers: list[Entry] = []
+    if await_seconds:
+        answers = await _answers(link, said, from_, await_seconds, context)
+        result |= {"answers": []} | nonempty({"notice": NOTICE if answers else None})
+    result = sanitized(result)
+    # The caller's own words stay as they are; the answers have at least half of what is left.
+    left = RESULT_BYTES - MARK_BYTES - json_size(result)
+    result["message"] = kept = cut(message, left // 2 if answers else left)
+    page: Page[Entry] = Page(size=left - json_size(kept))
+    share = page.bytes_left // max(len(answers), 1) - len(", ")
+    shown = [page.add(sanitized(one, share)) for one in answers]
+    if await_seconds:
+        result["answers"] = page.entries
+    if kept != message or not all(shown):
+        result["truncated"] = True
+    return result
+
+
+async def _answers(
+    link: RoomLink, said: Said, sender: str | None, seconds: float, context: Context
+) -> list[Entry]:
+    """Return what answers `said` within so many seconds, and soon after the first answer.
+
+    Reports progress meanwhile.
+    """
+    journal = link.participant.journal
+    wanted = await event_filter(kinds=None, sender=sender, contains=None, pattern=None)
+    began = reported = time.monotonic()
+    until, number = began + seconds, said.number
+    found: list[Entry] = []
+    news = asyncio.Event()
+    stop_listening = link.participant.listen(lambda record: news.set())
+    try:
+        while True:
+            news.clear()
+            now = time.monotonic()
+            first = not found
+            for record in journal.of(said.room).after(number):
+                number = record.number
+                # The error with which the room returns what we said is from nobody in it.
+                if record.event.kind != "error" and not wanted.matches(record.event):
+                    continue
+                if one := answer(journal.encode(record), number, record.at, said):
+                    found.append(one)
+            if found and first:
+                until = min(until, now + SECOND_ANSWER_SECONDS)
+            if now >= until or len(found) >= MAX_ANSWERS:
+                return found[:MAX_ANSWERS]
+            if now - reported >= PROGRESS_SECONDS:
+                reported = now
+                context.progress(round(now - began, 3), seconds, f"{len(found)} answers so far")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(until - now, PROGRESS_SECONDS)):
+                    await news.wait()
+    finally:
+        stop_listening()

@@ -30,14 +30,11 @@ from bridge.tools.paging import (
     event_filter,
     position_of,
 )
-from bridge.tools.send import MAX_WAIT_SECONDS
+from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 
 if TYPE_CHECKING:
     from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
-
-PROGRESS_SECONDS = 1.0
-"""Between two progress notifications."""
 
 MIN_CATCH_UP_SECONDS = 1.0
 """For searching past events, even with a timeout of 0."""

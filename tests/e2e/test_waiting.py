@@ -3,7 +3,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridge.tools import wait
+from bridge.tools import send, wait
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.e2e.company import in_company
@@ -98,7 +98,7 @@ async def test_a_wait_without_a_connection_ends_in_time_and_says_why(tmp_path: P
 
 
 async def test_progress_is_told_to_who_asks_and_grows(prosody: XmppServer, tmp_path: Path) -> None:
-    assert wait.PROGRESS_SECONDS == 1
+    assert send.PROGRESS_SECONDS == 1
     often = noise.at_start(
         tmp_path / "site", noise.with_limits(wait.__name__, PROGRESS_SECONDS=0.2)
     )

@@ -359,9 +359,9 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
     async with participating(script) as (link, eyes):
         fault, _, _ = await eyes.fault()
         assert fault.quotes
-        context = Context(lambda *told: None, lambda level, data: None, *UNASKED)
+        context = CONTEXT
         for error in (
-            await refused(xmpp_send(link, RateLimiter(60), message="hello")),
+            await refused(xmpp_send(link, RateLimiter(60), context, message="hello")),
             await refused(xmpp_ping(link, target="Wilma")),
             await refused(xmpp_info(link, target="Wilma")),
             await refused(xmpp_history(link, archive=True)),
@@ -421,8 +421,9 @@ DISCO = "{http://jabber.org/protocol/disco#info}query Wilma"
 MAM = "{urn:xmpp:mam:2}query"
 
 
+CONTEXT = Context(lambda *told: None, lambda level, data: None, *UNASKED)
 CALLS: dict[str, Call] = {
-    "send": lambda link: xmpp_send(link, RateLimiter(60), message="hello"),
+    "send": lambda link: xmpp_send(link, RateLimiter(60), CONTEXT, message="hello"),
     "ping": lambda link: xmpp_ping(link, target="Wilma"),
     "info": lambda link: xmpp_info(link, target="Wilma"),
     "archive": lambda link: xmpp_history(link, archive=True),

@@ -30,7 +30,13 @@ KINDS = [
 ARGUMENTS: dict[str, dict[str, object]] = {
     "echo": {"message": TEXT},
     "xmppStatus": {},
-    "xmppSend": {"message": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
+    "xmppSend": {
+        "message": TEXT,
+        "timeoutSeconds": NUMBER,
+        "awaitSeconds": NUMBER,
+        "from": TEXT,
+        "room": TEXT,
+    },
     "xmppHistory": FILTERS
     | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
     | {"detail": TEXT, "maxBytes": WHOLE, "room": TEXT},
@@ -58,7 +64,7 @@ REQUIRED = {
 RESULTS = {
     "xmppStatus": "connected room nickname lastIncoming phase since occupants jid service tls sasl "
     "cursor",
-    "xmppSend": "sent to message id stanzaId reflectedAt roundTripMs cursor",
+    "xmppSend": "sent to message id reflectedAt roundTripMs cursor",
     "xmppHistory": "entries next more",
     "xmppHistory.entries": "cursor at kind",
     "xmppWait": "matched elapsedMs next seen passed phase",
@@ -113,7 +119,8 @@ def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
 @pytest.mark.parametrize(
     ("tool", "argument", "expected"),
     [
-        ("xmppSend", "timeoutSeconds", {"default": 10}),
+        ("xmppSend", "timeoutSeconds", {"default": 10, "maximum": 50}),
+        ("xmppSend", "awaitSeconds", {"default": 0, "minimum": 0, "maximum": 50}),
         ("xmppHistory", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppHistory", "archive", {"default": False}),
         ("xmppPing", "timeoutSeconds", {"default": 10, "minimum": 0.1, "maximum": 50}),

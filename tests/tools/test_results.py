@@ -22,6 +22,7 @@ from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.settings.values import Secret
 from bridge.text import visible
 from bridge.tools import prompts, resources
+from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.check import CurrentSettings, told_of, xmpp_check
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
@@ -386,12 +387,37 @@ class _Reflecting(Played):
 async def test_what_was_sent(stanza_id: str, character: str, length: int) -> None:
     room = _Reflecting()
     room.stanza_id = stanza_id
-    sent = await xmpp_send(room.link, RateLimiter(60), message=character * length)
-    assert (character * length).startswith(sent.message)
+    sent = await xmpp_send(room.link, RateLimiter(60), _context(), message=character * length)
+    message = sent["message"]
+    assert isinstance(message, str)
+    assert (character * length).startswith(message)
     assert len(json.dumps(render(sent))) <= MOST
     # What we said ourselves comes back as it is.
-    told = _checked(dataclasses.replace(sent, message=""), tool=xmpp_send)
-    assert sent.message == character * length or told["truncated"] is True
+    told = _checked(sent | {"message": ""}, tool=xmpp_send)
+    assert message == character * length or told["truncated"] is True
+
+
+class _Answering(_Reflecting):
+    """A participant whose room says these things at once when it is told something."""
+
+    told: list[Event]
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        said = await super().say(body, timeout_seconds)
+        for event in self.told:
+            self.publish(event)
+        return said
+
+
+@settings(max_examples=40)
+@given(EVENTS, st.integers(0, 4_000))
+async def test_what_was_answered(events: list[Event], length: int) -> None:
+    room = _Answering()
+    room.stanza_id = "s1"
+    room.told = events + [MessageReceived(f"{ROOM}/Wilma", "Wilma", "x" * length)] * MAX_ANSWERS
+    sent = await xmpp_send(room.link, RateLimiter(60), _context(), message="x", await_seconds=40)
+    told = _checked(sent, tool=xmpp_send)
+    assert told["answers"]
 
 
 @settings(max_examples=25)

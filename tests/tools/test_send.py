@@ -1,18 +1,33 @@
 import asyncio
 import dataclasses
+import json
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.schema import render
+from bridge.mcp.context import Context
 from bridge.mcp.toolset import ArgumentError, ToolError
-from bridge.tools.entries import NOTICE
+from bridge.tools import send
+from bridge.tools.answers import MAX_ANSWERS
+from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError
-from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, in_rooms
+from tests.mcp.sample_tools import UNASKED
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    ROOM,
+    STATUS,
+    Played,
+    arguments,
+    in_rooms,
+    wire,
+)
 
 
 class Slow(Played):
@@ -29,18 +44,31 @@ class Slow(Played):
         return await super().say(body, timeout_seconds)
 
 
+def _context(*told: list[tuple[float, float | None, str | None]]) -> Context:
+    """The caller; what it is told of progress goes into the list."""
+    report = told[0].append if told else lambda _: None
+    return Context(lambda *it: report(it), lambda *_: None, *UNASKED)
+
+
+async def _send(played: Played, rate: RateLimiter, **given: object) -> dict[str, Any]:
+    """What a client sees of the result."""
+    sent = wire(await xmpp_send(played.link, rate, _context(), **arguments(xmpp_send, given)))
+    Draft202012Validator(xmpp_send.output_schema).validate(sent)
+    return sent
+
+
 async def _refused(
     played: Played, message: str = "hello", rate: RateLimiter | None = None
 ) -> ToolError:
     with pytest.raises(ToolError) as refusal:
-        await xmpp_send(played.link, rate or RateLimiter(60), message=message)
+        await _send(played, rate or RateLimiter(60), message=message)
     return refusal.value
 
 
 async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
     played = Played()
-    sent = await xmpp_send(played.link, RateLimiter(60), message="hello")
-    assert render(sent) == {
+    sent = await _send(played, RateLimiter(60), message="hello")
+    assert sent == {
         "sent": True,
         "to": ROOM,
         "message": "hello",
@@ -110,7 +138,7 @@ async def test_a_message_that_was_never_handed_over_is_said_to_be_not_sent() -> 
 async def test_a_message_over_the_rate_is_refused_with_the_time_to_wait() -> None:
     played, rate = Played(), RateLimiter(2, "the environment")
     for message in ("one", "two"):
-        await xmpp_send(played.link, rate, message=message)
+        await _send(played, rate, message=message)
     refusal = await _refused(played, "three", rate)
     assert not isinstance(refusal, ArgumentError)
     assert refusal.condition == "policy-violation"
@@ -127,7 +155,7 @@ async def test_what_is_not_handed_to_the_room_costs_nothing() -> None:
         outside = Played(refusal=kept_out)
         assert (await _refused(outside, rate=rate)).condition != "policy-violation"
         assert (await _refused(Played(), "", rate)).condition == "bad-request"
-    await xmpp_send(Played().link, rate, message="hello")
+    await _send(Played(), rate, message="hello")
     assert "1 message a minute" in (await _refused(Played(), rate=rate)).message
     assert (await _refused(Played(), "", rate)).condition == "bad-request"
 
@@ -141,12 +169,11 @@ async def test_what_the_room_was_handed_counts_whatever_became_of_it(failure: Ex
 
 async def test_of_two_calls_at_once_only_one_takes_the_last_token() -> None:
     played, rate = Slow(), RateLimiter(1)
-    link = played.link
-    first = asyncio.create_task(xmpp_send(link, rate, message="first"))
+    first = asyncio.create_task(_send(played, rate, message="first"))
     await played.asked.wait()
     assert (await _refused(played, "second", rate)).condition == "policy-violation"
     played.reflects.set()
-    assert (await first).sent
+    assert (await first)["sent"]
     assert [body for body, _ in played.said] == ["first"]
 
 
@@ -154,20 +181,107 @@ async def test_a_message_goes_to_the_room_that_is_named() -> None:
     played = in_rooms(ROOM, LOGS)
     (logs,) = played.further
     for room, named in ((None, ROOM), ("logs", LOGS), (LOGS.upper(), LOGS)):
-        sent = await xmpp_send(played.link, RateLimiter(60), message="hello", room=room)
-        assert sent.to == named
+        sent = await _send(played, RateLimiter(60), message="hello", room=room)
+        assert sent["to"] == named
     assert ([len(one.said) for one in (played, logs)]) == [1, 2]
     with pytest.raises(ArgumentError, match="no room of the settings"):
-        await xmpp_send(played.link, RateLimiter(60), message="hello", room="nowhere")
+        await _send(played, RateLimiter(60), message="hello", room="nowhere")
     logs.picture = dataclasses.replace(STATUS, phase=Phase.WAITING)
     logs.refusal = NotInRoomError()
     with pytest.raises(ToolError, match=f"Not in the room {LOGS} yet"):
-        await xmpp_send(played.link, RateLimiter(60), message="hello", room=LOGS)
+        await _send(played, RateLimiter(60), message="hello", room=LOGS)
 
 
 async def test_all_rooms_have_one_rate() -> None:
     played, rate = in_rooms(ROOM, LOGS), RateLimiter(1)
-    await xmpp_send(played.link, rate, message="hello", room=LOGS)
+    await _send(played, rate, message="hello", room=LOGS)
     with pytest.raises(ToolError) as refusal:
-        await xmpp_send(played.link, rate, message="hello")
+        await _send(played, rate, message="hello")
     assert refusal.value.condition == "policy-violation"
+
+
+def _answering(*bodies: str, **more: str) -> Played:
+    """One whose room has answers as soon as it has heard us."""
+
+    class Answering(Played):
+        async def say(self, body: str, timeout_seconds: float) -> Reflection:
+            said = await super().say(body, timeout_seconds)
+            asyncio.get_running_loop().call_soon(lambda: self.hear(*bodies, **more))
+            return said
+
+    return Answering()
+
+
+async def _answers(played: Played, **given: object) -> dict[str, Any]:
+    return await _send(played, RateLimiter(60), message="!ping", **given)
+
+
+async def test_without_awaiting_nothing_is_said_of_answers() -> None:
+    assert {"answers", "notice"} & (await _answers(_answering("pong"))).keys() == set()
+
+
+async def test_a_second_answer_is_seen_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.05)
+    sent = await _answers(_answering("pong", "pong"), awaitSeconds=40)
+    assert [(one["sender"], one["body"], one["how"]) for one in sent["answers"]] == [
+        ("Wilma", "pong", "public")
+    ] * 2
+    assert sent["notice"] == NOTICE
+
+
+async def test_no_answer_is_an_empty_list_when_the_time_is_over() -> None:
+    sent = await _answers(Played(), awaitSeconds=0.01)
+    assert sent["answers"] == []
+    assert "notice" not in sent
+
+
+async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
+    for sender, bodies in (("Wilma", ["pong"]), ("wilma", []), (f"{ROOM}/Wilma", ["pong"])):
+        sent = await _answers(_answering("pong"), awaitSeconds=0.05, **{"from": sender})
+        assert [one["body"] for one in sent["answers"]] == bodies
+
+
+async def test_answers_in_another_room_are_none() -> None:
+    played = in_rooms(ROOM, LOGS)
+    sending = asyncio.create_task(_answers(played, awaitSeconds=0.05))
+    while not played.listeners:  # noqa: ASYNC110 - nothing tells of it
+        await asyncio.sleep(0)
+    played.hear("pong", room=LOGS)
+    assert (await sending)["answers"] == []
+
+
+async def test_a_flood_of_answers_ends_it_at_once_and_fits() -> None:
+    flood = ["\u202e" * 4_000 + str(number) for number in range(2 * MAX_ANSWERS)]
+    sent = await _answers(_answering(*flood), awaitSeconds=40)
+    assert 1 < len(sent["answers"]) <= MAX_ANSWERS
+    assert len(json.dumps(sent)) <= RESULT_BYTES
+    assert all(one["truncated"] and one["escaped"] for one in sent["answers"])
+
+
+async def test_who_awaits_is_told_how_long_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send, "PROGRESS_SECONDS", 0.01)
+    told: list[tuple[float, float | None, str | None]] = []
+    given = arguments(xmpp_send, {"message": "hello", "awaitSeconds": 0.1})
+    played = Played()
+    await xmpp_send(played.link, RateLimiter(60), _context(told), **given)
+    assert len(told) > 2
+    assert [done for done, _, _ in told] == sorted({done for done, _, _ in told})
+    assert told[0][1:] == (0.1, "0 answers so far")
+    assert played.listeners == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "awaited", "refused"), [(10, 40, False), (10, 40.5, True), (0.5, 50, True)]
+)
+async def test_both_times_together_have_a_bound(
+    seconds: float, awaited: float, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
+    played = _answering("pong")
+    if refused:
+        with pytest.raises(ArgumentError, match="together; the most is 50"):
+            await _answers(played, timeoutSeconds=seconds, awaitSeconds=awaited)
+    else:
+        assert (await _answers(played, timeoutSeconds=seconds, awaitSeconds=awaited))["answers"]
+    assert len(played.said) == (not refused)

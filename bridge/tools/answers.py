@@ -1,0 +1,58 @@
+"""Which of the events after something we said are answers to it."""
+
+from typing import NamedTuple
+
+from bridge.tools.entries import Entry, brief
+
+MAX_ANSWERS = 10
+"""Answers in one result; who says more than that in reply floods the room."""
+
+SIGNALS = (
+    "(http://jabber.org/protocol/chatstates)",
+    "(urn:xmpp:receipts)",
+    "(urn:xmpp:chat-markers:0)",
+)
+"""Namespaces, as a `payload` ends with them, of what clients say by themselves: that somebody is
+typing, that a message came, that it was shown (XEP-0085, XEP-0184, XEP-0333)."""
+
+
+class Said(NamedTuple):
+    """What we said, as the room reflected it."""
+
+    number: int
+    """Of the reflection in the journal."""
+    at: float
+    """Seconds since the epoch."""
+    id: str
+    room: str
+    """As the journal has it."""
+
+
+def answer(exact: Entry, number: int, at: float, said: Said) -> Entry | None:
+    """Return an event as an entry of `answers`; None if it is no answer to `said`.
+
+    `exact` is its exact form, `number` and `at` are those of its record. An answer is a live
+    message of somebody else that has more to it than signals, or the error with which our message
+    came back.
+    """
+    how = _how(exact, said.id)
+    if how is None or number <= said.number:
+        return None
+    taken = max(0.0, round((at - said.at) * 1000, 3))  # the wall clock may be set back
+    return {**brief(exact), "answerMs": taken, "how": how}
+
+
+def _how(exact: Entry, id_: str) -> str | None:
+    if exact["kind"] == "error" and "id" in exact:
+        return "error" if exact["id"] == id_ else None
+    if exact["kind"] != "message" or not exact["sender"]:  # the room itself has no nickname
+        return None
+    if exact["direction"] == "out" or exact["source"] != "live" or "reflection" in exact:
+        return None
+    if "encrypted" in exact:
+        return "encrypted"
+    if "body" not in exact:
+        payload = exact.get("payload")
+        silent = isinstance(payload, list) and all(str(one).endswith(SIGNALS) for one in payload)
+        return None if silent else "no-body"
+    return "private" if exact["type"] == "chat" else "public"

@@ -1,0 +1,86 @@
+"""What counts as an answer to what we said, and how it came."""
+
+import pytest
+
+from bridge.tools.answers import Said, answer
+from bridge.tools.entries import Entry
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    SendFailed,
+    Source,
+)
+from bridge.xmpp.journal import Journal, Record
+from tests.tools.played import ROOM
+
+ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
+SAID = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
+
+
+def _message(body: str = "", *payload: str, type_: str = "groupchat") -> MessageReceived:
+    return MessageReceived(ROBOT, "Robot", body, type_, payload=payload)
+
+
+COMPOSING = "composing (http://jabber.org/protocol/chatstates)"
+
+HOWS: dict[str, tuple[Event, str | None]] = {
+    "a message": (_message("pong"), "public"),
+    "a private one": (_message("pong", type_="chat"), "private"),
+    "one with OMEMO": (MessageReceived(ROBOT, "Robot", encrypted="OMEMO"), "encrypted"),
+    "one with OMEMO and a word on it": (
+        MessageReceived(ROBOT, "Robot", "Use OMEMO.", "chat", encrypted="OMEMO"),
+        "encrypted",
+    ),
+    "an empty body": (_message(), "no-body"),
+    "an element of its own": (_message("", "pong (urn:example)"), "no-body"),
+    "an element beside a chat state": (_message("", COMPOSING, "pong (urn:example)"), "no-body"),
+    "a reaction": (MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=("!",)), "no-body"),
+    "our message returned": (SendFailed("m1", "forbidden"), "error"),
+    "another message returned": (SendFailed("m0", "forbidden"), None),
+    "typing": (_message("", COMPOSING), None),
+    "received and shown": (
+        _message("", "received (urn:xmpp:receipts)", "displayed (urn:xmpp:chat-markers:0)"),
+        None,
+    ),
+    "what we say ourselves": (MessageSent(ME, "McpDebug", "again", "m2"), None),
+    "our own reflection": (MessageReceived(ME, "McpDebug", "again", id="m2", own=True), None),
+    "history": (MessageReceived(ROBOT, "Robot", "pong", source=Source.HISTORY), None),
+    "the archive": (MessageReceived(ROBOT, "Robot", "pong", source=Source.ARCHIVE), None),
+    "a notice of the room": (MessageReceived(ROOM, "", "This room is logged."), None),
+    "somebody coming": (OccupantJoined(ROBOT, "Robot", "participant", "none"), None),
+}
+
+
+def _found(journal: Journal, record: Record, said: Record) -> Entry | None:
+    ours = Said(said.number, said.at, "m1", ROOM)
+    return answer(journal.encode(record), record.number, record.at, ours)
+
+
+@pytest.mark.parametrize("name", HOWS)
+def test_an_answer_says_how_it_came(name: str) -> None:
+    event, how = HOWS[name]
+    journal = Journal("epoch")
+    said, then = journal.append(SAID, 1.0, ROOM), journal.append(event, 1.25, ROOM)
+    found = _found(journal, then, said)
+    if how is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found["how"], found["answerMs"], found["cursor"]) == (how, 250.0, "epoch-2")
+        assert "from" not in found
+
+
+def test_what_came_before_is_no_answer() -> None:
+    journal = Journal("epoch")
+    before, said = journal.append(_message("pong"), 1.0, ROOM), journal.append(SAID, 1.0, ROOM)
+    assert _found(journal, before, said) is None
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
+    journal = Journal("epoch")
+    said, then = journal.append(SAID, 5.0, ROOM), journal.append(_message("pong"), 1.0, ROOM)
+    found = _found(journal, then, said)
+    assert found is not None
+    assert found["answerMs"] == 0
