@@ -18,9 +18,9 @@ from bridge.registration.clients import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
-from bridge.tools import entries, paging
+from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
-from bridge.xmpp import backoff, faults, stream, traffic
+from bridge.xmpp import backoff, diagnosis, faults, stream, traffic
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import Fault, Place, Retry
 from bridge.xmpp.report import expected_stages
@@ -54,7 +54,12 @@ def test_the_arguments_of_every_tool_are_all_named() -> None:
         real = {name: one["default"] for name, one in properties.items() if "default" in one}
         assert defaults == {name: json.dumps(value) for name, value in real.items()}
         listed |= properties.keys()
-        required = {quoted(row[0])[0] for row in found["argument"] if "; required" in row[1]}
+        required = {
+            quoted(row[0])[0]
+            for row in found["argument"]
+            if (said := re.search(r"; required(?: by (`\w+`))?", row[1]))
+            and said[1] in {None, tool}
+        }
         assert required & properties.keys() == set(schema.get("required", ()))
     assert {one for row in found["argument"] for one in quoted(row[0])} == listed
 
@@ -287,7 +292,15 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"tries again every {backoff.LATER_SECONDS / 60:g} minutes",
         ),
         "docs/settings.md": (f"At {traffic.MAX_BYTES >> 20} MiB it becomes",),
-        "docs/tools.md": (f"at most `maxBytes` of JSON ({entries.RESULT_BYTES:,})",),
+        "docs/tools.md": (
+            f"at most `maxBytes` of JSON ({entries.RESULT_BYTES:,})",
+            f"returns {send.SECOND_ANSWER_SECONDS:g} s after the first answer",
+            f"at once after {answers.MAX_ANSWERS}.",
+        ),
+        "docs/diagnosis.md": (
+            f"after more than {diagnosis.LATE_MS // 1000} s",
+            f"of the last {diagnosis.MESSAGES} messages",
+        ),
     }.items():
         told = " ".join(prose(PAGES[page]).split())
         for sentence in sentences:

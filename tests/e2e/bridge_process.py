@@ -39,6 +39,7 @@ TOOLS = [
     "xmppInfo",
     "xmppTrace",
     "xmppCheck",
+    "xmppDiagnose",
 ]
 """What the bridge lists, in this order."""
 

@@ -29,6 +29,7 @@ CALLS: dict[str, dict[str, object]] = {
     "xmppInfo": {"target": "room"},
     "xmppTrace": {"limit": 5},
     "xmppCheck": {},
+    "xmppDiagnose": {"nickname": "Wilma"},
     "word_count": {"text": "the quick brown fox jumps"},
     "sentiment": {"text": "good"},
     "current_time": {},

@@ -23,6 +23,7 @@ from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.text import MAX_QUOTED_CHARACTERS, one_line
 from bridge.tools.check import CurrentSettings, xmpp_check
+from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -374,6 +375,9 @@ async def test_what_keeps_us_out_is_told_harmlessly(script: Script, tmp_path: Pa
         assert ORDER in waited["outBecause"]
         assert NOTICE not in waited["outBecause"]
         assert waited["notice"] == NOTICE
+        found = wire(await xmpp_diagnose(link, nickname="Wilma"))
+        assert_harmless(found["verdict"])
+        assert ORDER in found["verdict"]
         status = wire(describe_status(link, settings_at(tmp_path)))
         assert_harmless(status["lastError"]["message"])
         assert ORDER in status["lastError"]["message"]

@@ -133,7 +133,7 @@ modules:
     accounts = directory / "accounts.erl"
     users = ", ".join(
         f'{{<<"{account.username}">>, <<"{account.password}">>}}'
-        for account in (server.bot, server.witness)
+        for account in (server.bot, server.witness, server.robot)
     )
     accounts.write_text(
         f'[ejabberd_auth:try_register(User, <<"{server.domain}">>, Password)'

@@ -29,6 +29,7 @@ DOMAIN = "localhost"
 MUC = "conference.localhost"
 BOT = Account("bot", "bot-passes-4711", DOMAIN)
 WITNESS = Account("witness", "witness-passes-0815", DOMAIN)
+ROBOT = Account("robot", "robot-passes-2342", DOMAIN)
 
 
 class ServerError(Exception):
@@ -218,6 +219,7 @@ def _launch(
             muc=MUC,
             bot=BOT,
             witness=WITNESS,
+            robot=ROBOT,
         )
         home = directory / f"{name}-{attempt}"
         home.mkdir(parents=True)

@@ -75,7 +75,7 @@ Component "{server.muc}" "muc"
 """,
         encoding="utf-8",
     )
-    for account in (server.bot, server.witness):
+    for account in (server.bot, server.witness, server.robot):
         _add(account, data)
     return Program(["prosody", "--config", str(configuration), "-F"])
 

@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-from tests.servers.process import BOT, WITNESS
+from tests.servers.process import BOT, ROBOT, WITNESS
 from tests.servers.server import XmppServer
 
 _Listening = tuple[XmppServer, asyncio.AbstractEventLoop, asyncio.Event]
@@ -36,7 +36,7 @@ async def _serve(listening: Future[_Listening]) -> None:
     from bridge.sandbox.stanza import DOMAIN
 
     ended = asyncio.Event()
-    accounts = {account.username: account.password for account in (BOT, WITNESS)}
+    accounts = {account.username: account.password for account in (BOT, WITNESS, ROBOT)}
     async with Sandbox(accounts) as address:
         server = XmppServer(
             name="sandbox",
@@ -49,6 +49,7 @@ async def _serve(listening: Future[_Listening]) -> None:
             muc=SERVICE,
             bot=BOT,
             witness=WITNESS,
+            robot=ROBOT,
         )
         listening.set_result((server, asyncio.get_running_loop(), ended))
         await ended.wait()

@@ -41,6 +41,8 @@ class XmppServer:
     """The bridge's own account."""
     witness: Account
     """The second occupant's account."""
+    robot: Account
+    """The account of somebody else's bot."""
 
     @property
     def transports(self) -> tuple[Transport, ...]:

@@ -75,7 +75,7 @@ async def test_a_killed_server_comes_back_at_its_port_with_its_accounts(
         assert cut.value.condition == "disconnected"
     assert not server_process.running
     server_process.start()
-    for account in (server.bot, server.witness):
+    for account in (server.bot, server.witness, server.robot):
         async with Witness(server, account, server.room(), "again") as witness:
             witness.say("back")
             await witness.heard("back")

@@ -53,12 +53,14 @@ ARGUMENTS: dict[str, dict[str, object]] = {
         "room": TEXT,
     },
     "xmppCheck": {},
+    "xmppDiagnose": {"nickname": TEXT, "room": TEXT},
 }
 REQUIRED = {
     "echo": ["message"],
     "xmppSend": ["message"],
     "xmppPing": ["target"],
     "xmppInfo": ["target"],
+    "xmppDiagnose": ["nickname"],
 }
 
 RESULTS = {
@@ -75,6 +77,8 @@ RESULTS = {
     "xmppTrace": "entries next gap more notice",
     "xmppTrace.entries": "cursor at direction bytes connection xml escaped",
     "xmppCheck": "ok phases diagnosis standing settings",
+    "xmppDiagnose": "verdict findings answers notice",
+    "xmppDiagnose.findings": "name ok detail",
 }
 """The fields of each result, and of what stands in it; there may be more."""
 

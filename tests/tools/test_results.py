@@ -24,6 +24,7 @@ from bridge.text import visible
 from bridge.tools import prompts, resources
 from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.check import CurrentSettings, told_of, xmpp_check
+from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import sanitized
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -34,6 +35,7 @@ from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.archive import MAX_ID_BYTES
+from bridge.xmpp.diagnosis import FINDINGS
 from bridge.xmpp.events import (
     Connected,
     ConnectionChanged,
@@ -418,6 +420,25 @@ async def test_what_was_answered(events: list[Event], length: int) -> None:
     sent = await xmpp_send(room.link, RateLimiter(60), _context(), message="x", await_seconds=40)
     told = _checked(sent, tool=xmpp_send)
     assert told["answers"]
+
+
+@ROOMS
+@settings(max_examples=40)
+@given(EVENTS, HOSTILE.filter(bool))
+async def test_what_is_the_matter_with_somebody(
+    rooms: tuple[str, ...], events: list[Event], text: str
+) -> None:
+    said = MessageSent(f"{ROOM}/McpDebug", "McpDebug", text, "m1")
+    heard = MessageReceived(f"{ROOM}/McpDebug", "McpDebug", text, id="m1", own=True)
+    _, link = _taking_part([said, *[heard] * len(rooms), *events], rooms)
+    names = {getattr(one, "sender", None) for one in events}
+    for name in {"Robot", text, *names} - {"", None}:
+        for room in rooms:
+            found = _checked(
+                await xmpp_diagnose(link, nickname=name, room=room), tool=xmpp_diagnose
+            )
+            assert found["verdict"]
+            assert len(found["findings"]) == len(FINDINGS)
 
 
 @settings(max_examples=25)

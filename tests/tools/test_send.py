@@ -29,6 +29,9 @@ from tests.tools.played import (
     wire,
 )
 
+SECONDS = 10.0
+"""Limit for a call that waits for answers."""
+
 
 class Slow(Played):
     """One whose room lets us wait."""
@@ -213,7 +216,8 @@ def _answering(*bodies: str, **more: str) -> Played:
 
 
 async def _answers(played: Played, **given: object) -> dict[str, Any]:
-    return await _send(played, RateLimiter(60), message="!ping", **given)
+    async with asyncio.timeout(SECONDS):  # far below the time that is awaited
+        return await _send(played, RateLimiter(60), message="!ping", **given)
 
 
 async def test_without_awaiting_nothing_is_said_of_answers() -> None:
@@ -251,7 +255,10 @@ async def test_answers_in_another_room_are_none() -> None:
     assert (await sending)["answers"] == []
 
 
-async def test_a_flood_of_answers_ends_it_at_once_and_fits() -> None:
+async def test_a_flood_of_answers_ends_it_at_once_and_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 40.0)
     flood = ["\u202e" * 4_000 + str(number) for number in range(2 * MAX_ANSWERS)]
     sent = await _answers(_answering(*flood), awaitSeconds=40)
     assert 1 < len(sent["answers"]) <= MAX_ANSWERS

@@ -1,0 +1,120 @@
+"""Why somebody else in the room does not do what is expected of them, in one call."""
+
+import time
+from contextlib import suppress
+from itertools import islice
+from typing import Annotated, TypeAlias
+
+from bridge.mcp.schema import Bounds, always
+from bridge.mcp.toolset import tool
+from bridge.tools.answers import MAX_ANSWERS, Said, answer
+from bridge.tools.entries import (
+    MARK_BYTES,
+    NOTICE,
+    RESULT_BYTES,
+    Entry,
+    json_size,
+    nonempty,
+    sanitized,
+)
+from bridge.tools.link import RoomLink, RoomName
+from bridge.tools.paging import Page, TimeSlice
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.faults import ConnectionFailedError
+
+ANSWERS_BYTES = 3_000
+"""Of the result as JSON, at least, for the answers."""
+
+Diagnosis: TypeAlias = Annotated[
+    dict[str, object],
+    always(
+        verdict=Annotated[str, "the cause, in a sentence"],
+        findings=Annotated[
+            list[Annotated[dict[str, object], always(name=str, ok=bool | None, detail=str)]],
+            "ok null: cannot be told; else `hint` unless ok",
+        ],
+        answers=Annotated[list[dict[str, object]], "to what the bridge said last, as of xmppSend"],
+        notice=str,
+    ),
+]
+"""What is known of why somebody does not do what is expected of them."""
+
+
+@tool("xmppDiagnose", title="Why somebody does not answer", read_only=True)
+async def xmpp_diagnose(
+    link: RoomLink,
+    /,
+    nickname: Annotated[str, Bounds(min_length=1, max_length=1023), "whom it concerns"],
+    room: RoomName = None,
+) -> Diagnosis:
+    """Use this when somebody else in the room, such as a bot, does not do what is expected of it.
+
+    It says nothing in the room: to see whether the bot answers, call xmppSend with `awaitSeconds`
+    first, then this. `verdict` names the cause. `findings`: whether the bridge is in the room; the
+    nickname is there (else when and why it left, names like it); it has voice; another occupant
+    has the same account; it answers a ping (else whether room and server do); it answers itself;
+    how it answered what the bridge said last (not at all, late, in private, encrypted, without a
+    body, twice); whether anybody's text has hidden characters; what it said last. Takes 5 s where
+    it does not answer pings.
+    """
+    # Deferred, since tools are listed before it is loaded.
+    from bridge.xmpp import diagnosis, iq_errors, keepalive, ping, roomservice
+
+    membership, journal = link.room(room), link.participant.journal
+    occupant = diagnosis.occupant_of(membership.status(), nickname)
+    pinged: diagnosis.Ping | None = None
+    rooms: list[str] = []
+    with suppress(NotInRoomError, ConnectionFailedError):  # the status tells
+        connection = membership.connection
+        if occupant is None:
+            service = membership.jid.partition("@")[2]
+            rooms = await roomservice.similar_rooms(connection, membership.jid, service)
+        elif not occupant.own:
+            kind = iq_errors.TargetKind.OCCUPANT
+            target = iq_errors.Target(kind, occupant.jid, membership.occupant)
+            found = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
+            alone = found.own is not None and found.own.in_room is keepalive.Verdict.IN
+            pong = found.pong
+            pinged = diagnosis.Ping(pong.seconds, pong.error, found.verdict, alone)
+    status = membership.status()
+    occupant = diagnosis.occupant_of(status, nickname)  # who may have come or left meanwhile
+    name = nickname if occupant is None else occupant.nickname
+    past = diagnosis.Past(name)
+    time_slice = TimeSlice()
+    for record in reversed(journal.of(membership.name)):
+        await time_slice.run(past.add, record, 0)
+        if time_slice.exhausted:
+            break
+    answers: list[Entry] = []
+    if past.sent is not None and past.outcome is not None:
+        said = Said(past.outcome.number, past.outcome.at, past.sent.id, membership.name)
+        replies = reversed(past.replies)
+        made = (answer(journal.encode(one), one.number, one.at, said) for one in replies)
+        answers = [*islice(filter(None, made), MAX_ANSWERS)]
+    evidence = diagnosis.Evidence(
+        nickname=name,
+        room=membership.name,
+        status=status,
+        occupant=occupant,
+        past=past,
+        now=time.time(),
+        answers=answers,
+        ping=pinged,
+        rooms=rooms,
+    )
+    verdict, findings = diagnosis.find(evidence)
+    result: dict[str, object] = {
+        "verdict": verdict,
+        "findings": [
+            {"name": name, "ok": one.ok, "detail": one.detail, **nonempty({"hint": one.hint})}
+            for name, one in findings.items()
+        ],
+        "answers": [],
+        "notice": NOTICE,
+    }
+    result = sanitized(result, RESULT_BYTES - ANSWERS_BYTES)
+    page: Page[Entry] = Page(size=RESULT_BYTES - MARK_BYTES - json_size(result))
+    share = page.bytes_left // MAX_ANSWERS - len(", ")
+    if not all(page.add(sanitized(one, share)) for one in answers):
+        result["truncated"] = True
+    return result | {"answers": page.entries}

@@ -1,0 +1,120 @@
+"""What xmppDiagnose asks and returns; what it finds is in tests/xmpp/test_diagnosis.py."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from bridge.mcp.toolset import ToolError
+from bridge.tools.answers import MAX_ANSWERS
+from bridge.tools.diagnose import xmpp_diagnose
+from bridge.tools.entries import NOTICE, RESULT_BYTES
+from bridge.tools.link import RoomLink
+from bridge.xmpp.events import Event, MessageReceived, MessageSent, Phase
+from bridge.xmpp.faults import ConnectionFailedError
+from bridge.xmpp.iq import IqError
+from bridge.xmpp.stanzas import DISCO_ITEMS, PING, StanzaError
+from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
+from tests.tools.standing import Asked, Standing, occupant
+
+ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
+SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
+HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
+
+
+def _beside(*events: Event, nickname: str = "Robot", stream: Asked | None = None) -> Standing:
+    """In the room with a bot, where these events have happened."""
+    there = (*STATUS.occupants, occupant(nickname))
+    played = Standing(picture=replace(STATUS, occupants=there))
+    if stream is not None:
+        played.stream = stream
+    for event in events:
+        played.publish(event)
+    return played
+
+
+async def _diagnosed(link: RoomLink, **given: object) -> dict[str, Any]:
+    """What a client sees of the result, which is as its schema has it, and not too long."""
+    found = wire(
+        await xmpp_diagnose(link, **arguments(xmpp_diagnose, {"nickname": "Robot", **given}))
+    )
+    Draft202012Validator(xmpp_diagnose.output_schema).validate(found)
+    assert len(json.dumps(found)) <= RESULT_BYTES
+    assert found["notice"] == NOTICE
+    return found
+
+
+def _ok(found: dict[str, Any]) -> dict[str, bool | None]:
+    return {one["name"]: one["ok"] for one in found["findings"]}
+
+
+async def test_it_says_nothing_and_asks_only_whom_it_concerns() -> None:
+    played = _beside(SENT, HEARD, MessageReceived(ROBOT, "Robot", "pong"))
+    found = await _diagnosed(played.link)
+    assert played.stream.asked == [(ROBOT, PING)]
+    assert played.said == []
+    (answer,) = found["answers"]
+    assert (answer["body"], answer["how"], answer["cursor"]) == ("pong", "public", "epoch-3")
+    assert found["verdict"].startswith("Nothing is wrong")
+
+
+async def test_the_bridge_itself_is_not_pinged() -> None:
+    played = _beside()
+    found = await _diagnosed(played.link, nickname="McpDebug")
+    assert found["verdict"] == '"McpDebug" is the bridge itself.'
+    assert played.stream.asked == []
+
+
+async def test_for_somebody_who_is_not_there_the_service_is_asked_for_its_rooms() -> None:
+    def rooms(_: str, namespace: str) -> Element:
+        iq = Element("iq", {"type": "result"})
+        query = Element(f"{{{namespace}}}query")
+        query.append(Element(f"{{{namespace}}}item", {"jid": "loby@conference.example"}))
+        iq.append(query)
+        return iq
+
+    played = _beside(nickname="Wilma", stream=Asked(rooms))
+    found = await _diagnosed(played.link)
+    assert played.stream.asked == [("conference.example", DISCO_ITEMS)]
+    assert '"loby@conference.example"' in found["verdict"]
+
+
+async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -> None:
+    for spelt in ("Rob\u200bot", r"Rob\u{200B}ot"):
+        link = _beside(nickname="Rob\u200bot").link
+        assert _ok(await _diagnosed(link, nickname=spelt))["present"] is True
+
+
+async def test_out_of_the_room_nothing_is_asked_and_the_cause_is_told() -> None:
+    out = replace(STATUS, phase=Phase.WAITING, occupants=())
+    found = await _diagnosed(Played(out).link)
+    assert found["verdict"] == f"Not in the room {ROOM} yet (phase waiting)."
+    assert _ok(found) | {"present": None, "ping": None} == _ok(found)
+    with pytest.raises(ToolError):
+        await xmpp_diagnose(Played(room_jid="").link, nickname="Robot")
+
+
+@pytest.mark.parametrize(
+    "refused", [ConnectionFailedError(FAULT), IqError(StanzaError("forbidden"))]
+)
+async def test_a_ping_that_cannot_be_made_tells_nothing(refused: Exception) -> None:
+    found = await _diagnosed(_beside(stream=Asked(lambda *_: refused)).link)
+    assert _ok(found)["ping"] is None
+
+
+async def test_the_room_that_is_named_is_looked_at() -> None:
+    played = in_rooms(ROOM, LOGS)
+    (logs,) = played.further
+    logs.picture = in_room(LOGS, "Robot")
+    assert _ok(await _diagnosed(played.link, room="logs"))["present"] is True
+    assert _ok(await _diagnosed(played.link))["present"] is False
+
+
+async def test_a_flood_of_long_answers_is_cut() -> None:
+    flood = [MessageReceived(ROBOT, "Robot", "\u202e" * 4_000 + str(one)) for one in range(50)]
+    found = await _diagnosed(_beside(SENT, HEARD, *flood).link)
+    assert 1 < len(found["answers"]) <= MAX_ANSWERS
+    assert all(one["escaped"] for one in found["answers"])

@@ -1,0 +1,317 @@
+"""A bot in a room on a real server, and all that may be the matter with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from slixmpp import JID
+from slixmpp.xmlstream.handler import Callback
+from slixmpp.xmlstream.matcher import StanzaPath
+from slixmpp.xmlstream.stanzabase import StanzaBase
+
+from bridge.settings.values import Secret
+from bridge.tools.link import RoomLink
+from bridge.xmpp.diagnosis import LATE_MS
+from bridge.xmpp.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
+from tests.faults.scene import Eyes, Scene, configure, scene
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+from tests.servers.server import Account, XmppServer
+from tests.servers.witness import Witness
+
+ROBOT = "Robot"
+COMMAND, ANSWER = "!ping", "pong"
+DISGUISED = "!p\u200bing"
+"""The same to a reader."""
+LOOPS = 6
+"""Times that a bot answers itself."""
+
+
+class Robot(Witness):
+    """A bot that answers `COMMAND` as one of the functions below has it."""
+
+    def __init__(
+        self, server: XmppServer, account: Account, room: str, nick: str, answers: "Answers"
+    ) -> None:
+        super().__init__(server, account, room, nick)
+        self._answers = answers
+        self.answered = 0
+
+    def send(self, *children: Element, to: str | None = None, body: str | None = None) -> None:
+        """Send a message to the room, or in private to somebody in it."""
+        message = self.client.make_message(
+            mto=JID(f"{self.room}/{to}" if to else self.room),
+            mbody=body,
+            mtype="chat" if to else "groupchat",
+        )
+        for child in children:
+            message.append(child)
+        message.send()
+
+    def ignore_pings(self) -> None:
+        """Leave all questions unanswered from now on."""
+        self.client.remove_handler("Ping")
+        self.client.register_handler(Callback("Silence", StanzaPath("iq@type=get"), lambda _: None))
+
+    def _on_message(self, message: StanzaBase) -> None:
+        super()._on_message(message)
+        sender = message["from"].resource
+        wanted = message["body"] == COMMAND and sender != self.nick
+        if self._answers is to_itself and self.answered:
+            wanted = message["body"].endswith(COMMAND)
+        if message["type"] == "groupchat" and wanted:
+            self.answered += 1
+            self._answers(self, sender)
+
+
+Answers: TypeAlias = Callable[[Robot, str], None]
+"""Makes a bot answer the nickname that gave the command."""
+
+
+def at_once(robot: Robot, sender: str) -> None:
+    robot.send(Element("{http://jabber.org/protocol/chatstates}composing"))
+    robot.say(ANSWER)
+
+
+def not_at_all(robot: Robot, sender: str) -> None:
+    robot.send(Element("{http://jabber.org/protocol/chatstates}composing"))
+
+
+def in_private(robot: Robot, sender: str) -> None:
+    robot.send(to=sender, body=ANSWER)
+
+
+def encrypted(robot: Robot, sender: str) -> None:
+    robot.send(Element("{eu.siacs.conversations.axolotl}encrypted"), body="Use OMEMO.")
+
+
+def without_a_body(robot: Robot, sender: str) -> None:
+    robot.send(Element("{urn:example:answer}pong"))
+
+
+def with_an_empty_body(robot: Robot, sender: str) -> None:
+    robot.send(Element("{jabber:client}body"))
+
+
+def twice(robot: Robot, sender: str) -> None:
+    robot.say(ANSWER)
+    robot.say(ANSWER)
+
+
+def late(robot: Robot, sender: str) -> None:
+    asyncio.get_running_loop().call_later(LATE_MS / 1000 + 0.05, robot.say, ANSWER)
+
+
+def to_itself(robot: Robot, sender: str) -> None:
+    if robot.answered <= LOOPS:
+        robot.say(f"{'You said: ' * robot.answered}{COMMAND}")
+
+
+@dataclass
+class Stage:
+    """A room that Wilma owns, the bot in it, and the bridge."""
+
+    scene: Scene
+    wilma: Witness
+    stack: AsyncExitStack
+    robot: Robot | None = None
+    seen_by: Eyes | None = None
+
+    @property
+    def eyes(self) -> Eyes:
+        """What the bridge sees."""
+        assert self.seen_by is not None
+        return self.seen_by
+
+    @property
+    def link(self) -> RoomLink:
+        """The way of its tools."""
+        return RoomLink(lambda: self.eyes.participant)
+
+    async def enter(self, answers: Answers, nick: str = ROBOT, room: str | None = None) -> Robot:
+        """Let a bot into the room."""
+        server = self.scene.server
+        robot = Robot(server, server.robot, room or self.scene.room, nick, answers)
+        return await self.stack.enter_async_context(robot)
+
+
+Arrange: TypeAlias = Callable[[Stage], Awaitable[None]]
+
+
+async def nothing(stage: Stage) -> None:
+    del stage
+
+
+async def leaves(stage: Stage) -> None:
+    assert stage.robot is not None
+    stage.robot.client.send_presence(pto=f"{stage.scene.room}/{ROBOT}", ptype="unavailable")
+    await stage.eyes.see(lambda event: isinstance(event, OccupantLeft))
+
+
+async def is_kicked(stage: Stage) -> None:
+    await stage.wilma.kick(ROBOT, "too many messages")
+    await stage.eyes.see(lambda event: isinstance(event, OccupantLeft))
+
+
+async def is_renamed(stage: Stage) -> None:
+    assert stage.robot is not None
+    stage.robot.client.send_presence(pto=f"{stage.scene.room}/Rob-2")
+    await stage.eyes.see(lambda event: isinstance(event, NicknameChanged))
+
+
+async def is_silenced(stage: Stage) -> None:
+    await configure(stage.wilma, moderatedroom="1")
+    await stage.wilma.muc.set_role(stage.scene.room, ROBOT, "visitor")
+    await stage.eyes.see(lambda event: isinstance(event, OccupantChanged))
+
+
+async def ignores_pings(stage: Stage) -> None:
+    assert stage.robot is not None
+    stage.robot.ignore_pings()
+
+
+async def shows_accounts(stage: Stage) -> None:
+    await configure(stage.wilma, whois="anyone")
+
+
+async def runs_twice(stage: Stage) -> None:
+    await stage.enter(at_once, "Robot-2")
+    await stage.eyes.see(lambda it: isinstance(it, OccupantJoined) and it.sender == "Robot-2")
+
+
+async def is_given_a_disguised_command(stage: Stage) -> None:
+    stage.wilma.say(DISGUISED)
+    await stage.eyes.hears(DISGUISED)
+
+
+async def goes_to_another_room(stage: Stage) -> None:
+    robot = await stage.enter(at_once, room=stage.scene.room.replace("@", "s@"))
+    await configure(robot, publicroom="1")
+
+
+async def is_in_the_room_that_was_meant(stage: Stage) -> None:
+    await configure(stage.wilma, publicroom="1")
+    stage.scene.set(rooms=(stage.scene.room.replace("@", "s@"),))
+
+
+async def wrong_password(stage: Stage) -> None:
+    stage.scene.set(password=Secret("not-the-password"))
+
+
+async def banned(stage: Stage) -> None:
+    account = stage.scene.server.bot.jid
+    await stage.wilma.muc.set_affiliation(stage.scene.room, "outcast", jid=account)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is the matter with the bot, and what has to be found."""
+
+    verdict: tuple[str, ...]
+    """Words of the verdict."""
+    finding: str | None
+    """The first that is not so."""
+    answers: Answers | None = at_once
+    """None: the bot is not in the room."""
+    before: Arrange = nothing
+    """What is so before the bridge comes."""
+    then: Arrange = nothing
+    """What happens once the bridge is in the room."""
+    says: str | None = COMMAND
+    """What the bridge says, by xmppSend."""
+    hows: tuple[str, ...] = ()
+    """How it is answered, as that tells."""
+    seconds: float = 1.0
+    """How long it waits for the first answer."""
+    asked: str = ROBOT
+    """Whom xmppDiagnose is asked about."""
+
+
+TROUBLES: dict[str, Trouble] = {
+    "nothing: it is healthy": Trouble(
+        ("Nothing is wrong", "answered"), None, hows=("public",), seconds=5
+    ),
+    "the bridge has the wrong password": Trouble(
+        ("phase failed", "refused the login"), "bridge", before=wrong_password, says=None
+    ),
+    "the bridge is banned": Trouble(("ban",), "bridge", before=banned, says=None),
+    "it was never in the room": Trouble(("was never in the room",), "present", None),
+    "it is in another room": Trouble(
+        ("rooms of the service with a similar name",), "present", None, before=goes_to_another_room
+    ),
+    "the bridge's MUC_ROOM has a typo": Trouble(
+        ("made by the bridge's joining it", "similar name"),
+        "present",
+        before=is_in_the_room_that_was_meant,
+    ),
+    "its nickname is spelt otherwise": Trouble(
+        ('"robot" was never', 'in the room is "Robot"'),
+        "present",
+        hows=("public",),
+        asked="robot",
+    ),
+    "it left": Trouble(("left the room", "by itself"), "present", then=leaves),
+    "it was kicked": Trouble(("kicked", '"too many messages"'), "present", then=is_kicked),
+    "it changed its nickname": Trouble(
+        ('is called "Rob-2"',), "present", then=is_renamed, hows=("public",)
+    ),
+    "it has no voice": Trouble(("has no voice", "taken"), "voice", then=is_silenced),
+    "it runs twice": Trouble(
+        ('same account as "Robot-2"',),
+        "account",
+        before=shows_accounts,
+        then=runs_twice,
+        hows=("public", "public"),
+    ),
+    "it runs twice, in a room that hides accounts": Trouble(
+        ('"Robot" and "Robot-2" gave the same answer',),
+        "answer",
+        then=runs_twice,
+        hows=("public", "public"),
+    ),
+    "it ignores pings, or hangs": Trouble(
+        ("does not answer a ping", "the room and our server answer"),
+        "ping",
+        not_at_all,
+        then=ignores_pings,
+    ),
+    "it answers itself": Trouble(
+        ("answers itself",), "loop", to_itself, hows=("public",) * LOOPS, seconds=5
+    ),
+    "it does not answer": Trouble(("has not answered", '"!ping"'), "answer", not_at_all),
+    "it answers in private": Trouble(("in private",), "answer", in_private, hows=("private",)),
+    "it answers encrypted": Trouble(("encrypted",), "answer", encrypted, hows=("encrypted",)),
+    "it answers without a body": Trouble(("no body",), "answer", without_a_body, hows=("no-body",)),
+    "it answers with an empty body": Trouble(
+        ("no body",), "answer", with_an_empty_body, hows=("no-body",)
+    ),
+    "it answers twice": Trouble(("twice",), "answer", twice, hows=("public", "public")),
+    "it answers late": Trouble(("late",), "answer", late, hows=("public",), seconds=10),
+    "a command has hidden characters": Trouble(
+        ("hidden characters", '"Wilma"'),
+        "commands",
+        then=is_given_a_disguised_command,
+        hows=("public",),
+    ),
+}
+
+
+@asynccontextmanager
+async def staged(
+    trouble: Trouble, process: ServerProcess, authority: Authority
+) -> AsyncIterator[Stage]:
+    """The bridge beside a bot with this trouble."""
+    async with scene(process, authority) as setting, AsyncExitStack() as stack:
+        wilma = await stack.enter_async_context(setting.witness())
+        stage = Stage(setting, wilma, stack)
+        if trouble.answers is not None:
+            stage.robot = await stage.enter(trouble.answers)
+        await trouble.before(stage)
+        eyes = await stack.enter_async_context(setting.participant())
+        stage.seen_by = eyes
+        await (eyes.fault() if trouble.finding == "bridge" else eyes.joined())
+        await trouble.then(stage)
+        yield stage
