@@ -32,7 +32,10 @@ class LocalTime:
 
 @tool(title="Current time", read_only=True, open_world=False)
 def current_time() -> Interpret[LocalTime]:
-    """Tell the local time and time zone of the computer that this server runs on."""
+    """Tell the current time and time zone of the computer that this server runs on.
+
+    Use it for the current time only; it knows no weather, and no other place's time.
+    """
     return Interpret(local_time(time.time(), zone_name()), PROMPT)
 
 

@@ -2,9 +2,13 @@
 
 Sources: https://open-meteo.com/en/docs/geocoding-api and https://open-meteo.com/en/docs. The type
 of each value is checked; another one than documented is a bad reply.
+
+The geocoding takes the name of a place alone, so the state and the country that stand behind it are
+compared here. It finds the names that a place has in one language, and the local ones of some.
 """
 
 import sys
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -39,8 +43,8 @@ MAX_SECONDS = 10.0
 LARGEST = sys.float_info.max
 """The largest number that is not taken for infinity."""
 
-MAX_PLACES = 20
-"""Places that are asked for; the most populous come first."""
+MAX_PLACES = 100
+"""Places that are asked for, the most that the service gives; the most populous come first."""
 
 MAX_NAMED = 8
 """Places that an error names."""
@@ -48,6 +52,24 @@ MAX_NAMED = 8
 FAR_LARGER = 10
 """The largest place of a name is meant if it has so many times the people of the next one. Paris
 and London have; no Springfield has more than twice the people of the next."""
+
+_STATES = """
+al alabama, ak alaska, az arizona, ar arkansas, ca california, co colorado, ct connecticut,
+de delaware, dc district of columbia, fl florida, ga georgia, hi hawaii, id idaho, il illinois,
+in indiana, ia iowa, ks kansas, ky kentucky, la louisiana, me maine, md maryland, ma massachusetts,
+mi michigan, mn minnesota, ms mississippi, mo missouri, mt montana, ne nebraska, nv nevada,
+nh new hampshire, nj new jersey, nm new mexico, ny new york, nc north carolina, nd north dakota,
+oh ohio, ok oklahoma, or oregon, pa pennsylvania, ri rhode island, sc south carolina,
+sd south dakota, tn tennessee, tx texas, ut utah, vt vermont, va virginia, wa washington,
+wv west virginia, wi wisconsin, wy wyoming
+"""
+STATE_CODES = {
+    name: code for code, _, name in (one.strip().partition(" ") for one in _STATES.split(","))
+}
+"""The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
+
+COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
+"""What people call a country, where it is neither its name nor its code of ISO 3166."""
 
 CURRENT = (
     "temperature_2m",
@@ -138,31 +160,44 @@ async def current_weather(
     location: Annotated[
         str,
         Bounds(min_length=1, max_length=MAX_LOCATION),
-        "name of a town, where there are several with region or country: Paris, Texas",
+        "English name of a town, with state or country where several have it: Portland, OR",
     ],
 ) -> Interpret[CurrentWeather]:
-    """Tell the present weather of a place, from Open-Meteo.
+    """Tell the present weather of a town, from Open-Meteo. Use it for weather, never for the time.
 
-    Sends the name of the place to Open-Meteo's geocoding and its coordinates to its forecast. Fails
-    for a name that no place has, and for one that several have, naming them.
+    A name that several towns have needs a state or a country behind a comma (London, UK; Paris,
+    Texas): ask the user which one is meant if you do not know. Sends the name to Open-Meteo's
+    geocoding and the coordinates to its forecast. Fails for a name that no town has, and for one
+    that may mean several, naming them.
     """
-    name = parts(location)[0]
+    name, *qualifiers = parts(location)
     if not name:
         raise ArgumentError(
             "current_weather: location has no name before its comma",
             condition="bad-request",
             hint="Give the name of a town first: Paris, Texas.",
         )
-    place = choose_place(location, await find_places(configuration, name))
+    try:
+        place = choose_place(location, await find_places(configuration, name))
+    except ArgumentError:
+        # Munich is no "München" in English. Many countries' code is that of their language, too;
+        # one that is none is answered in English again.
+        codes = [one.lower() for one in qualifiers if len(one) == 2]
+        if not codes:
+            raise
+        place = choose_place(location, await find_places(configuration, name, codes[-1]))
     return Interpret(await weather_at(configuration, place), PROMPT)
 
 
-async def find_places(configuration: Configuration, name: str) -> list[Place]:
-    """Return the places that a name without region may mean, the most populous first."""
+async def find_places(configuration: Configuration, name: str, language: str = "en") -> list[Place]:
+    """Return the places that a name without region may mean, with their names in a language.
+
+    The most populous come first. `language` is a code of ISO 639-1.
+    """
     geocoding = WebService(
         "Open-Meteo's geocoding", configuration.geocoding_url, "OPEN_METEO_GEOCODING_URL"
     )
-    query = {"name": name, "count": str(MAX_PLACES), "language": "en", "format": "json"}
+    query = {"name": name, "count": str(MAX_PLACES), "language": language, "format": "json"}
     return await geocoding.ask("search", _places, query=query, seconds=MAX_SECONDS)
 
 
@@ -247,20 +282,26 @@ def _number(one: Mapping[str, object], key: str) -> float | None:
 
 
 def choose_place(location: str, places: list[Place]) -> Place:
-    """Return the place that `location` (`name[, region][, country]`) means.
+    """Return the place that `location` (`name[, state][, country]`) means.
 
     Of several of the same name, one that is `FAR_LARGER` than the next. Raises `ArgumentError` if
     no place fits, or several do.
     """
-    name, *qualifiers = parts(location.casefold())
+    name, *qualifiers = map(_compared, parts(location))
     fitting = [one for one in places if _lies_in(one, qualifiers)]
-    # The service finds names in every language and answers with the English one.
-    fitting = [one for one in fitting if one.name.casefold() == name] or fitting
-    distinct = {one.label: one for one in sorted(fitting, key=lambda one: one.population)}
+    # The service adds longer names that begin alike; any other name is one in another language.
+    same = [
+        one
+        for one in fitting
+        if (found := _compared(one.name)) == name or not found.startswith(name)
+    ]
+    distinct = {one.label: one for one in sorted(same or fitting, key=lambda one: one.population)}
     candidates = sorted(distinct.values(), key=lambda one: one.population, reverse=True)
     if not candidates:
         near = "; ".join(one.label for one in places[:MAX_NAMED])
-        example = "Give the name of a town, with region or country after a comma: Paris, Texas."
+        example = (
+            "Give the English name of a town, with state or country after a comma: Paris, Texas."
+        )
         raise ArgumentError(
             f"No place called {visible(location)!r} is known.",
             condition="item-not-found",
@@ -274,8 +315,8 @@ def choose_place(location: str, places: list[Place]) -> Place:
         raise ArgumentError(
             f"{visible(location)!r} may mean several places: {named}{more}.",
             condition="not-acceptable",
-            hint="Say which, with region or country after a comma, as they stand here; ask the "
-            "person if you do not know.",
+            hint="Say which, with state or country after a comma, as they stand here; ask the "
+            "user if you do not know.",
         )
     return first
 
@@ -286,5 +327,16 @@ def parts(location: str) -> list[str]:
 
 
 def _lies_in(place: Place, qualifiers: list[str]) -> bool:
-    regions = {one.casefold() for one in place.regions}
-    return all(one in regions for one in qualifiers if one)
+    """Whether each of the qualifiers, as `_compared` has them, names what a place lies in."""
+    *_, state, _, code = place.regions
+    known = {_compared(one) for region in place.regions for one in (region, *region.split(","))}
+    known |= COUNTRY_ALIASES.get(code, set())
+    if code == "US":
+        known.add(STATE_CODES.get(_compared(state), ""))
+    return all(one in known for one in qualifiers if one)
+
+
+def _compared(text: str) -> str:
+    """Return a name without what people write in several ways: capitals, accents, full stops."""
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(one for one in letters if one != "." and not unicodedata.combining(one)).strip()

@@ -12,11 +12,14 @@ from bridge.httpclient import MAX_REPLY_BYTES
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import weather
+from bridge.samples.clock import current_time
+from bridge.samples.questions import answer_general_question
 from bridge.samples.weather import (
     CONDITIONS,
     FAR_LARGER,
     MAX_LOCATION,
     MAX_NAMED,
+    STATE_CODES,
     CurrentWeather,
     Place,
     choose_place,
@@ -98,7 +101,7 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
     await told(server, "  Paris , France")
     (geo_path, geo), (met_path, met) = server.asked
     assert (geo_path, met_path) == (GEO, MET)
-    assert geo == {"name": "Paris", "count": "20", "language": "en", "format": "json"}
+    assert geo == {"name": "Paris", "count": "100", "language": "en", "format": "json"}
     assert (met["latitude"], met["longitude"]) == ("48.85", "2.35")
     assert met["timeformat"] == "unixtime"
     assert met["current"].split(",")[0] == "temperature_2m"
@@ -114,12 +117,64 @@ async def test_both_services_are_asked_as_they_document_it(server: OpenMeteoServ
         ("Paris, Texas, United States", "Paris, Texas, United States"),
         ("Springfield, Missouri", "Springfield, Missouri, United States"),
         ("Springfield, New York", "Springfield Gardens, New York, United States"),
+        ("Portland, OR", "Portland, Oregon, United States"),
+        ("Portland, me, usa", "Portland, Maine, United States"),
+        ("Springfield, IL", "Springfield, Illinois, United States"),
+        ("springfield, il, u.s.", "Springfield, Illinois, United States"),
+        ("London, UK", "London, England, United Kingdom"),
+        ("London, GB", "London, England, United Kingdom"),
+        ("London, Ontario", "London, Ontario, Canada"),
+        ("London, CA", "London, Ontario, Canada"),
+        ("Paris, Ile-de-France", "Paris, Île-de-France, France"),
+        ("Dover, DE", "Dover, Delaware, United States"),
+        ("Washington, DC", "Washington, Washington, D.C., United States"),
+        ("Washington, Washington, D.C., US", "Washington, Washington, D.C., United States"),
+        ("Munich, DE", "Munich, Bavaria, Germany"),
+        ("München, DE", "München, Bayern, Deutschland"),
+        ("München, de", "München, Bayern, Deutschland"),
     ],
 )
 async def test_a_region_or_a_country_tells_places_of_one_name_apart(
     server: OpenMeteoServer, location: str, place: str
 ) -> None:
     assert (await told(server, location)).place == place
+
+
+async def test_a_name_that_is_not_english_is_looked_for_in_the_language_of_a_code_behind_it(
+    server: OpenMeteoServer,
+) -> None:
+    await told(server, "München, DE")
+    languages = [query["language"] for path, query in server.asked if path == GEO]
+    assert languages == ["en", "de"]
+    for location in ("München", "München, Germany"):
+        error = await failure(server, location)
+        assert "München, Thuringia, Germany" in error.message
+    server.asked.clear()
+    await told(server, "Munich, DE")
+    assert [path for path, _ in server.asked] == [GEO, MET]
+
+
+def test_every_state_has_its_postal_abbreviation() -> None:
+    assert len(STATE_CODES) == len(set(STATE_CODES.values())) == 51
+    assert {len(code) for code in STATE_CODES.values()} == {2}
+    assert STATE_CODES["north dakota"] == "nd"
+
+
+def test_an_abbreviation_of_a_state_means_nothing_in_other_countries() -> None:
+    with pytest.raises(ArgumentError):
+        choose_place("Ford, DE", [Place("Ford", ("Delaware", "Land", "LD"), 0, 0, 5, "Etc/UTC")])
+
+
+def test_the_descriptions_say_what_each_tool_is_and_is_not_for() -> None:
+    weather_said, time_said, question_said = (
+        " ".join(one.description.split())
+        for one in (current_weather, current_time, answer_general_question)
+    )
+    assert "never for the time" in weather_said
+    assert "ask the user which one is meant" in weather_said
+    assert "for the current time only" in time_said
+    assert "no weather" in time_said
+    assert "only for general questions that no other tool answers" in question_said
 
 
 async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
@@ -129,7 +184,7 @@ async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
     assert isinstance(error, ArgumentError)
     assert error.message == (
         "'Springfield' may mean several places: Springfield, Missouri, United States; "
-        "Springfield, Massachusetts, United States."
+        "Springfield, Massachusetts, United States; Springfield, Illinois, United States."
     )
     assert "after a comma" in error.hint
 
@@ -137,7 +192,8 @@ async def test_a_name_that_several_places_have_is_refused_with_all_of_them(
 @pytest.mark.parametrize(
     ("location", "hint"),
     [
-        ("Nowhere", "Give the name of a town"),
+        ("Nowhere", "Give the English name of a town"),
+        ("Nowhere, US", "Give the English name of a town"),
         ("Paris, Mars", "There is: Paris, Île-de-France, France; Paris, Texas, United States."),
     ],
 )
