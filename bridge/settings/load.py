@@ -130,6 +130,9 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
+        named = self.loaded["BRIDGE_TOOLSETS"]
+        if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
+            self.loaded["BRIDGE_TOOLSETS"] = (*named, "llm")
 
     def _value(self, row: Variable[Any]) -> Any:
         """Return the value of a variable; its default if it is unset or its value is wrong."""

@@ -236,7 +236,8 @@ class Configuration:
         example="https://llm.example.org/v1")
     llm_api_key = Variable[Secret | None]("LLM_API_KEY", values.key, secret=True, who="ignored",
         meaning="the key for it", example="key")
-    llm_model = Variable[str | None]("LLM_MODEL", values.visible, who="ignored", meaning="its name",
+    llm_model = Variable[str | None]("LLM_MODEL", values.visible, who="ignored",
+        meaning="its name; with it and the address, the set `llm` is served without being named",
         example="model")
 
     log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",

@@ -448,6 +448,36 @@ def test_the_client_starts_the_bridge_with_the_sets_it_is_told(
     assert LOADED.encode() in child.stderr
 
 
+def test_a_pipe_lists_the_tools_of_a_model_that_is_set_up(tmp_path: Path) -> None:
+    asked = b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n'
+    model = {"LLM_BASE_URL": "https://llm.example.org/v1", "LLM_MODEL": "m"}
+    for environment, listed_too in ((model, ["scout", "xmppDigest"]), ({}, [])):
+        ran = subprocess.run(
+            [COMMAND],
+            input=asked,
+            capture_output=True,
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **environment},
+            timeout=20,
+            check=True,
+        )
+        assert further(json.loads(ran.stdout)["result"]["tools"]) == listed_too
+
+
+async def test_the_current_directorys_file_names_installed_sets_and_no_module(
+    tmp_path: Path, installed: str
+) -> None:
+    strangers = "XMPP_DOMAIN=localhost\nBRIDGE_TOOLSETS=dice,dice_tools:TOOLS,samples\n"
+    (tmp_path / ".env").write_text(strangers, "utf-8")
+    async with BridgeProcess(tmp_path, {"PYTHONPATH": installed}, arguments=("serve",)) as bridge:
+        await bridge.initialize()
+        assert await listed(bridge) == [*DICE, *SAMPLES]
+        (warning,) = [
+            one for one in (await bridge.status())["warnings"] if "BRIDGE_TOOLSETS" in one
+        ]
+    assert "is ignored, but for 'dice,samples', because" in warning
+
+
 def test_a_pipe_is_told_every_tool_of_every_set(tmp_path: Path) -> None:
     asked = b'{"jsonrpc":"2.0","method":"tools/list","id":1}\n'
     ran = subprocess.run(

@@ -28,16 +28,19 @@ HEADINGS = {
 """The parts of `.env.example`, each with the variable that begins it."""
 
 FOUND = "in a file that was only found in the current directory"
+NAMED = "the environment, a file that is named, and .env beside the package"
 STRANGERS = {
     "anybody": "",
-    "ignored": f"Ignored {FOUND}.",
-    "installed": f"MODULE:ATTRIBUTE is ignored {FOUND}.",
-    "refused": f"Refused {FOUND}, while a password or key comes from the environment.",
+    "ignored": f"Taken from {NAMED}; ignored {FOUND}.",
+    "installed": f"Names are taken from everywhere, MODULE:ATTRIBUTE from {NAMED}; it is ignored "
+    f"{FOUND}.",
+    "refused": f"Taken from everywhere, but refused {FOUND}, while a password or key comes from "
+    "the environment.",
     "restriction": "The strictest value of the environment and of all files holds; what is looser "
     f"than the default is ignored {FOUND}.",
     "environment only": "It says nothing here.",
 }
-"""What `.env.example` says of who may set a variable."""
+"""What `.env.example` says of where a variable is taken from."""
 
 FORMS: dict[Callable[[str], Any], dict[str, object]] = {
     values.path: {"format": "filepath"},

@@ -81,6 +81,23 @@ def test_a_strangers_file_may_name_installed_sets_of_tools_and_no_code_of_its_ow
     assert folders.load({"BRIDGE_TOOLSETS": "llm"}).toolsets == ("llm",)
 
 
+def test_a_model_that_is_set_up_switches_its_tools_on(folders: Folders) -> None:
+    model = {"LLM_BASE_URL": "https://llm.example.org/v1", "LLM_MODEL": "m"}
+    for named, served in (
+        ({}, ("llm",)),
+        ({"BRIDGE_TOOLSETS": "samples"}, ("samples", "llm")),
+        ({"BRIDGE_TOOLSETS": "llm,samples"}, ("llm", "samples")),
+    ):
+        configuration = folders.load({**model, **named})
+        assert configuration.toolsets == served
+        assert ("BRIDGE_TOOLSETS" in configuration.in_effect) is bool(named)
+    for one in model:
+        assert folders.load({one: model[one], "LLM_API_KEY": "k"}).toolsets == ()
+    # A stranger's file completes no model of the environment's.
+    write(folders.here, ACCOUNT | model)
+    assert folders.load({"LLM_BASE_URL": model["LLM_BASE_URL"]}).toolsets == ()
+
+
 @pytest.mark.parametrize("secret", SECRET_VARIABLES)
 @pytest.mark.parametrize("variable", REFUSED)
 def test_a_strangers_file_cannot_say_where_a_secret_of_the_environment_goes(
@@ -122,7 +139,7 @@ def test_a_file_that_is_named_or_ours_is_trusted_even_in_the_current_directory(
     write(folders.here, REFUSED | IGNORED)
     configuration = trust(folders)
     assert settled(configuration).tls_ca_file is not None
-    assert configuration.toolsets == ("tools:ALL",)
+    assert configuration.toolsets == ("tools:ALL", "llm")
     assert configuration.llm_model == "m"
     assert [candidate.reason for candidate in configuration.candidates].count(USED) == 1
 
