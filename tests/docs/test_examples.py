@@ -114,11 +114,14 @@ def test_one_block_is_the_way_to_try_it_and_one_the_way_to_test_it() -> None:
     assert all(one in blocks(README, "sh") for one in marked)
     assert [one.mark for one in marked] == ["run", "test"]
     assert all(len(one.lines) == 1 for one in marked)
-    # `.ci/run` reads the second and runs it; an install from the wheel runs in tests/packaging.
+    # `.ci/run` reads the second and runs it; the first's installation is tested in tests/packaging.
     assert marked[1].text.strip().endswith(" && .venv/bin/python -m pytest -n 3")
     for one in marked:
         install, *_ = one.text.split(" && ")[1:]
-        assert install.strip() in {".venv/bin/pip install .", ".venv/bin/pip install -e '.[test]'"}
+        assert install.strip() in {
+            ".venv/bin/pip install -e .",
+            ".venv/bin/pip install -e '.[test]'",
+        }
 
 
 def test_a_name_and_a_json_line_are_all_it_takes_to_call_a_tool(home: Path) -> None:

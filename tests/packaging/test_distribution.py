@@ -76,19 +76,23 @@ def unpacked(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / STEM
 
 
-@pytest.fixture(scope="module")
-def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment that has the wheel, with its dependencies taken from ours."""
-    home = tmp_path_factory.mktemp("venv")
+def _environment(home: Path) -> Path:
+    """Return the `bin` of a new environment that has our dependencies, and nothing else of ours."""
     venv.create(home, with_pip=False)
     (site,) = home.glob("lib/python*/site-packages")
     ours = {path for path in map(Path, sys.path) if path.name == "site-packages"}
     # A path alone: the `.pth` files in it, of which one leads to the source, have no effect.
     (site / "dependencies.pth").write_text("".join(f"{path}\n" for path in ours), "utf-8")
-    python = home / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
-    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=home)
     return home / "bin"
+
+
+@pytest.fixture(scope="module")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment that has the wheel."""
+    found = _environment(tmp_path_factory.mktemp("venv"))
+    pip = (sys.executable, "-m", "pip", "--python", found / "python", "install", "--quiet")
+    _run(*pip, "--no-deps", "--no-index", "--ignore-installed", built.wheel, cwd=found)
+    return found
 
 
 def _contents(wheel: Path) -> dict[str, bytes]:
@@ -226,3 +230,28 @@ def test_pipx_puts_the_command_where_a_shell_finds_it(
     command = Path(fetching["PIPX_BIN_DIR"]) / "xmpp-bridge"
     said = _run(command, "--version", cwd=tmp_path, environ=fetching)
     assert said == f"xmpp-bridge {bridge.__version__}\n"
+
+
+def test_a_clone_that_is_installed_as_the_readme_does_it_has_its_settings_beside_it(
+    unpacked: Path, fetching: dict[str, str], tmp_path: Path
+) -> None:
+    option, *_ = re.findall(r"pip install (\S+) \.", (unpacked / "README.md").read_text("utf-8"))
+    clone, elsewhere = tmp_path / "clone", tmp_path / "elsewhere"
+    shutil.copytree(unpacked, clone)
+    elsewhere.mkdir()
+    commands = _environment(tmp_path / "venv")
+    install = ("uv", "pip", "install", "--python", commands / "python", "--no-deps", option, clone)
+    _run(*install, cwd=elsewhere, environ=fetching)
+    (clone / ".env").write_text("XMPP_DOMAIN=localhost\nLLM_MODEL=m\n", "utf-8")
+    for cwd in (clone, elsewhere):
+        checked = subprocess.run(
+            (commands / "xmpp-bridge", "check", "--json"),
+            capture_output=True,
+            cwd=cwd,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+            timeout=SECONDS,
+            check=False,
+        )
+        # It is trusted with a model, in the current directory too.
+        in_effect = {one["variable"]: one for one in json.loads(checked.stdout)["settings"]}
+        assert in_effect["LLM_MODEL"]["source"] == f"'{clone / '.env'}'"
