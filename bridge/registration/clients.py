@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
 
-KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor")
+KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor", "gemini")
 """What the user calls the clients on our command line."""
 
 
@@ -25,7 +25,7 @@ class Client(NamedTuple):
     """Where it keeps its servers, absolute."""
 
     format: Literal["toml", "json", "jsonc"]
-    """`jsonc` is JSON with comments and trailing commas; in `json` they are errors."""
+    """`jsonc` is JSON with comments, perhaps trailing commas; in `json` both are errors."""
 
     servers: str
     """The key under which the servers stand in the file."""
@@ -66,6 +66,7 @@ def client(
     programs = _programs(environ, home, platform)
     codex = _folder(environ, "CODEX_HOME") or home / ".codex"
     moved = _folder(environ, "CLAUDE_CONFIG_DIR")
+    gemini = (_folder(environ, "GEMINI_CLI_HOME") or home) / ".gemini"
     desktop = programs / "Claude" / "claude_desktop_config.json"
     known = (
         Client(
@@ -84,6 +85,8 @@ def client(
         Client("vscode", "VS Code", programs / "Code" / "User" / "mcp.json", "jsonc", "servers"),
         # Its permissions.json would take the place of every approval given in the program.
         Client("cursor", "Cursor", home / ".cursor" / "mcp.json", "jsonc", "mcpServers"),
+        # Its `trust` would spare the user every question about this server, not about one tool.
+        Client("gemini", "Gemini CLI", gemini / "settings.json", "jsonc", "mcpServers"),
     )
     return next(one for one in known if one.key == key)
 

@@ -22,6 +22,7 @@ FILES = {
     "claude-desktop": ".config/Claude/claude_desktop_config.json",
     "vscode": ".config/Code/User/mcp.json",
     "cursor": ".cursor/mcp.json",
+    "gemini": ".gemini/settings.json",
 }
 OTHERS = (
     '# mine\nmodel = "m" # why\n\n# about o\n[mcp_servers.o] # o\ncommand = "foo"\nargs = [ "a" ]\n'
@@ -159,7 +160,7 @@ def test_what_the_settings_lack_is_said_and_it_is_registered_all_the_same(
     assert f"chmod 600 {home / 's.env'}" in ran.stderr
 
 
-@pytest.mark.parametrize("client", ["claude-desktop", "vscode", "cursor"])
+@pytest.mark.parametrize("client", ["claude-desktop", "vscode", "cursor", "gemini"])
 def test_an_approval_that_the_client_does_not_have_exits_2(
     client: str, run: Run, home: Path
 ) -> None:

@@ -23,6 +23,7 @@ WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")
         ("vscode", "linux", ".config/Code/User/mcp.json"),
         ("vscode", "darwin", "Library/Application Support/Code/User/mcp.json"),
         ("cursor", "darwin", ".cursor/mcp.json"),
+        ("gemini", "linux", ".gemini/settings.json"),
     ],
 )
 def test_each_client_has_its_file(key: str, platform: str, path: str) -> None:
@@ -36,6 +37,7 @@ def test_each_client_has_its_file(key: str, platform: str, path: str) -> None:
         ("claude", "CLAUDE_CONFIG_DIR", "/else/.claude.json"),
         ("claude-desktop", "XDG_CONFIG_HOME", "/else/Claude/claude_desktop_config.json"),
         ("vscode", "XDG_CONFIG_HOME", "/else/Code/User/mcp.json"),
+        ("gemini", "GEMINI_CLI_HOME", "/else/.gemini/settings.json"),
     ],
 )
 def test_the_variable_that_moves_a_clients_files_is_obeyed(
@@ -64,4 +66,4 @@ def test_a_command_line_holds_the_path_of_the_settings_and_nothing_else_of_them(
         "command": WORDS[0],
         "args": [*WORDS[1:]],
     }
-    assert adding["claude-desktop"] == adding["cursor"] == []
+    assert adding["claude-desktop"] == adding["cursor"] == adding["gemini"] == []

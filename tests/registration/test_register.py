@@ -245,6 +245,18 @@ def test_an_entry_of_a_former_version_is_ours_and_is_exchanged(key: str, home: P
     assert location.client.file.read_text() == _full(location)
 
 
+def test_gemini_gets_an_entry_among_its_other_settings(home: Path) -> None:
+    location = _location(home, "gemini")
+    _write(location, '{\n  // mine\n  "ui": {"theme": "GitHub"}\n}\n')
+    _register(location)
+    text = location.client.file.read_text()
+    assert text.startswith('{\n  // mine\n  "ui": {"theme": "GitHub"},\n')
+    # Gemini CLI takes comments out and no comma (`strip-json-comments`).
+    assert json.loads(text.replace("// mine", ""))["mcpServers"] == {
+        "xmpp": {"command": "/opt/xmpp-bridge", "args": ["--env-file", "/home/me/.env"]}
+    }
+
+
 def test_codex_gets_required_and_no_other_setting(home: Path) -> None:
     location = _location(home, "codex")
     _register(location)
