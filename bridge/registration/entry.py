@@ -81,6 +81,8 @@ def is_ours(entry: object) -> bool:
 def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_send: bool) -> Entry:
     """Return the entry that runs `command`; what the user added to the `old` one stays in it."""
     entry: Entry = {"type": "stdio"} if client.key in ("claude", "vscode") else {}
+    if client.key == "claude":  # else a first prompt may be answered before the tools are there
+        entry["alwaysLoad"] = True
     entry |= {key: value for key, value in old.items() if key not in ("args", "env")}
     entry["command"], *arguments = command
     entry["args"] = [*arguments, *user_arguments(old.get("args"))]

@@ -170,8 +170,8 @@ def plan(
         with_, added, change = "with", "Added", jsonfile.append
     if present == wanted or not command or not shutil.which(command[0]):
         command = []
-    # Codex's command has no option that makes the entry a required one.
-    elif launch is not None and there.key != "codex":
+    # The others' commands have no option for `required` (Codex) and `alwaysLoad` (Claude Code).
+    elif launch is not None and there.key == "vscode":
         shown = ""
     entry = Edit(file, partial(location.edit, entry=wanted), shown, done)
     edits = [] if present == wanted else [entry]

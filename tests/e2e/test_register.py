@@ -297,6 +297,7 @@ def test_the_real_claude_adds_and_removes_the_entry(
         "o": {"command": "foo"},
         "xmpp": {
             "type": "stdio",
+            "alwaysLoad": True,
             "command": COMMAND,
             "args": ["--env-file", str(home / "s.env")],
             "env": {},
@@ -329,6 +330,8 @@ def test_the_real_claude_finds_its_files_where_they_were_moved(
     moved = {"CLAUDE_CONFIG_DIR": str(home / "moved"), **claude}
     ran = run("register", "claude", "--env-file", str(home / "s.env"), **moved)
     assert ran.returncode == 0, ran.stderr
-    assert len(ran.stdout.splitlines()) == 4  # it was its command, and no edit after it
+    command, edit, *_ = ran.stdout.splitlines()
+    assert command.startswith("Ran: claude mcp add")
+    assert edit == f"Wrote mcpServers.xmpp into {home}/moved/.claude.json"
     assert "xmpp" in json.loads((home / "moved/.claude.json").read_text())["mcpServers"]
     assert not (home / ".claude.json").exists()

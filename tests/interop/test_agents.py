@@ -40,7 +40,7 @@ base_url = "{address}/v1"
 """The settings of Codex; the plugins would ask for news of themselves at github.com."""
 
 CLAUDE = {"ANTHROPIC_API_KEY": "of-nobody", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "30000"}
-"""The variables of Claude Code, which waits about 2 s by itself, and busy cores take longer."""
+"""The variables of Claude Code, which waits 5 s at most by itself, and busy cores take longer."""
 
 
 class Agent(NamedTuple):
@@ -244,18 +244,11 @@ def test_a_model_that_writes_code_in_codex_knows_of_the_tools_and_finds_all(
 
 
 @pytest.mark.parametrize("name", ["claude"])
-def test_claude_names_all_tools_in_its_first_request_and_loads_them_whole(
-    session: Session,
-) -> None:
-    names = {f"mcp__xmpp__{name}" for name in TOOLS}
-    query = {"query": f"select:{','.join(names)}", "max_results": len(names)}
-    model = session.run(_one({"type": "tool_use", "name": "ToolSearch", "input": query}))
-    first = [
-        block["text"] for message in model.requests[0]["messages"] for block in message["content"]
-    ]
-    assert names <= set("\n".join(first).splitlines())
-    assert any(session.instructions in text for text in first)
-    offered = {tool["name"]: tool for tool in model.requests[1]["tools"]}
+def test_claude_has_all_tools_whole_in_its_first_request(session: Session) -> None:
+    first, *_ = session.run(_nothing()).requests
+    said = [block["text"] for message in first["messages"] for block in message["content"]]
+    assert any(session.instructions in text for text in said)
+    offered = {tool["name"]: tool for tool in first["tools"]}
     for name, tool in session.tools.items():
         assert offered[f"mcp__xmpp__{name}"]["description"] == tool["description"]
         assert offered[f"mcp__xmpp__{name}"]["input_schema"] == tool["inputSchema"]

@@ -271,6 +271,28 @@ def test_codex_gets_required_and_no_other_setting(home: Path) -> None:
     }
 
 
+def test_claude_code_is_told_to_load_our_tools_before_the_first_prompt(home: Path) -> None:
+    location = _location(home, "claude")
+    _register(location)
+    entry = json.loads(location.client.file.read_text())["mcpServers"]["xmpp"]
+    assert entry == {
+        "type": "stdio",
+        "alwaysLoad": True,
+        "command": "/opt/xmpp-bridge",
+        "args": ["--env-file", "/home/me/.env"],
+        "env": {},
+    }
+    # Whoever does not want it is not asked again.
+    _write(location, json.dumps({"mcpServers": {"xmpp": {**entry, "alwaysLoad": False}}}))
+    assert plan(location, LAUNCH) == NOTHING
+    # What a former version registered gets it.
+    del entry["alwaysLoad"]
+    _write(location, json.dumps({"mcpServers": {"xmpp": entry}}))
+    _register(location)
+    (held,) = json.loads(location.client.file.read_text())["mcpServers"].values()
+    assert held["alwaysLoad"] is True
+
+
 def test_codex_is_told_to_approve_sending_and_nothing_else(home: Path) -> None:
     location = _location(home, "codex")
     _register(location, approve_send=True)
