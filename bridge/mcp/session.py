@@ -8,6 +8,7 @@ within a bound. At DEBUG the log has one line for each request, reply and cancel
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from itertools import count
@@ -23,7 +24,10 @@ from bridge.mcp.toolset import Tool, ToolError
 from bridge.text import one_line
 
 MAX_CALLS_AT_ONCE = 256
-"""The most calls of coroutines that run side by side; further ones wait for a slot."""
+"""The most calls of coroutines that run side by side, each in a slot; further ones wait for one.
+
+A tool with `own_slots` has as many of its own.
+"""
 
 MAX_PENDING_CALLS = 4096
 """The most calls running or waiting for a slot; beyond it no input is read until some end."""
@@ -98,7 +102,10 @@ class Session:
         self._ready = ready
         self._clock = clock
         self._framer = Framer()
-        self._slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+        )
+        """By the name of the tool with its own; under the empty name those of all others."""
         self._pending: dict[Call, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
         self._serials = count(1)
@@ -230,8 +237,9 @@ class Session:
         return call.tool.function(*context, **call.arguments)
 
     async def _wait_for(self, call: Call, received: Received) -> None:
+        slots = self._slots[call.tool.name if call.tool.own_slots else ""]
         try:
-            async with self._slots, asyncio.timeout(call.tool.deadline) as deadline:
+            async with slots, asyncio.timeout(call.tool.deadline) as deadline:
                 value = await self._run(call)
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.

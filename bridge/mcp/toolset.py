@@ -191,6 +191,9 @@ class Tool(NamedTuple):
     """Capabilities of the client without which it cannot work."""
     schema_is_written: bool = False
     """Whether its author wrote `input_schema`, rather than types."""
+    own_slots: bool = False
+    """Whether its calls mostly wait for other people, and so do not use up the slots in which the
+    calls of other tools run."""
 
     @property
     def wants_context(self) -> bool:
@@ -223,6 +226,7 @@ def tool(
     requires: tuple[str, ...] = (),
     input_schema: Schema | None = None,
     output_schema: Schema | None = None,
+    own_slots: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of the decorated function, named like it unless `name` is given.
 
@@ -272,6 +276,7 @@ def tool(
             deadline=deadline,
             requires=requires,
             schema_is_written=input_schema is not None,
+            own_slots=own_slots,
         )
 
     return make

@@ -94,7 +94,7 @@ Sent: TypeAlias = Annotated[
 """The proof that the room heard it, and who answered."""
 
 
-@tool("xmppSend", title="Send to the XMPP room")
+@tool("xmppSend", title="Send to the XMPP room", own_slots=True)
 async def xmpp_send(
     link: RoomLink,
     limiter: RateLimiter,

@@ -62,7 +62,7 @@ Waited: TypeAlias = Annotated[
 """What came, or that nothing did."""
 
 
-@tool("xmppWait", title="Wait for something in the XMPP room", read_only=True)
+@tool("xmppWait", title="Wait for something in the XMPP room", read_only=True, own_slots=True)
 async def xmpp_wait(
     link: RoomLink,
     context: Context,

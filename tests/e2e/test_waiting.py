@@ -60,7 +60,7 @@ async def test_waits_that_follow_next_miss_nothing_of_a_flood(
         assert seen <= len(said)
 
 
-async def test_many_waits_at_once_are_answered_by_one_message(
+async def test_many_waits_at_once_hold_nothing_up_and_are_answered_by_one_message(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
     async with in_company(real_server, tmp_path) as (bridge, witness):
@@ -70,6 +70,7 @@ async def test_many_waits_at_once_are_answered_by_one_message(
             for _ in range(300)
         ]
         await bridge.call("echo", message="all of them are asked")
+        assert (await bridge.call("xmppPing", target="self"))["reachable"] is True
         witness.say("hello everybody")
         entries = [(await one)["entry"] for one in waits]
         assert {one["cursor"] for one in entries} == {entries[0]["cursor"]}

@@ -12,14 +12,17 @@ from bridge.mcp.session import (
     NOISE_REPLIES_PER_SECOND,
     Session,
 )
+from bridge.mcp.toolset import Toolset
 from tests.mcp.client import Client, ids, logged
 from tests.mcp.pipes import PATIENCE
 from tests.mcp.sample_tools import (
     Workbench,
+    break_later,
     notification,
     request,
     serving,
     tool_call,
+    wait,
 )
 
 # Plain tools
@@ -119,6 +122,23 @@ async def test_as_many_calls_run_at_once_as_allowed_and_further_ones_wait_their_
     assert len(await client.replies(MAX_CALLS_AT_ONCE + 1)) == MAX_CALLS_AT_ONCE + 1
     assert client.bench.most_running == MAX_CALLS_AT_ONCE
     await client.end()
+
+
+async def test_waits_have_slots_of_their_own_and_keep_no_other_call_waiting() -> None:
+    listen = wait._replace(name="listen", own_slots=True)
+    client = Client(Toolset("waits", (listen, wait, break_later)))
+    client.send(*(request(number, "listen") for number in range(MAX_CALLS_AT_ONCE + 1)))
+    await client.settled()
+    assert client.bench.running == MAX_CALLS_AT_ONCE
+    client.send(request("other", "break_later"))
+    assert ids(await client.replies(1)) == ["other"]
+    # Nor do other calls take theirs, and of all others there are as many at once as before.
+    client.send(*(request(f"{number}", "wait") for number in range(MAX_CALLS_AT_ONCE + 1)))
+    await client.settled()
+    assert client.bench.running == 2 * MAX_CALLS_AT_ONCE
+    client.bench.release.set()
+    assert len(await client.end()) == 2 * (MAX_CALLS_AT_ONCE + 1) + 1
+    assert client.bench.most_running == 2 * MAX_CALLS_AT_ONCE
 
 
 async def test_a_call_that_waits_its_turn_can_be_cancelled_and_never_starts() -> None:
