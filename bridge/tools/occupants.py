@@ -1,64 +1,63 @@
-"""Who is in the rooms."""
+"""Who is in the rooms, and who went."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from bridge.mcp.schema import ABSENT_IF_NONE, Bounds
-from bridge.mcp.toolset import ToolError, tool
+from bridge.mcp.schema import Bounds, always
+from bridge.mcp.toolset import ArgumentError, ToolError, tool
 from bridge.text import iso, quoted, visible
 from bridge.tools.entries import (
     NOTICE,
     RESULT_BYTES,
-    Escaped,
-    OptionalFlag,
     json_size,
+    nonempty,
     noticed,
     sanitized,
 )
-from bridge.tools.link import MAX_NAME_CHARACTERS, RoomLink, RoomName, listed, not_in_room
-from bridge.tools.paging import Page
+from bridge.tools.link import (
+    MAX_NAME_CHARACTERS,
+    MAX_NAMED,
+    RoomLink,
+    RoomName,
+    listed,
+    not_in_room,
+)
+from bridge.tools.paging import MAX_LIMIT, Page
 
 if TYPE_CHECKING:
     from bridge.xmpp.membership import Membership
-    from bridge.xmpp.room import Occupant
+    from bridge.xmpp.room import Departure, Occupant
 
 OCCUPANT_BYTES = range(600, 2_000)
 """Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status
 text, and no less than what most have, nor more than is of use."""
 
+LEFT_SECONDS = 3_600.0
+"""How long somebody who went is told of."""
 
-@dataclass(eq=False)
-class OccupantEntry:
-    """Somebody in the room."""
+MAX_LEFT = 20
+"""Of those who went, the newest that are told of."""
 
-    nickname: str
-    role: str
-    affiliation: str
-    show: str | None
-    status: str | None
-    jid: Annotated[str | None, "the real JID; null where the room hides it"]
-    since: str
-    self: Annotated[bool, "the bridge itself"]
-    room: Annotated[str | None, ABSENT_IF_NONE, "where several rooms are listed"] = None
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
+LEFT_BYTES = RESULT_BYTES // 4
+"""Of JSON, for all of them: most of a result is for who is there."""
 
+OccupantEntry: TypeAlias = Annotated[
+    dict[str, object], always(nickname=str, role=str, affiliation=str, voice=bool)
+]
+"""Somebody in the room."""
 
-@dataclass(eq=False)
-class Occupants:
-    """Who is in the room."""
-
-    room: Annotated[str | None, "null: all of several rooms"]
-    occupants: list[OccupantEntry]
-    count: Annotated[int, "how many there are"]
-    more: Annotated[bool, "some did not fit here; ask for one by nickname"]
-    cursor: Annotated[str, "as `since`, gives what happened after this"]
-    not_in: Annotated[
-        list[str] | None, ABSENT_IF_NONE, "the rooms in which the bridge itself is not"
-    ] = None
-    truncated: OptionalFlag = None
-    notice: str = NOTICE
+Occupants: TypeAlias = Annotated[
+    dict[str, object],
+    always(
+        count=Annotated[int, "in all"],
+        more=bool,
+        occupants=list[OccupantEntry],
+        cursor=Annotated[str, "as `since`, gives what happened after this"],
+    ),
+]
+"""Who is in a room, or in several."""
 
 
 @tool("xmppOccupants", title="Who is in the XMPP room", read_only=True)
@@ -66,72 +65,138 @@ def xmpp_occupants(
     link: RoomLink,
     /,
     nickname: Annotated[str | None, Bounds(min_length=1, max_length=1023), "only this one"] = None,
+    limit: Annotated[int, Bounds(minimum=1, maximum=MAX_LIMIT), "at most 500"] = 100,
+    after: Annotated[
+        str | None, Bounds(min_length=1, max_length=1023), "a nickname: go on behind it"
+    ] = None,
     room: RoomName = None,
 ) -> Occupants:
-    """Tell who is in the room now, with role, affiliation, show, status text, and since when.
+    """Use this to see who is in the room and can speak in it, and when and why others left.
 
-    `self` marks the bridge itself. `jid` is the real JID, null where the room hides it. A bot
-    that is not in this list hears nothing; one without voice (role visitor) in a moderated room
-    is not heard. Fails when the bridge is not in the room, with the reason. Where it has several
-    rooms, all are listed unless `room` names one, and each entry says its `room`.
+    A bot that is not listed hears nothing; what one without `voice` says, a moderated room drops.
+    Each has, where there is something to say: `show`, `status`, `jid` (the real one, where the
+    room shows it), `since` (when it came; absent: it was there before the bridge),
+    `lastMessageAt` (the last that the bridge saw), `sameAccountAs` (other nicknames of the same
+    account), `self` (the bridge). `left`: who went in the last hour, newest first: `nickname`,
+    `at`, `why`, `by`. Nicknames are in order; where `more`, give the last as `after`. With several
+    rooms each has its `room`, and `notIn` names those the bridge is not in; in none, it fails.
     """
     asked = link.room(room)
     rooms = [*link.participant.memberships] if room is None else [asked]
+    if after is not None and len(rooms) > 1:
+        raise ArgumentError(
+            "after is a place among the people of one room.",
+            condition="bad-request",
+            hint="Name the room, too.",
+        )
     inside = [one for one in rooms if one.status().connected]
     if not inside:
         raise not_in_room(asked.name, asked.status())
-    page = occupants_of(link, rooms, nickname)
-    if nickname is not None and not page.count:
+    found = occupants_of(link, rooms, nickname, limit, after)
+    if nickname is not None and not found["count"] and "left" not in found:
         raise nobody(inside, nickname, "Write the nickname as it stands here; case matters.")
-    return page
+    return found
 
 
 def occupants_of(
-    link: RoomLink, rooms: "list[Membership]", nickname: str | None = None
+    link: RoomLink,
+    rooms: "list[Membership]",
+    nickname: str | None = None,
+    limit: int = MAX_LIMIT,
+    after: str | None = None,
 ) -> Occupants:
-    """Return who is in these rooms, or only those of this nickname, as it is or as it is shown."""
+    """Return who is in these rooms, and who went.
+
+    With `nickname` only of this nickname, as it is or as it is shown; with `after` only those
+    behind it in the order of nicknames, and nobody who went.
+    """
     several = len(rooms) > 1
-    inside = [one for one in rooms if one.status().connected]
+    pictures = {one.name: one.status() for one in rooms}
+    names = {room: room if several else None for room, one in pictures.items() if one.connected}
     here = [
-        (one, room.name if several else None)
-        for room in inside
-        for one in room.status().occupants
+        (one, room)
+        for room in names
+        for one in sorted(pictures[room].occupants, key=lambda one: visible(one.nickname))
         if nickname is None or nickname in {one.nickname, visible(one.nickname)}
     ]
-    result = Occupants(
-        room=None if several or not rooms else rooms[0].name,
-        occupants=[],
-        count=len(here),
-        more=False,
-        cursor=link.participant.journal.cursor,
-        not_in=[one.name for one in rooms if one not in inside] or None if several else None,
+    head: Occupants = {
+        "room": None if several else next(iter(pictures), None),
+        "cursor": link.participant.journal.cursor,
+        "notIn": [room for room in pictures if room not in names] if several else None,
+    }
+    # So that the names of rooms leave room for people.
+    found = sanitized(nonempty(head), RESULT_BYTES // 2)
+    found |= {"count": len(here), "more": False}
+    went = sorted(
+        (
+            (one, room)
+            for room in names
+            for one in pictures[room].departures
+            if one.at >= time.time() - LEFT_SECONDS
+            and nickname in {None, one.nickname, visible(one.nickname)}
+        ),
+        key=lambda went: -went[0].at,
     )
-    result = sanitized(
-        result, RESULT_BYTES // 2
-    )  # so that the names of rooms leave room for people
-    page: Page[OccupantEntry] = Page(size=RESULT_BYTES - json_size(result))
-    share = page.bytes_left // max(len(here), 1) - len(", ")
+    left: Page[dict[str, object]] = Page(MAX_LEFT, LEFT_BYTES)
+    for departure, room in went if after is None else ():
+        if not left.add(_departure_entry(departure, names[room])):
+            break
+    found |= nonempty({"left": left.entries})
+    if here or left.entries:
+        found["notice"] = NOTICE
+    # Those who are there come before those who went, and take what is left of the result.
+    page: Page[OccupantEntry] = Page(limit, RESULT_BYTES - json_size(found | {"occupants": []}))
+    rest = [one for one in here if after is None or visible(one[0].nickname) > visible(after)]
+    share = page.bytes_left // max(min(len(rest), limit), 1) - len(", ")
     most = min(max(share, OCCUPANT_BYTES.start), OCCUPANT_BYTES.stop)
-    fitting = all(page.add(occupant_entry(one, most, name)) for one, name in here)
-    return replace(result, occupants=page.entries, more=not fitting)
+    accounts = {room: pictures[room].accounts for room in names}
+    found["more"] = not all(
+        page.add(occupant_entry(one, most, names[room], accounts[room].get(one.account or "", ())))
+        for one, room in rest
+    )
+    return found | {"occupants": page.entries}
 
 
 def occupant_entry(
-    occupant: "Occupant", most: int = RESULT_BYTES, room: str | None = None
+    occupant: "Occupant",
+    most: int = RESULT_BYTES,
+    room: str | None = None,
+    account: Sequence[str] = (),
 ) -> OccupantEntry:
-    """Return what `occupant` looks like to an agent, in `most` bytes of JSON; with its `room`."""
-    exact = OccupantEntry(
-        nickname=occupant.nickname,
-        role=occupant.role,
-        affiliation=occupant.affiliation,
-        show=occupant.show,
-        status=occupant.status,
-        jid=occupant.real_jid,
-        since=iso(occupant.since),
-        self=occupant.own,
-        room=room,
-    )
-    return sanitized(exact, most)
+    """Return what `occupant` looks like to an agent, in `most` bytes of JSON.
+
+    `room` is named where several are listed; `account` has all nicknames of the same account, of
+    which `MAX_NAMED` others are named.
+    """
+    spoke, others = occupant.last_message_at, (one for one in account if one != occupant.nickname)
+    exact: OccupantEntry = {
+        "nickname": occupant.nickname,
+        "role": occupant.role,
+        "affiliation": occupant.affiliation,
+        "voice": occupant.voice,
+    }
+    more: dict[str, object] = {
+        "show": occupant.show,
+        "status": occupant.status,
+        "jid": occupant.real_jid,
+        "since": None if occupant.since is None else iso(occupant.since),
+        "lastMessageAt": None if spoke is None else iso(spoke),
+        "sameAccountAs": [*islice(others, MAX_NAMED)],
+        "self": occupant.own,
+        "room": room,
+    }
+    return sanitized(exact | nonempty(more), most)
+
+
+def _departure_entry(departure: "Departure", room: str | None) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "nickname": departure.nickname,
+        "at": iso(departure.at),
+        "why": departure.why,
+        "by": departure.by,
+        "room": room,
+    }
+    return sanitized(nonempty(entry), OCCUPANT_BYTES.start)
 
 
 def nobody(rooms: "Sequence[Membership]", name: str, hint: str) -> ToolError:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from bridge.text import iso
+from bridge.text import iso, quoted
 from bridge.xmpp.events import (
+    STATUS_CODES,
     Connected,
     ConnectionChanged,
     Event,
@@ -39,6 +40,17 @@ MAX_UNHEARD = 1_000
 """Ids kept of our messages that the room has not sent back: it may never do so."""
 
 
+MAX_DEPARTURES = 100
+"""Departures kept, one a nickname: of a room where nobody stays, these are the newest."""
+
+PUT_OUT = (332, 333, 301, 322, 321, 307)
+"""The status codes that say why somebody is out. A room may send 307 (kicked) with any other, so
+that comes last."""
+
+GONE_MEANWHILE = "went while the bridge was not in the room"
+"""Why somebody is gone who was there in the bridge's former stay, and not when it came back."""
+
+
 @dataclass(frozen=True)
 class Occupant:
     """Somebody in the room (XEP-0045, section 4.1)."""
@@ -48,17 +60,24 @@ class Occupant:
     nickname: str
     role: str
     affiliation: str
-    since: float
-    """When we first saw them, in seconds since the epoch."""
+    since: float | None
+    """When we saw them come, in seconds since the epoch; None for who was there before us."""
     show: str | None = None
     status: str | None = None
     real_jid: str | None = None
     own: bool = False
+    last_message_at: float | None = None
+    """When we last saw a live message of theirs, private or encrypted ones included."""
 
     @property
     def voice(self) -> bool:
         """Whether what they say reaches the others (XEP-0045, section 5.1)."""
         return self.role in {"moderator", "participant"}
+
+    @property
+    def account(self) -> str | None:
+        """The bare real JID, where the room shows it."""
+        return self.real_jid and self.real_jid.partition("/")[0]
 
 
 class LastIncoming(NamedTuple):
@@ -74,6 +93,19 @@ class LastError:
 
     fault: Fault
     at: float
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Somebody who was in the room, and when and why they went."""
+
+    nickname: str
+    at: float
+    """In seconds since the epoch; of `GONE_MEANWHILE`, when we came back."""
+    why: str
+    """In words, with the reason or status text that was given, quoted."""
+    by: str | None = None
+    """Who put them out, where the room says so."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +130,8 @@ class RoomStatus:
     room_created: bool = False
     crowded: bool = False
     """Whether there are more occupants than are kept."""
+    departures: tuple[Departure, ...] = ()
+    """The last of each nickname, oldest first."""
     moderated: bool | None = None
     """Whether only who has voice may speak; None where the room does not say."""
     similar_rooms: tuple[str, ...] = ()
@@ -141,6 +175,15 @@ class RoomStatus:
         """Whether we are in the room now."""
         return self.phase is Phase.JOINED
 
+    @property
+    def accounts(self) -> dict[str, list[str]]:
+        """The nicknames of each account whose real JID the room shows, by the bare JID."""
+        found: dict[str, list[str]] = {}
+        for one in self.occupants:
+            if one.account:
+                found.setdefault(one.account, []).append(one.nickname)
+        return found
+
     def out_of(self, room: str) -> Fault:
         """Return why we are not in `room`, which this is the status of; empty: unconfigured."""
         phase = self.phase.value
@@ -177,6 +220,13 @@ class Room:
         self._last_incoming: LastIncoming | None = None
         self.unheard: dict[str, None] = {}
         """The ids of our messages that the room has not sent back, the oldest first."""
+        self._former: dict[str, Occupant] = {}
+        """The occupants of the former stay, until our own presence says that all have been told."""
+        self._entering = False
+        """Whether the room is telling who was there before us, which our own presence ends."""
+        self._departures: dict[str, Departure] = {}
+        self._spoke: dict[str, float] = {}
+        """When each occupant last said something: of those who did."""
 
     @property
     def phase(self) -> Phase:
@@ -208,18 +258,27 @@ class Room:
     def status(self) -> RoomStatus:
         """Return how things stand."""
         # Who is there is known while we are; a session that is resumed finds them again.
+        spoke = self._spoke
         there = self._status.phase in {Phase.JOINING, Phase.JOINED}
-        occupants = tuple(self._occupants.values()) if there else ()
+        occupants = self._occupants.values() if there else ()
         subject = self._status.subject if there else None
-        last = self._last_incoming
-        return replace(self._status, occupants=occupants, subject=subject, last_incoming=last)
+        return replace(
+            self._status,
+            occupants=tuple(
+                replace(one, last_message_at=spoke[one.jid]) if one.jid in spoke else one
+                for one in occupants
+            ),
+            subject=subject,
+            last_incoming=self._last_incoming,
+            departures=tuple(self._departures.values()),
+        )
 
     def apply(self, record: Record) -> None:
         """Fold one event into the state."""
         event: Event = record.event
         match event:
-            case MessageReceived(own=False, source=Source.LIVE, body=body) if body:
-                self._last_incoming = LastIncoming(event, record.at)
+            case MessageReceived():
+                self._hear(event, record.at)
             case ConnectionChanged():
                 self._change_phase(event, record.at, of_connection=not record.room)
             case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
@@ -229,7 +288,10 @@ class Room:
             case OccupantPresence():
                 self._enter(event, record.at)
             case OccupantLeft(from_=jid):
-                self._occupants.pop(jid, None)
+                known = self._occupants.pop(jid, None)
+                self._spoke.pop(jid, None)
+                if known is not None and not event.self_:
+                    self._depart(Departure(event.sender, record.at, _why(event), event.actor))
             case NicknameChanged():
                 self._rename(event)
             case SubjectChanged(subject=subject):
@@ -238,10 +300,17 @@ class Room:
                 self.unheard[id_] = None
                 if len(self.unheard) > MAX_UNHEARD:
                     del self.unheard[next(iter(self.unheard))]
-            case MessageReceived(own=True, id=str(id_)):
-                self.unheard.pop(id_, None)
             case _:
                 pass
+
+    def _hear(self, message: MessageReceived, at: float) -> None:
+        if message.own and message.id is not None:
+            self.unheard.pop(message.id, None)
+        if message.source is Source.LIVE and (message.body or message.encrypted):
+            if message.from_ in self._occupants:
+                self._spoke[message.from_] = at
+            if message.body and not message.own:
+                self._last_incoming = LastIncoming(message, at)
 
     def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
         moved = event.phase is not self._status.phase
@@ -256,7 +325,10 @@ class Room:
         if event.fault is not None:
             self._status = replace(self._status, last_error=LastError(event.fault, at))
         if event.phase is Phase.JOINING:
-            self._occupants.clear()
+            self._former = self._former or self._occupants
+            self._occupants = {}
+            self._spoke.clear()
+            self._entering = True
             self._status = replace(self._status, subject=None, crowded=False)
         elif of_connection and event.phase in NO_SESSION:
             self._status = replace(self._status, jid=None, tls=None, sasl=None)
@@ -267,19 +339,35 @@ class Room:
         if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
             self._status = replace(self._status, crowded=True)
             return
-        since = at if known is None else known.since
+        since = None if self._entering and not event.self_ else at
+        if known is not None:
+            since = known.since
         self._occupants[event.from_] = _occupant(event, since)
+        if event.self_:
+            self._entering = False
+            for jid, former in self._former.items():
+                if jid not in self._occupants and not former.own:
+                    self._depart(Departure(former.nickname, at, GONE_MEANWHILE))
+            self._former = {}
+
+    def _depart(self, departure: Departure) -> None:
+        self._departures.pop(departure.nickname, None)  # so that the newest stand last
+        self._departures[departure.nickname] = departure
+        if len(self._departures) > MAX_DEPARTURES:
+            del self._departures[next(iter(self._departures))]
 
     def _rename(self, event: NicknameChanged) -> None:
         known = self._occupants.pop(event.from_, None)
         if known is not None:
             jid = event.from_.removesuffix(event.sender) + event.new_nickname
             self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
+            if (spoke := self._spoke.pop(event.from_, None)) is not None:
+                self._spoke[jid] = spoke
         if event.self_:
             self._status = replace(self._status, nickname=event.new_nickname)
 
 
-def _occupant(presence: OccupantPresence, since: float) -> Occupant:
+def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
     return Occupant(
         jid=presence.from_,
         nickname=presence.sender,
@@ -291,3 +379,10 @@ def _occupant(presence: OccupantPresence, since: float) -> Occupant:
         real_jid=presence.jid,
         own=presence.self_,
     )
+
+
+def _why(left: OccupantLeft) -> str:
+    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
+    text = left.reason or (None if meanings else left.status)
+    words = meanings[0] if meanings else "left"
+    return f"{words}: {quoted(text)}" if text else words

@@ -218,7 +218,7 @@ async def test_every_example_is_what_the_tools_answer(tmp_path: Path) -> None:
 
 
 async def test_the_worked_case_is_one_that_happened(prosody: XmppServer, tmp_path: Path) -> None:
-    assert len(CASE.lines) == 6
+    assert len(CASE.lines) == 4
     async with AsyncExitStack() as stack:
         scene = await stack.enter_async_context(_scene(prosody))
         await CAUSES["the bot was kicked"][0](scene)

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from slixmpp import JID
@@ -57,10 +56,13 @@ async def investigate(bridge: BridgeProcess) -> str:
         entries = (await bridge.call("xmppHistory", kinds=["connection"]))["entries"]
         return f"roomCreated: {[one.get('text') for one in entries]}"
     try:
-        (robot,) = (await bridge.bare("xmppOccupants", nickname=ROBOT))["occupants"]
+        found = await bridge.bare("xmppOccupants", nickname=ROBOT)
     except RpcFailedError as error:
         return await _gone(bridge, error)
-    if robot["role"] == "visitor":
+    if not found["occupants"]:
+        return f"left: {found['left'][0]['why']}"
+    (robot,) = found["occupants"]
+    if not robot["voice"]:
         room = (await bridge.call("xmppInfo", target="room"))["room"]
         return f"no voice: role {robot['role']}, moderated {room['moderated']}"
     said = (await bridge.call("xmppHistory", **{"from": OWNER}, kinds=["message"]))["entries"]
@@ -76,15 +78,12 @@ async def investigate(bridge: BridgeProcess) -> str:
 
 async def _gone(bridge: BridgeProcess, error: RpcFailedError) -> str:
     assert error.data["condition"] == "item-not-found"
-    entries = (
-        await bridge.call("xmppHistory", **{"from": ROBOT}, kinds=["leave", "nick"], limit=5)
-    )["entries"]
+    entries = (await bridge.call("xmppHistory", **{"from": ROBOT}, kinds=["nick"], limit=5))[
+        "entries"
+    ]
     if not entries:
         return f"never here: {error.message}"
-    last: dict[str, Any] = entries[-1]
-    if last["kind"] == "nick":
-        return f"is called {last['newNickname']} now"
-    return f"left: {last.get('meaning')} {last.get('reason')}"
+    return f"is called {entries[-1]['newNickname']} now"
 
 
 # The causes.

@@ -228,6 +228,7 @@ QUOTING_NOBODY = {
     "tools/check.py xmpp_check",
     "tools/history.py _only_of_the_journal",
     "tools/link.py participant",
+    "tools/occupants.py xmpp_occupants",
     "tools/link.py room",  # and the user's own settings
     "tools/paging.py event_filter",
     "tools/paging.py position_of",

@@ -41,7 +41,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     | {"since": TEXT, "limit": WHOLE, "archive": FLAG, "before": TEXT, "after": TEXT}
     | {"detail": TEXT, "maxBytes": WHOLE, "room": TEXT},
     "xmppWait": FILTERS | {"since": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
-    "xmppOccupants": {"nickname": TEXT, "room": TEXT},
+    "xmppOccupants": {"nickname": TEXT, "limit": WHOLE, "after": TEXT, "room": TEXT},
     "xmppPing": {"target": TEXT, "timeoutSeconds": NUMBER, "room": TEXT},
     "xmppInfo": {"target": TEXT, "features": FLAG, "room": TEXT},
     "xmppTrace": {
@@ -70,8 +70,8 @@ RESULTS = {
     "xmppHistory": "entries next more",
     "xmppHistory.entries": "cursor at kind",
     "xmppWait": "matched elapsedMs next seen passed phase",
-    "xmppOccupants": "notice",
-    "xmppOccupants.occupants": "nickname role affiliation show status jid since self escaped",
+    "xmppOccupants": "count more occupants cursor",
+    "xmppOccupants.occupants": "nickname role affiliation voice",
     "xmppPing": "target address reachable verdict",
     "xmppInfo": "target address answered",
     "xmppTrace": "entries next gap more notice",
@@ -132,6 +132,7 @@ def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
         ("xmppHistory", "detail", {"enum": ["brief", "full"], "default": "brief"}),
         ("xmppWait", "timeoutSeconds", {"default": 30, "minimum": 0, "maximum": 50}),
         ("xmppHistory", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
+        ("xmppOccupants", "limit", {"default": 100, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
         ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out", None]}),

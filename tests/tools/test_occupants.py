@@ -1,4 +1,5 @@
 import dataclasses
+import time
 from typing import Any
 
 import pytest
@@ -7,12 +8,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import MismatchError
 from bridge.mcp.toolset import ArgumentError, ToolError
-from bridge.text import visible
+from bridge.text import iso, visible
 from bridge.tools import occupants, resources
-from bridge.tools.entries import NOTICE, RESULT_BYTES
+from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size
+from bridge.tools.link import MAX_NAMED
+from bridge.tools.occupants import LEFT_BYTES, LEFT_SECONDS, MAX_LEFT
 from bridge.xmpp import events
 from bridge.xmpp.events import Phase
-from bridge.xmpp.room import LastError, Occupant
+from bridge.xmpp.room import Departure, LastError, Occupant
 from tests.tools.played import (
     FAULT,
     LOGS,
@@ -41,12 +44,17 @@ def _with(*there: Occupant) -> Played:
     return Played(dataclasses.replace(STATUS, occupants=(*STATUS.occupants, *there)))
 
 
+def _without(*departures: Departure) -> Played:
+    return Played(dataclasses.replace(STATUS, departures=departures))
+
+
 def _named(nickname: str, **more: Any) -> Occupant:
     return Occupant(f"{ROOM}/{nickname}", nickname, "participant", "none", 1.5, **more)
 
 
 def test_an_occupant_has_the_fields_of_the_contract() -> None:
-    told = _occupants(_with(_named("Wilma", show="away", status="lunch", real_jid="w@x/y")))
+    wilma = _named("Wilma", show="away", status="lunch", real_jid="w@x/y", last_message_at=2.25)
+    told = _occupants(_with(wilma))
     assert (told["room"], told["count"], told["more"]) == (ROOM, 2, False)
     assert told["cursor"] == "epoch-0"
     assert told["occupants"][0]["self"] is True
@@ -54,12 +62,120 @@ def test_an_occupant_has_the_fields_of_the_contract() -> None:
         "nickname": "Wilma",
         "role": "participant",
         "affiliation": "none",
+        "voice": True,
         "show": "away",
         "status": "lunch",
         "jid": "w@x/y",
         "since": "1970-01-01T00:00:01.500Z",
-        "self": False,
+        "lastMessageAt": "1970-01-01T00:00:02.250Z",
     }
+
+
+def test_what_has_nothing_to_say_is_absent_but_not_a_missing_voice() -> None:
+    stranger = Occupant(f"{ROOM}/Betty", "Betty", "visitor", "none", None)
+    assert _occupants(_with(stranger))["occupants"][0] == {
+        "nickname": "Betty",
+        "role": "visitor",
+        "affiliation": "none",
+        "voice": False,
+    }
+
+
+def test_who_is_of_one_account_is_told_of_each_of_them() -> None:
+    played = _with(
+        _named("Robot", real_jid="bot@x/1"),
+        _named("robot-2", real_jid="bot@x/2"),
+        _named("Wilma", real_jid="w@x/1"),
+        _named("hidden"),
+        _named("hidden too"),
+    )
+    same = {one["nickname"]: one.get("sameAccountAs") for one in _occupants(played)["occupants"]}
+    assert same == {
+        "McpDebug": None,
+        "Robot": ["robot-2"],
+        "Wilma": None,
+        "hidden": None,
+        "hidden too": None,
+        "robot-2": ["Robot"],
+    }
+    crowd = [_named(f"{number:03}", real_jid=f"bot@x/{number}") for number in range(100)]
+    first = _occupants(_with(*crowd))["occupants"][0]
+    assert first["sameAccountAs"] == [f"{number:03}" for number in range(1, MAX_NAMED + 1)]
+
+
+def test_the_people_are_told_in_the_order_of_their_nicknames_page_by_page() -> None:
+    names = ["W\u200bilma", "a/b", "Zoe", *(f"{number:04}" for number in range(200))]
+    played = _with(*map(_named, names))
+    for limit in (1, 7, 100, 500):
+        told: list[str] = []
+        after: dict[str, object] = {}
+        for _ in range(len(names) + 1):
+            page = _occupants(played, limit=limit, **after)
+            assert (page["count"], len(page["occupants"]) <= limit) == (len(names) + 1, True)
+            assert json_size(page) <= RESULT_BYTES
+            told += [one["nickname"] for one in page["occupants"]]
+            if not page["more"]:
+                break
+            after = {"after": told[-1]}
+        assert told == sorted(["McpDebug", *map(visible, names)])
+    # Who was the last on a page may have left before the next is asked for.
+    assert _occupants(played, after="Zod")["occupants"][0]["nickname"] == "Zoe"
+    assert _occupants(played, after="a/b")["occupants"] == []
+
+
+def test_a_place_in_the_order_is_of_one_room() -> None:
+    with pytest.raises(ArgumentError, match="one room"):
+        _occupants(_in_three(), after="Fred")
+    told = _occupants(_in_three(), after="Fred", room=LOGS)
+    assert [one["nickname"] for one in told["occupants"]] == ["McpDebug", "Wilma"]
+
+
+def test_who_went_in_the_last_hour_is_told_newest_first() -> None:
+    now = time.time()
+    gone = [
+        Departure("Early", now - LEFT_SECONDS - 5, "left"),
+        Departure("Fred", now - LEFT_SECONDS + 60, 'kicked: "too loud"', "Wilma"),
+        Departure("Betty", now, "left"),
+    ]
+    told = _occupants(_without(*gone))
+    assert told["left"] == [
+        {"nickname": "Betty", "at": iso(now), "why": "left"},
+        {
+            "nickname": "Fred",
+            "at": iso(now - LEFT_SECONDS + 60),
+            "why": 'kicked: "too loud"',
+            "by": "Wilma",
+        },
+    ]
+    assert told["count"] == 1
+    assert "left" not in _occupants(_without(gone[0]))
+    assert "left" not in _occupants(_without(*gone), after="A")
+
+
+def test_who_is_asked_for_by_name_and_went_is_no_error() -> None:
+    played = _without(*(Departure(one, time.time(), "left") for one in ("Fr\u200bed", "Betty")))
+    for name in ("Fr\u200bed", visible("Fr\u200bed")):
+        told = _occupants(played, nickname=name)
+        assert (told["count"], told["occupants"]) == (0, [])
+        assert [one["nickname"] for one in told["left"]] == [visible(name)]
+    with pytest.raises(ToolError, match="Nobody"):
+        _occupants(played, nickname="Fred")
+
+
+@pytest.mark.parametrize(("character", "shown"), [("", MAX_LEFT), ("x", 4), ("\u202e", 4)])
+def test_those_who_went_are_bounded_and_leave_most_to_those_who_are_there(
+    character: str, shown: int
+) -> None:
+    text = character * 900
+    gone = [
+        Departure(f"{number}{text}", time.time() + number, f"left{text}", text or None)
+        for number in range(MAX_LEFT + 1)
+    ]
+    told = _occupants(_without(*gone))
+    assert len(told["left"]) == shown
+    assert told["left"][0]["nickname"].startswith(str(MAX_LEFT))
+    assert json_size(told["left"]) <= LEFT_BYTES + len("[]")
+    assert [one["nickname"] for one in told["occupants"]] == ["McpDebug"]
 
 
 def test_one_is_found_by_the_nickname_as_it_is_and_as_it_is_shown() -> None:
@@ -87,7 +203,17 @@ def test_a_nickname_that_nobody_has_is_told_with_those_that_there_are() -> None:
     assert len(error.message) < 4_000
 
 
-@pytest.mark.parametrize("wrong", [{"nickname": ""}, {"nickname": 5}, {"nick": "Wilma"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"nickname": ""},
+        {"nickname": 5},
+        {"nick": "Wilma"},
+        {"limit": 0},
+        {"limit": 501},
+        {"after": ""},
+    ],
+)
 def test_arguments_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(MismatchError, match=next(iter(wrong))):
         _occupants(Played(), **wrong)
@@ -108,12 +234,13 @@ def test_a_status_text_without_end_is_cut_and_hides_nobody(character: str) -> No
     played = _with(loud, _named("Wilma"))
     told = _occupants(played)
     assert len(compact(told).encode()) <= RESULT_BYTES
-    assert [one["nickname"] for one in told["occupants"]][2] == "Wilma"
-    assert told["occupants"][1]["truncated"] is True
+    by_name = {one["nickname"]: one for one in told["occupants"]}
+    assert by_name.pop("Wilma").keys().isdisjoint({"truncated", "escaped"})
+    assert [one["truncated"] for one in by_name.values() if "self" not in one] == [True]
     assert told["more"] is False
 
 
-@pytest.mark.parametrize(("count", "shown"), [(5, 5), (14, 14), (31, 16)])
+@pytest.mark.parametrize(("count", "shown"), [(5, 5), (14, 14), (31, 17)])
 def test_long_texts_leave_everybody_their_share(count: int, shown: int) -> None:
     crowd = [
         _named(f"Wilma{n}", status="s" * 1_000, real_jid="j" * 3_000) for n in range(count - 1)
@@ -140,6 +267,7 @@ def test_the_resource_is_empty_out_of_the_room() -> None:
     picture = dataclasses.replace(STATUS, phase=Phase.WAITING, occupants=())
     told = wire(resources.occupants.function(Played(picture).link))
     assert (told["occupants"], told["count"], told["more"]) == ([], 0, False)
+    assert "notice" not in told
 
 
 @pytest.mark.parametrize("character", ["a", "\u202e", '"'])
@@ -228,14 +356,14 @@ def _in_three() -> Played:
             [
                 (ROOM, "McpDebug"),
                 (ROOM, "Wilma"),
-                (LOGS, "McpDebug"),
                 (LOGS, "Fred"),
+                (LOGS, "McpDebug"),
                 (LOGS, "Wilma"),
                 (OTHER_LOBBY, "McpDebug"),
             ],
         ),
         ({"nickname": "Wilma"}, None, [(ROOM, "Wilma"), (LOGS, "Wilma")]),
-        ({"room": "logs"}, LOGS, [(None, "McpDebug"), (None, "Fred"), (None, "Wilma")]),
+        ({"room": "logs"}, LOGS, [(None, "Fred"), (None, "McpDebug"), (None, "Wilma")]),
         ({"room": LOGS, "nickname": "Wilma"}, LOGS, [(None, "Wilma")]),
     ],
 )
@@ -243,7 +371,7 @@ def test_of_several_rooms_all_are_listed_or_the_one_that_is_named(
     given_: dict[str, object], room: str | None, told: list[tuple[str | None, str]]
 ) -> None:
     listed = _occupants(_in_three(), **given_)
-    assert (listed["room"], listed["count"], listed["more"]) == (room, len(told), False)
+    assert (listed.get("room"), listed["count"], listed["more"]) == (room, len(told), False)
     assert [(one.get("room"), one["nickname"]) for one in listed["occupants"]] == told
     assert "notIn" not in listed
 

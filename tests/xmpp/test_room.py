@@ -1,5 +1,6 @@
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.journal import Record
-from bridge.xmpp.room import LastError, LastIncoming, Room, RoomStatus
+from bridge.xmpp.room import Departure, LastError, LastIncoming, Room, RoomStatus
 
 ROOM = "room@muc.example"
 FAULT = Fault("connection-reset", "It was cut.", "Wait.")
@@ -126,6 +127,122 @@ def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
 def test_the_nickname_is_the_one_the_room_gave() -> None:
     status = Story().tell(Joined(f"{ROOM}/Me-2", "Me-2", created=True))
     assert (status.nickname, status.room_created) == ("Me-2", True)
+
+
+def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_us() -> None:
+    story = Story()
+    story.tell(ConnectionChanged(Phase.JOINING), _joined("before"), _joined("Me", own=True))
+    status = story.tell(_joined("after"), replace(_joined("before"), status="still here"))
+    assert [(one.nickname, one.since) for one in status.occupants] == [
+        ("before", None),
+        ("Me", 3),
+        ("after", 4),
+    ]
+    story.tell(ConnectionChanged(Phase.JOINING))
+    again = story.tell(_joined("after"), _joined("Me", own=True))
+    assert [one.since for one in again.occupants] == [None, 8]
+
+
+def test_who_spoke_last_is_known_through_changes_of_presence_and_nickname() -> None:
+    story = Story(Phase.JOINED)
+    for name in ("Wilma", "Betty"):
+        story.tell(_joined(name))
+    story.tell(_said("hello"), replace(_joined("Wilma"), status="lunch"))
+    (wilma, betty) = story.tell(NicknameChanged(f"{ROOM}/Wilma", "Wilma", "W")).occupants[::-1]
+    assert (wilma.nickname, wilma.last_message_at, betty.last_message_at) == ("W", 3, None)
+    assert story.room.classify(replace(_joined("W"), status="lunch")) is None
+    story.tell(_left("W"))
+    assert story.tell(_joined("W")).occupants[-1].last_message_at is None
+
+
+@pytest.mark.parametrize(
+    ("message", "spoke"),
+    [
+        (_said("hello"), True),
+        (replace(_said("psst"), type="chat"), True),
+        (replace(_said(""), encrypted="OMEMO"), True),
+        (_said("mine", own=True), True),
+        (replace(_said(""), payload=("composing (x)",)), False),
+        (_said("old", source=Source.HISTORY), False),
+        (_said("old", source=Source.ARCHIVE), False),
+        (_said("hello", "Nobody"), False),
+    ],
+)
+def test_to_speak_is_to_say_something_live(message: MessageReceived, *, spoke: bool) -> None:
+    story = Story(Phase.JOINED)
+    (wilma,) = story.tell(_joined("Wilma"), message).occupants
+    assert (wilma.last_message_at == 2) is spoke
+
+
+@pytest.mark.parametrize(
+    ("role", "voice"),
+    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
+)
+def test_voice_is_of_moderators_and_participants(role: str, *, voice: bool) -> None:
+    (occupant,) = Story(Phase.JOINED).tell(replace(_joined("A"), role=role)).occupants
+    assert occupant.voice is voice
+
+
+def test_nicknames_of_one_account_are_found_by_its_bare_jid() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_present("A", jid="bot@x/1"), _present("B", jid="w@x/1"), _present("hidden"))
+    status = story.tell(_present("C", jid="bot@x/2"))
+    assert status.accounts == {"bot@x": ["A", "C"], "w@x": ["B"]}
+
+
+@pytest.mark.parametrize(
+    ("left", "why", "by"),
+    [
+        ({}, "left", None),
+        ({"status": "good\nbye"}, 'left: "good\\nbye"', None),
+        ({"codes": {307}, "reason": "too loud", "actor": "Fred"}, 'kicked: "too loud"', "Fred"),
+        ({"codes": {307}, "status": "lunch"}, "kicked", None),
+        ({"codes": {301, 307}, "reason": "x\u202e"}, 'banned: "x\\\\u{202E}"', None),
+        ({"codes": {321}}, "put out: the affiliation changed", None),
+        ({"codes": {322}}, "put out: the room is for members only now", None),
+        ({"codes": {332}}, "put out: the room service shuts down", None),
+        ({"codes": {307, 333}}, "put out for a technical reason, often a lost connection", None),
+        ({"codes": {999}}, "left", None),
+    ],
+)
+def test_who_left_is_known_with_when_and_why(
+    left: dict[str, Any], why: str, by: str | None
+) -> None:
+    codes = frozenset(left.pop("codes", ()))
+    event = replace(_left("Wilma"), codes=codes, **left)
+    status = Story(Phase.JOINED).tell(_joined("Wilma"), event)
+    assert status.departures == (Departure("Wilma", 2, why, by),)
+
+
+def test_neither_we_nor_strangers_nor_who_changes_the_nickname_have_left() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("Me", own=True), _joined("A"), NicknameChanged(f"{ROOM}/A", "A", "B"))
+    status = story.tell(_left("nobody"), _left("A"), _left("Me", own=True))
+    assert status.departures == ()
+
+
+def test_the_newest_departures_are_kept_one_a_nickname(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MAX_DEPARTURES", 2)
+    story = Story(Phase.JOINED)
+    for name in ("A", "B", "A"):
+        status = story.tell(_joined(name), _left(name))
+    assert [(one.nickname, one.at) for one in status.departures] == [("B", 4), ("A", 6)]
+    status = story.tell(_joined("C"), _left("C"))
+    assert [one.nickname for one in status.departures] == ["A", "C"]
+
+
+def test_who_went_while_we_were_out_is_told_of_once_we_are_back() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("stays"), _joined("goes"), _joined("Me", own=True))
+    entering = ConnectionChanged(Phase.JOINING)
+    # Of a join that failed halfway nothing is known.
+    story.tell(ConnectionChanged(Phase.WAITING, FAULT), entering, _joined("stays"), entering)
+    assert story.tell(_joined("stays")).departures == ()
+    status = story.tell(_joined("Me-2", own=True))
+    assert status.departures == (Departure("goes", 9, room.GONE_MEANWHILE),)
+    assert story.tell(entering, _joined("Me", own=True)).departures[1:] == (
+        Departure("stays", 11, room.GONE_MEANWHILE),
+    )
 
 
 def test_an_empty_subject_is_none() -> None:
