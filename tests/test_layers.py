@@ -29,6 +29,7 @@ SPEAKS_XMPP = frozenset(
         "probe",
         "roomservice",
         "session",
+        "stanza_filter",
         "stanzas",
         "stream",
         "tls",

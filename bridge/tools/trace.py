@@ -1,48 +1,41 @@
 """Looking closer: the stanzas themselves, both ways."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
+from urllib.parse import unquote
 
-from bridge.mcp.schema import Bounds
-from bridge.mcp.toolset import tool
+from bridge.mcp.schema import Bounds, always
+from bridge.mcp.toolset import ArgumentError, tool
 from bridge.text import iso
-from bridge.tools.entries import NOTICE, RESULT_BYTES, Escaped, OptionalFlag, sanitized
+from bridge.tools.entries import NOTICE, RESULT_BYTES, nonempty, sanitized
+from bridge.tools.history import MARK
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import (
     ENVELOPE_BYTES,
     MAX_FILTER_CHARACTERS,
     Limit,
-    LostEntries,
     MaxBytes,
     Page,
+    Sender,
     Since,
 )
 
+NO_STANZA = (
+    "No stanza is behind this entry: it is a step of the connection or a gap. What went over the "
+    "wire around it comes with `since`."
+)
 
-@dataclass(eq=False)
-class TraceEntry:
-    """One stanza, or another piece of the stream."""
+LOST_STANZA = "The stanza behind this entry is not kept any more: of the trace the newest are."
 
-    cursor: Annotated[str, "its position: `since` this gives what came after"]
-    at: str
-    direction: Literal["in", "out"]
-    bytes: Annotated[int, "of the XML in UTF-8"]
-    connection: Annotated[str, "1 for the first since the bridge was started, and so on"]
-    xml: Annotated[str, "secrets are replaced by [redacted]"]
-    truncated: OptionalFlag = None
-    escaped: Escaped = None
+TraceEntry: TypeAlias = Annotated[
+    dict[str, object],
+    always(cursor=str, at=str, direction=str, xml=str),
+]
+"""One stanza, or another piece of the stream."""
 
-
-@dataclass(eq=False)
-class TracePage:
-    """A page of what went over the wire, oldest first."""
-
-    entries: list[TraceEntry]
-    next: Annotated[str, "as `since` of the next call, gives what comes after this page"]
-    gap: Annotated[LostEntries | None, "what before this page is lost"]
-    more: Annotated[bool, "there is more: after `next`, or without `since` before this page"]
-    oldest: Annotated[str, "as `since`, gives everything the bridge still has"]
-    notice: str = NOTICE
+TracePage: TypeAlias = Annotated[
+    dict[str, object], always(entries=list[TraceEntry], next=str, more=bool, oldest=str)
+]
+"""A page of what went over the wire, oldest first."""
 
 
 @tool("xmppTrace", title="Stanzas on the wire", read_only=True, open_world=False)
@@ -50,54 +43,103 @@ async def xmpp_trace(
     link: RoomLink,
     /,
     since: Since = None,
+    of: Annotated[str | None, "an entry's cursor: only the stanzas behind it"] = None,
     limit: Limit = 50,
-    direction: Annotated[Literal["in", "out"] | None, "only what came in, or went out"] = None,
+    from_: Sender = None,
+    direction: Literal["in", "out"] | None = None,
     contains: Annotated[
-        str | None,
-        Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS),
-        "only with this text in the XML; case does not matter",
+        str | None, Bounds(min_length=1, max_length=MAX_FILTER_CHARACTERS), "in the XML"
     ] = None,
+    keepalives: bool = False,
     max_bytes: MaxBytes = RESULT_BYTES,
     room: RoomName = None,
 ) -> TracePage:
-    """Show the raw XMPP stanzas that the bridge sent and received, oldest first, with their times.
+    """Use this when entries do not tell enough: the raw stanzas, without secrets, oldest first.
 
-    For what xmppHistory does not tell: how a login went (stream features, TLS, SASL, resource
-    binding), what exactly a client sent, which extensions a message carries. Without `since` the
-    newest; cursors are the same as those of xmppHistory, so both can be read side by side.
-    Passwords and SASL exchanges are redacted. With `room` only stanzas from that room or to it.
+    What is really in a message (`of` its cursor; of what the bridge said, what went out and what
+    came back), what a client sent (`from`), how a login went. Without `since` the newest. Pings,
+    their answers and acknowledgements only with `keepalives`. `connection` counts from 1, `bytes`
+    are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import stanzas, trace
+    from bridge.xmpp import stanza_filter, stanzas, trace
 
-    kept = link.participant.trace
+    kept, memberships = link.participant.trace, link.participant.memberships
+    jid = None if room is None else link.room(room).jid
+    behind, note = (None, None) if of is None else _behind(link, of, room)
+    hidden = set() if keepalives else stanza_filter.keepalives(kept)
+    own: set[str] = set()
+    for one in memberships:
+        status = one.status()
+        account = status.jid or ""
+        own |= {one.occupant, status.nickname, account, account.partition("/")[0]}
+    wanted = stanza_filter.StanzaFilter(
+        direction=direction,
+        room=jid,
+        sender=from_,
+        contains=contains,
+        rooms={one.jid for one in memberships},
+        own=own,
+    )
     page: Page[TraceEntry] = Page(limit, max_bytes - ENVELOPE_BYTES)
     most = page.bytes_left
-    jid = None if room is None else link.room(room).jid
-    wanted = (contains or "").casefold()
-
-    def addresses(traced: trace.TracedStanza) -> set[str]:
-        xml = traced.xml
-        ends = [] if isinstance(xml, str) else [xml.get("from", ""), xml.get("to", "")]
-        return {stanzas.prepared(one.partition("/")[0]) or "" for one in ends}
 
     def show(traced: trace.TracedStanza) -> TraceEntry | None:
-        if direction not in {None, traced.direction}:
+        number = traced.number
+        if (number in hidden) if behind is None else (number not in behind):
             return None
-        if jid is not None and jid not in addresses(traced):
+        if not wanted.matches(traced):
             return None
         xml = stanzas.xml_of(traced.xml)
-        if wanted not in xml.casefold():
-            return None
-        entry = TraceEntry(
-            cursor=kept.cursor_of(traced.number),
-            at=iso(traced.at),
-            direction=traced.direction,
-            bytes=len(xml.encode("utf-8", "surrogatepass")),
-            connection=traced.connection,
-            xml=xml,
-        )
+        entry: TraceEntry = {
+            "cursor": kept.cursor_of(number),
+            "at": iso(traced.at),
+            "direction": traced.direction,
+            "bytes": len(xml.encode("utf-8", "surrogatepass")),
+            "connection": traced.connection,
+            "xml": xml,
+        }
         return sanitized(entry, most)
 
     await page.read(kept, since, show)
-    return TracePage(page.entries, page.next, page.gap, page.more, kept.oldest)
+    found: TracePage = {
+        "entries": page.entries,
+        "next": page.next,
+        "more": page.more,
+        "oldest": kept.oldest,
+    }
+    gap = page.gap if of is None else None
+    return found | nonempty({"gap": gap, "note": note, "notice": page.entries and NOTICE})
+
+
+def _behind(link: RoomLink, of: str, room: str | None) -> tuple[set[int], str | None]:
+    """Return the numbers of the stanzas behind the entry with this cursor, or why there are none.
+
+    Raises `ArgumentError` where there is no such entry.
+    """
+    from bridge.xmpp import stanza_filter  # deferred, as above
+
+    kept, journal = [*link.participant.trace], link.participant.journal
+    if of.startswith(MARK):
+        id_ = unquote(of.removeprefix(MARK))
+        found = stanza_filter.archived(kept, link.room(room).jid, id_)
+        return found, None if found else LOST_STANZA
+    try:
+        number, loss = journal.position(of)
+    except ValueError as error:
+        raise _no_entry(str(error)) from error
+    record = next(journal.after(number - 1), None)
+    if (loss is not None and loss.reason == "restarted") or not record or record.number != number:
+        raise _no_entry("it is of no event, or of one that is not kept any more")
+    if record.event.kind in {"connection", "gap"}:
+        return set(), NO_STANZA
+    found = stanza_filter.behind(record, kept)
+    return found, None if found else LOST_STANZA
+
+
+def _no_entry(reason: str) -> ArgumentError:
+    return ArgumentError(
+        f"of is not the cursor of an entry: {reason}.",
+        condition="item-not-found",
+        hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
+    )

@@ -286,7 +286,7 @@ async def test_the_trace_shows_how_the_bridge_got_in_and_no_secret(
         told, cursor, more = [], (await bridge.call("xmppTrace"))["oldest"], True
         while more:
             page = await bridge.call("xmppTrace", since=cursor, limit=3)
-            assert page["gap"] is None
+            assert "gap" not in page
             told += page["entries"]
             cursor, more = page["next"], page["more"]
         assert {one["connection"] for one in told} == {"1"}

@@ -46,9 +46,12 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "xmppInfo": {"target": TEXT, "features": FLAG, "room": TEXT},
     "xmppTrace": {
         "since": TEXT,
+        "of": TEXT,
         "limit": WHOLE,
+        "from": TEXT,
         "direction": TEXT,
         "contains": TEXT,
+        "keepalives": FLAG,
         "maxBytes": WHOLE,
         "room": TEXT,
     },
@@ -74,8 +77,8 @@ RESULTS = {
     "xmppOccupants.occupants": "nickname role affiliation voice",
     "xmppPing": "target address reachable verdict",
     "xmppInfo": "target address answered",
-    "xmppTrace": "entries next gap more notice",
-    "xmppTrace.entries": "cursor at direction bytes connection xml escaped",
+    "xmppTrace": "entries next more oldest",
+    "xmppTrace.entries": "cursor at direction xml",
     "xmppCheck": "ok phases diagnosis standing settings",
     "xmppDiagnose": "verdict findings answers notice",
     "xmppDiagnose.findings": "name ok detail",
@@ -136,6 +139,7 @@ def test_a_result_has_the_fields_of_the_contract(path: str) -> None:
         ("xmppTrace", "maxBytes", {"default": 9_000, "minimum": 2_000, "maximum": 45_000}),
         ("xmppTrace", "limit", {"default": 50, "minimum": 1, "maximum": 500}),
         ("xmppTrace", "direction", {"enum": ["in", "out", None]}),
+        ("xmppTrace", "keepalives", {"default": False}),
     ],
 )
 def test_defaults_and_bounds_are_those_of_the_contract(

@@ -13,6 +13,7 @@ from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES
+from bridge.xmpp.events import ConnectionChanged, Gap, Phase
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.trace import CAPACITY, Direction
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
@@ -24,7 +25,7 @@ SCHEMA = Draft202012Validator(TOOL.output_schema)
 async def _trace(played: Played, **given: object) -> dict[str, Any]:
     page = wire(await TOOL(played.link, **arguments(TOOL, given)))
     SCHEMA.validate(page)
-    assert page["notice"] == NOTICE
+    assert page.get("notice") == (NOTICE if page["entries"] else None)
     return page
 
 
@@ -129,6 +130,8 @@ async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
     assert (await _trace(played, since=newest["oldest"], limit=1))["entries"][0]["xml"] == (
         '<message type="groupchat"><body>2</body></message>'
     )
+    first = await _trace(played, since="oldest", limit=1)
+    assert (first["gap"]["to"], first["entries"][0]["cursor"]) == (2, "epoch-3")
     restarted = await _trace(played, since="former-3")
     assert restarted["gap"] == {"from": 4, "to": 2, "reason": "restarted"}
     with pytest.raises(ArgumentError, match="ahead"):
@@ -196,3 +199,78 @@ async def test_of_one_room_only_stanzas_from_it_and_to_it_are_shown(
 async def test_another_room_is_refused() -> None:
     with pytest.raises(ArgumentError, match="no room of the settings"):
         await _trace(Played(), room="nowhere")
+
+
+async def test_the_stanza_behind_an_entry_is_shown_alone() -> None:
+    played = Played()
+    for nickname in ("Wilma", "Fred"):
+        stanza = _message(f"hello from {nickname}")
+        stanza.set("from", f"{ROOM}/{nickname}")
+        played.trace.append("in", "1", stanza, 0.0)
+        played.hear(f"hello from {nickname}", nickname=nickname)
+    page = await _trace(played, of="epoch-2")
+    (entry,) = page["entries"]
+    assert "hello from Wilma" in entry["xml"]
+    assert page.keys().isdisjoint({"note", "gap"})
+    assert (await _trace(played, of="epoch-2", direction="out"))["entries"] == []
+
+
+async def test_an_entry_without_a_stanza_is_said_to_have_none() -> None:
+    played = Played()
+    played.publish(ConnectionChanged(Phase.WAITING))
+    played.publish(Gap("2026-01-01T00:00:00.000Z", "2026-01-01T00:01:00.000Z"))
+    played.hear("hello")
+    for cursor, note in (
+        ("epoch-1", trace.NO_STANZA),
+        ("epoch-2", trace.NO_STANZA),
+        ("epoch-3", trace.LOST_STANZA),
+        ("archive:a%201", trace.LOST_STANZA),
+    ):
+        page = await _trace(played, of=cursor)
+        assert (page["entries"], page["note"], page["more"]) == ([], note, False)
+
+
+async def test_behind_an_entry_of_the_archive_is_the_result_that_told_it() -> None:
+    played = in_rooms(ROOM, LOGS)
+    for room in (ROOM, LOGS.lower()):
+        message = Element("{jabber:client}message", {"from": room})
+        SubElement(message, "{urn:xmpp:mam:2}result", {"id": "a 1"})
+        played.trace.append("in", "1", message, 0.0)
+    for arguments_, number in (({}, 1), ({"room": LOGS}, 2)):
+        (entry,) = (await _trace(played, of="archive:a%201", **arguments_))["entries"]
+        assert entry["cursor"] == f"epoch-{number}"
+
+
+@pytest.mark.parametrize(
+    "cursor", ["yesterday", "epoch-99", "former-1", "epoch-0", "epoch-1", "epoch-2"]
+)
+async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
+    played = Played(journal=Journal("epoch", 1))
+    played.trace.append("in", "1", _message("a stanza"), 0.0)
+    played.hear("evicted", "kept")
+    with pytest.raises(ArgumentError, match="of is not the cursor of an entry") as refusal:
+        await _trace(played, of=cursor)
+    assert refusal.value.condition == "item-not-found"
+
+
+async def test_keepalives_are_hidden_unless_asked_for() -> None:
+    played = Played()
+    played.trace.append("in", "1", Element("{urn:xmpp:sm:3}r"), 0.0)
+    played.trace.append("in", "1", _message("hello"), 0.0)
+    for given_, numbers in (({}, ["epoch-2"]), ({"keepalives": True}, ["epoch-1", "epoch-2"])):
+        page = await _trace(played, **given_)
+        assert [one["cursor"] for one in page["entries"]] == numbers
+
+
+async def test_what_we_sent_is_from_us_under_each_of_our_names() -> None:
+    played = Played()
+    played.trace.append("out", "1", _message("mine"), 0.0)
+    stanza = _message("hers")
+    stanza.set("from", f"{ROOM}/Wilma")
+    played.trace.append("in", "1", stanza, 0.0)
+    for sender in ("McpDebug", f"{ROOM}/McpDebug", "bot@example", "bot@example/r"):
+        (entry,) = (await _trace(played, **{"from": sender}))["entries"]
+        assert "mine" in entry["xml"]
+    (entry,) = (await _trace(played, **{"from": "Wilma"}))["entries"]
+    assert "hers" in entry["xml"]
+    assert (await _trace(played, **{"from": "Fred"}))["entries"] == []
