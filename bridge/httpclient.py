@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json, compact, parse
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ToolError
 from bridge.settings.values import Secret
 from bridge.text import one_line
 

@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bridge import __version__
 from bridge.batcher import TurnBatcher
+from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
@@ -117,7 +119,8 @@ async def serve(
         ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")
     if ways:
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
-    server = Server(IMPLEMENTATION, Catalogue(tools, collaborators))
+    states = RequestStates(os.urandom(32), time.monotonic)
+    server = Server(IMPLEMENTATION, Catalogue(tools, collaborators), states)
     session = Session(server, stdio.write, ready=stdio.ready)
     lazy.batcher.listeners.append(partial(_pass_on, lazy, session))
     stopped = asyncio.Event()

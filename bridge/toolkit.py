@@ -25,6 +25,8 @@ from bridge.mcp.content import Interpret as Interpret
 from bridge.mcp.content import Message as Message
 from bridge.mcp.content import ResourceLink as ResourceLink
 from bridge.mcp.context import Context as Context
+from bridge.mcp.errors import ArgumentError as ArgumentError
+from bridge.mcp.errors import ToolError as ToolError
 from bridge.mcp.jsonrpc import compact as compact
 from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
 from bridge.mcp.schema import Bounds as Bounds
@@ -33,12 +35,10 @@ from bridge.mcp.schema import MismatchError as MismatchError
 from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
 from bridge.mcp.schema import wire_name as wire_name
-from bridge.mcp.toolset import ArgumentError as ArgumentError
 from bridge.mcp.toolset import Completes as Completes
 from bridge.mcp.toolset import Prompt as Prompt
 from bridge.mcp.toolset import Resource as Resource
 from bridge.mcp.toolset import Tool as Tool
-from bridge.mcp.toolset import ToolError as ToolError
 from bridge.mcp.toolset import Toolset as Toolset
 from bridge.mcp.toolset import ToolsetError as ToolsetError
 from bridge.mcp.toolset import prompt as prompt

@@ -24,6 +24,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from bridge.logs import StderrHandler
+from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
@@ -213,6 +214,7 @@ def test_an_echo_calls_few_functions() -> None:
         server = Server(
             Implementation("tests", "tests", "0", ""),
             Catalogue(replace(Toolset.of_modules("bridge", status), tools=(status.echo,)), ()),
+            RequestStates(b"key", lambda: 0.0),
         )
         written: list[bytes] = []
         asyncio.run(Session(server, written.append).run(chunks()))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bridge import httpclient
 from bridge.httpclient import MAX_REPLY_BYTES, WebService
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ToolError
 from bridge.settings.values import Secret
 from tests.llm.model_service import KEY, model_service, replying, silent
 

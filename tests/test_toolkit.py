@@ -13,18 +13,17 @@ from tests.test_layers import IMPORTS
 PAGE = PAGES["docs/toolsets.md"]
 
 
-def example() -> str:
-    """The tool on the page about toolsets."""
-    (found,) = re.findall(r"<!-- ten lines -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
+EXAMPLES = re.findall(r"<!-- ten lines -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+"""The tools on the page about toolsets."""
 
 
 def test_a_tool_on_the_page_takes_ten_lines() -> None:
-    assert len(example().splitlines()) == 10
+    assert EXAMPLES
+    assert [len(one.splitlines()) for one in EXAMPLES] == [10] * len(EXAMPLES)
 
 
 def test_the_tool_on_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mirror_of_the_page.py").write_text(example(), "utf-8")
+    (tmp_path / "mirror_of_the_page.py").write_text(EXAMPLES[0], "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     (mirror,) = toolsets.load_toolset("mirror_of_the_page:TOOLS").tools
     assert object_of(mirror.signature.parameters)["properties"] == {

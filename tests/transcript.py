@@ -33,13 +33,14 @@ from mcp_types.jsonrpc import JSONRPCError
 from bridge.mcp import framing, jsonrpc
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
 from bridge.mcp.jsonrpc import Malformed, Message, Notification, Request, Response, RpcError
 from bridge.mcp.server import Action, Call, Cancel, Send, Server
 from bridge.mcp.subscriptions import SUBSCRIPTION_ID
-from bridge.mcp.toolset import ToolError, Toolset
+from bridge.mcp.toolset import Toolset
 from tests.mcp import sample_tools
-from tests.mcp.sample_tools import IMPLEMENTATION, Count, Workbench
+from tests.mcp.sample_tools import IMPLEMENTATION, Count, Workbench, states
 
 TOOLSET = Toolset(
     "transcripts",
@@ -79,7 +80,7 @@ class Replay:
     def __init__(self, *, byte_by_byte: bool = False) -> None:
         self._byte_by_byte = byte_by_byte
         self._framer = Framer()
-        self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]))
+        self._server = Server(IMPLEMENTATION, Catalogue(TOOLSET, [Workbench()]), states())
         self._waiting: dict[object, Call] = {}
         self._asked: dict[tuple[type, object], tuple[str, str]] = {}
         self._heard: list[Line] = []
@@ -159,7 +160,7 @@ class Replay:
                 self._send(action, sample_tools.STATELESS)
             case Cancel(call=call):
                 del self._waiting[call.id]
-            case Call() if action.tool.waits:
+            case Call() if action.of.waits:
                 self._waiting[action.id] = action
             case Call():
                 self._send(self._run(action))
@@ -176,9 +177,9 @@ class Replay:
                 self._send(message, revision)
 
         context = Context(send_progress, send_log, *sample_tools.UNASKED)
-        given = (context,) if call.tool.wants_context else ()
+        given = (context,) if call.of.signature.wants_context else ()
         try:
-            value = call.tool.function(*given, **call.arguments)
+            value = call.of.function(*given, **call.arguments)
         except (ToolError, RuntimeError) as error:
             return self._server.fail(call, error)
         return self._server.complete(call, value)

@@ -1,6 +1,6 @@
 """The model that does the work: the client's own where it offers one, else the user's endpoint.
 
-A client's model is asked with `sampling/createMessage` (MCP 2025-11-25, "Sampling"), an endpoint
+A client's model is asked with `sampling/createMessage` (MCP, "Sampling"), an endpoint
 with chat completions, the HTTP API of OpenAI that many services speak.
 """
 
@@ -9,10 +9,11 @@ from typing import Protocol
 
 from bridge.httpclient import WebService
 from bridge.llm.prompt import Prompt
+from bridge.mcp.asking import read_sampling, sampling
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ToolError
 from bridge.settings.table import Configuration
 from bridge.settings.values import Secret
 
@@ -62,40 +63,31 @@ def model_for(configuration: Configuration, context: Context) -> Model:
             f"{missing} {'is' if missing in wanted else 'are'} not set.",
             condition="unconfigured",
             hint="Set LLM_BASE_URL and LLM_MODEL (and LLM_API_KEY where one is needed), or use a "
-            "client with sampling, over a revision of MCP before 2026-07-28.",
+            "client with sampling.",
         )
     return Endpoint(base_url, model, configuration.llm_api_key)
 
 
-@dataclass(frozen=True)
 class Sampling:
     """The model of the client that made the call."""
 
-    context: Context
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._asked = 0
 
     async def complete(self, prompt: Prompt) -> str:
         """Return the model's answer; raises `ToolError`."""
-        params: dict[str, Json] = {
-            "messages": [{"role": "user", "content": {"type": "text", "text": prompt.message}}],
-            "systemPrompt": prompt.instructions,
-            "includeContext": "none",
-            "maxTokens": MAX_TOKENS,
-        }
-        result = await self.context.ask(METHOD, params, QUESTION_SECONDS)
-        content = result.get("content")
-        blocks = content if isinstance(content, list) else [content]
-        texts = []
-        for block in blocks:
-            match block:
-                case {"type": "text", "text": str(text)}:
-                    texts.append(text)
-        if not texts:
+        self._asked += 1
+        name = f"answer-{self._asked}"
+        question = sampling(prompt.message, max_tokens=MAX_TOKENS, instructions=prompt.instructions)
+        answers = await self._context.ask({name: question}, QUESTION_SECONDS)
+        if not (text := read_sampling(answers[name])):
             raise ToolError(
                 "The client's model answered with no text.",
                 condition="undefined-condition",
                 hint="Call it again; the client's log may say more.",
             )
-        return "".join(texts)
+        return text
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar, cast
 
 from bridge.llm.model import QUESTION_SECONDS, Model
 from bridge.llm.prompt import Material, write_prompt
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import parse
 from bridge.mcp.schema import MismatchError, Reader, describe
-from bridge.mcp.toolset import ToolError
 
 TRIES = 2
 """How often a model is asked for an answer that fits: the second time with what was wrong."""

@@ -8,9 +8,9 @@ text in it can be a marker or look like one, even if its author knows the code.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import Schema, render
-from bridge.mcp.toolset import ToolError
 from bridge.text import visible
 
 MAX_DATA_BYTES = 128 * 1024

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from bridge.mcp.content import prompt_messages, resource_contents
+from bridge.mcp.content import resource_contents
 from bridge.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -103,19 +103,6 @@ class Catalogue:
                     return one._replace(uri=uri, function=partial(one.function, **given))
         return None
 
-    def get_prompt(self, params: Object, revision: Revision) -> dict[str, Json]:
-        """Answer `prompts/get`."""
-        prompt = self._find_prompt(params)
-        arguments = param(params, "arguments", dict, "an object", {})
-        try:
-            values = read_members(prompt.signature.parameters, arguments)
-        except MismatchError as error:
-            raise RpcError(INVALID_PARAMS, str(error)) from error
-        messages = _guarded(
-            prompt.name, lambda: prompt_messages(prompt.function(**values), revision)
-        )
-        return {"description": prompt.description, "messages": messages}
-
     def complete(self, params: Object, revision: Revision) -> dict[str, Json]:
         """Answer `completion/complete` for an argument of a prompt or a template."""
         reference = param(params, "ref", dict, "an object")
@@ -128,7 +115,7 @@ class Catalogue:
                 if of not in self._templates:
                     self.find_resource(reference, revision)
             case "ref/prompt":
-                prompt = self._find_prompt(reference)
+                prompt = self.find_prompt(reference)
                 of = prompt.name
                 if name not in (one.wire for one in prompt.signature.parameters):
                     raise RpcError(INVALID_PARAMS, f"{of} has no argument {name[:100]!r}")
@@ -144,7 +131,8 @@ class Catalogue:
         values: list[str] = _guarded(f"{of}: {name}", self._completions.get((of, name), list))
         return values
 
-    def _find_prompt(self, params: Object) -> Prompt:
+    def find_prompt(self, params: Object) -> Prompt:
+        """Return the prompt that `params` name; raises `RpcError`."""
         name = params.get("name")
         if not isinstance(name, str) or name not in self.prompts:
             known = ", ".join(self.prompts) or "none"

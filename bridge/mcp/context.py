@@ -1,19 +1,30 @@
-"""What a running tool can send to the client that called it, and ask it. Pure.
+"""What a running tool or prompt can send to the client that called it, and ask it. Pure.
 
-A tool that wants it names a `Context` last before the `/`::
+A function that wants it names a `Context` last before the `/`::
 
     async def fetch(room: RoomLink, context: Context, /, since: str) -> Page:
         context.progress(1, 3, "asked the server")
 """
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+from bridge.mcp.asking import (
+    STATE_SECONDS,
+    Elicitation,
+    Question,
+    elicitation,
+    read_elicitation,
+)
+from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import Json, Object
+from bridge.mcp.schema import MismatchError, Schema
+
+Form = TypeVar("Form")
 
 
 class Context(NamedTuple):
-    """One call's way back to its caller, for progress, log messages and requests.
+    """One call's way back to its caller, for progress, log messages and questions.
 
     Progress and log messages are sent only if the caller asked for them.
     """
@@ -22,18 +33,44 @@ class Context(NamedTuple):
     log: Callable[[str, Json], None]
     """Send a log message, if the caller wants those of this level (RFC 5424's names)."""
     can_ask: Callable[[str], bool]
-    """Whether the caller can be sent a request of this method, such as `sampling/createMessage`.
+    """Whether the caller takes a question of this method, such as `sampling/createMessage`.
 
-    Only a client that shook hands and declared the capability can; none since 2026-07-28.
+    Only a client that declared the capability does; a bare call never.
     """
-    ask: Callable[[str, Object, float], Awaitable[Object]]
-    """Send the caller a request, by method and params, and return its result.
+    ask: Callable[[Mapping[str, Question], float], Awaitable[Mapping[str, Object]]]
+    """Ask the caller questions, side by side, and return the answers under the same names.
 
-    Raises `ToolError` when the caller takes no such request, refuses it, gives no answer within
+    Raises `ToolError` when the caller takes no such question, refuses one, gives no answer within
     this many seconds, or is gone. A call that ends meanwhile, by its deadline or cancelled, cancels
-    its request.
+    its questions. Under 2026-07-28 the call ends here (`InputRequired`, not to be caught), and runs
+    again from its beginning once it is answered: so ask before you act, and give each question the
+    same name in every run.
     """
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress; a value that does not grow is not sent (MCP, "Progress")."""
         self.send_progress(done, total, message)
+
+    async def elicit(
+        self,
+        message: str,
+        form: type[Form] | Schema,
+        *,
+        name: str = "form",
+        consent: bool = False,
+    ) -> Elicitation[Any]:
+        """Ask the caller's user to fill in a form, see `bridge.mcp.asking.elicitation`.
+
+        With `consent` an answer counts for this call alone, with its arguments, and once. Raises
+        as `ask` does, and `ToolError` for an answer that does not fit the form.
+        """
+        question = elicitation(message, form, consent=consent)
+        answers = await self.ask({name: question}, STATE_SECONDS)
+        try:
+            return read_elicitation(answers[name], form)
+        except MismatchError as error:
+            raise ToolError(
+                f"What the client's user answered does not fit what was asked: {error}",
+                condition="not-acceptable",
+                hint="Call again, and fill in the form as it is shown.",
+            ) from error

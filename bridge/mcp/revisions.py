@@ -60,7 +60,7 @@ class Revision(NamedTuple):
     typed_parts: bool = False
     """The result of an `Interpret` has content blocks of the types `json` and `interpret`."""
     server_requests: bool = True
-    """The server may send the requests whose capability the client declared."""
+    """The client is asked by requests; otherwise by results that need input."""
     unknown_resource: int = -32002
     """The error code for a resource that does not exist."""
 
@@ -137,12 +137,11 @@ class RequestMeta(NamedTuple):
     """The least severe level that the request wants to see log messages of; None for none."""
 
     def accepts(self, method: str) -> bool:
-        """Whether the client may be sent a request `method`, such as `sampling/createMessage`.
+        """Whether the client may be asked by `method`, such as `sampling/createMessage`.
 
         The capability that it is part of is called like the first half of its name.
         """
-        declared = self.capabilities.get(method.partition("/")[0])
-        return self.revision.server_requests and isinstance(declared, dict)
+        return isinstance(self.capabilities.get(method.partition("/")[0]), dict)
 
 
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:

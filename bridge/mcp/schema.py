@@ -90,6 +90,19 @@ def always(**hints: Any) -> Keywords:
     return Keywords(properties=schemas, required=[*schemas])
 
 
+class Titles:
+    """What people see for each choice of an enumeration, or of a list of them, for `Annotated`."""
+
+    def __init__(self, **titles: str) -> None:
+        self._choices = [{"const": value, "title": title} for value, title in titles.items()]
+
+    def schema(self, of: Schema) -> Schema:
+        """Return the schema `of` an enumeration, or of a list, with the titles in it."""
+        if "items" in of:
+            return {**of, "items": {"anyOf": self._choices}}
+        return {name: one for name, one in of.items() if name != "enum"} | {"oneOf": self._choices}
+
+
 ABSENT_IF_NONE = "absent-if-none"
 """In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
 
@@ -232,6 +245,8 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
             schema, read = {**schema, **note.schema(_types(schema))}, _bounded(read, note)
         elif isinstance(note, Keywords):
             schema = {**schema, **note.schema}
+        elif isinstance(note, Titles):
+            schema = note.schema(schema)
     return schema, read
 
 
@@ -348,7 +363,10 @@ def _dataclass(cls: type) -> tuple[Schema, Reader]:
             and one.default_factory is dataclasses.MISSING
             and not _may_be_absent(hints[one.name])
         )
-        members.append(Member.of(one.name, hints[one.name], required=required))
+        member = Member.of(one.name, hints[one.name], required=required)
+        if one.default is not dataclasses.MISSING and one.default is not None:
+            member = member.with_default(one.default)
+        members.append(member)
 
     def read_object(value: object, path: str) -> object:
         if not isinstance(value, dict):
@@ -373,6 +391,10 @@ class Member(NamedTuple):
     def of(cls, name: str, hint: Any, *, required: bool) -> "Member":
         """Return the member of this name and type; raises `SchemaError`."""
         return cls(name, wire_name(name), *describe(hint), required)
+
+    def with_default(self, default: object) -> "Member":
+        """Return the member with the value that it has where it is left out."""
+        return self._replace(schema={**self.schema, "default": render(default)})
 
 
 def object_of(members: Iterable[Member]) -> Schema:

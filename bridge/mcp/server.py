@@ -12,16 +12,21 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from bridge.mcp import jsonrpc, revisions
+from bridge.mcp.asking import NO_ANSWERS, Answers, InputRequired, RequestStates
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.content import bare_result, text_block, tool_result
+from bridge.mcp.content import bare_result, prompt_messages, text_block, tool_result
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.framing import Framing
 from bridge.mcp.jsonrpc import Id, Json, Message, Notification, Object, Request, Response, RpcError
 from bridge.mcp.revisions import CACHE_CONTENTS, CACHE_LISTS, LEVELS, RequestMeta, Revision
 from bridge.mcp.schema import MismatchError, SchemaError
 from bridge.mcp.subscriptions import Subscriptions
-from bridge.mcp.toolset import ArgumentError, Tool, ToolError
+from bridge.mcp.toolset import Prompt, Tool
 
 Answer: TypeAlias = Callable[[Object, Revision], Object]
+
+APART = frozenset({"tools/call", "prompts/get", "subscriptions/listen"})
+"""The methods that are not answered by a function of their params alone."""
 
 
 class Implementation(NamedTuple):
@@ -51,14 +56,14 @@ class Send(NamedTuple):
 
 @dataclass(eq=False)
 class Call:
-    """Run this tool, then hand what came of it to `Server.complete` or `Server.fail`.
+    """Run this tool or prompt, then hand what came of it to `Server.complete` or `Server.fail`.
 
     Told apart by identity: a client may use one id twice.
     """
 
     id: Id | None
     """None for a notification: the tool runs and no response is sent."""
-    tool: Tool
+    of: Tool | Prompt
     arguments: Mapping[str, object]
     meta: RequestMeta | None
     """None for a bare call: a tool's name as the method, its arguments as the params."""
@@ -67,6 +72,10 @@ class Call:
     """The batch it came in, if that waits for its response."""
     progress: float = float("-inf")
     """What it reported last."""
+    answers: Answers = NO_ANSWERS
+    """To what it asked when it ran before."""
+    bound: Json = None
+    """What a `requestState` of it is bound to."""
 
 
 class Cancel(NamedTuple):
@@ -82,7 +91,10 @@ Action: TypeAlias = Send | Call | Cancel | Response
 class Server:
     """One client's conversation. Not for two clients: it remembers what was agreed."""
 
-    def __init__(self, implementation: Implementation, catalogue: Catalogue) -> None:
+    def __init__(
+        self, implementation: Implementation, catalogue: Catalogue, states: RequestStates
+    ) -> None:
+        self._states = states
         self._implementation = implementation
         self._catalogue = catalogue
         self.session = RequestMeta(revisions.UNNEGOTIATED, {})
@@ -102,7 +114,6 @@ class Server:
             "resources/subscribe": (self._subscribe, {}),
             "resources/unsubscribe": (self._unsubscribe, {}),
             "prompts/list": (catalogue.list_prompts, CACHE_LISTS),
-            "prompts/get": (catalogue.get_prompt, {}),
             "completion/complete": (catalogue.complete, {}),
             "logging/setLevel": (self._set_level, {}),
         }
@@ -130,21 +141,35 @@ class Server:
         None if no response is owed, or if the batch of the call waits for others.
         """
         try:
-            if call.meta is None:
-                response = Response(call.id, bare_result(value, self.session.revision))
-            else:
-                revision = call.meta.revision
-                result = self._result(tool_result(value, revision), revision)
-                response = Response(call.id, result)
+            response = Response(call.id, self._returned(call, value))
         except (SchemaError, RecursionError) as error:
-            response = _crash(call, f"what the tool {call.tool.name} returned is not JSON: {error}")
+            response = _crash(call, f"what {call.of.name} returned is not JSON: {error}")
         return self._deliver(call, response)
+
+    def _returned(self, call: Call, value: object) -> Json:
+        if call.meta is None:
+            return bare_result(value, self.session.revision)
+        revision = call.meta.revision
+        if isinstance(call.of, Prompt):
+            messages = prompt_messages(value, revision)
+            described: dict[str, Json] = {"description": call.of.description}
+            result = described | {"messages": messages}
+        else:
+            result = tool_result(value, revision)
+        return self._result(result, revision)
 
     def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
+        if isinstance(error, InputRequired) and call.meta is not None:
+            result: dict[str, Json] = {
+                "resultType": "input_required",
+                "inputRequests": {name: one.wire() for name, one in error.questions.items()},
+                "requestState": self._states.issue(call.bound, error.questions, call.answers),
+            }
+            return self._deliver(call, Response(call.id, self._result(result, call.meta.revision)))
         if isinstance(error, ToolError):
-            return self._deliver(call, self._failure(call.id, call.meta, error))
-        reason = f"the tool {call.tool.name} broke ({type(error).__name__}); see the log"
+            return self._deliver(call, self._failure(call.id, call.of, call.meta, error))
+        reason = f"{call.of.name} broke ({type(error).__name__}); see the log"
         return self._deliver(call, _crash(call, reason))
 
     def progress(
@@ -168,14 +193,14 @@ class Server:
         """Return a log message that belongs to `call`; None if it does not want those."""
         if call.meta is None or call not in self._running:
             return None
-        return _log_message(call.meta.log_level, level, call.tool.name, data, call.framing)
+        return _log_message(call.meta.log_level, level, call.of.name, data, call.framing)
 
     def announce(self, level: str, logger: str, data: Json) -> Send | None:
         """Return a log message that belongs to no call; None if the client set no such level."""
         return _log_message(self.session.log_level, level, logger, data, self._log_framing)
 
     def can_ask(self, call: Call, method: str) -> bool:
-        """Whether the client can be sent a request `method` for `call`, which must be running."""
+        """Whether the client can be asked by `method` for `call`, which must be running."""
         return call in self._running and call.meta is not None and call.meta.accepts(method)
 
     def close(self) -> list[Send]:
@@ -225,16 +250,17 @@ class Server:
             case Notification(method=method, params=params):
                 # A bare call without an id is carried out and not answered (JSON-RPC 2.0, 4.1).
                 if method in self._catalogue.tools and not isinstance(params, list):
-                    action = self._call(None, method, _by_name(params), None)
+                    tool = self._catalogue.tools[method]
+                    action = self._call(None, tool, _by_name(params), None, {})
                     return [action] if isinstance(action, Call) else []
                 return []
 
     def _request(self, id_: Id, method: str, params: Object) -> Action:
         if method in self._catalogue.tools:
-            return self._call(id_, method, params, None)
+            return self._call(id_, self._catalogue.tools[method], params, None, {})
         required = method in revisions.STATELESS_METHODS
         meta = revisions.read_meta(params, self.session, required=required)
-        known = method in self._methods or method in {"tools/call", "subscriptions/listen"}
+        known = method in self._methods or method in APART
         if not known or not meta.revision.has(method):
             tools = ", ".join(self._catalogue.tools)
             raise RpcError(
@@ -244,6 +270,8 @@ class Server:
             )
         if method == "tools/call":
             return self._call_tool(id_, params, meta)
+        if method == "prompts/get":
+            return self._call_prompt(id_, params, meta)
         if method == "subscriptions/listen":
             acknowledgement = self.subscriptions.listen(id_, params, self._framing)
             return Send(acknowledgement, self._framing)
@@ -320,18 +348,30 @@ class Server:
                 {"requiredCapabilities": {one: {} for one in missing}},
                 "Missing required client capability",
             )
-        return self._call(id_, name, arguments, meta)
+        return self._call(id_, tool, arguments, meta, params)
+
+    def _call_prompt(self, id_: Id, params: Object, meta: RequestMeta) -> Action:
+        prompt = self._catalogue.find_prompt(params)
+        arguments = jsonrpc.param(params, "arguments", dict, "an object", {})
+        return self._call(id_, prompt, arguments, meta, params)
 
     def _call(
-        self, id_: Id | None, name: str, arguments: Object, meta: RequestMeta | None
+        self,
+        id_: Id | None,
+        of: Tool | Prompt,
+        arguments: Object,
+        meta: RequestMeta | None,
+        params: Object,
     ) -> Call | Send:
-        tool = self._catalogue.tools[name]
+        """Return the call of a tool or prompt; `params` may have answers to what it asked."""
         try:
-            bound = tool.bound(arguments)
+            values = of.bound(arguments)
         except MismatchError as error:
-            failure = self._failure(id_, meta, _argument_error(tool, error))
-            return Send(failure, self._framing)
-        call = Call(id_, tool, bound, meta, self._framing)
+            return Send(self._failure(id_, of, meta, _argument_error(of, error)), self._framing)
+        call = Call(id_, of, values, meta, self._framing)
+        if meta is not None and not meta.revision.server_requests:
+            call.bound = [type(of).__name__, of.name, arguments]
+            call.answers = self._states.take(call.bound, params)
         self._running[call] = None
         return call
 
@@ -357,10 +397,14 @@ class Server:
         responses = call.batch.settle(response)
         return Send(responses, call.framing) if responses else None
 
-    def _failure(self, id_: Id | None, meta: RequestMeta | None, error: ToolError) -> Response:
-        if meta is None:
+    def _failure(
+        self, id_: Id | None, of: Tool | Prompt, meta: RequestMeta | None, error: ToolError
+    ) -> Response:
+        if meta is None or isinstance(of, Prompt):
             data = {"condition": error.condition, "hint": error.hint}
-            return Response(id_, error=RpcError(error.code, data, error.message).wire())
+            callers = isinstance(error, ArgumentError)
+            code = jsonrpc.INVALID_PARAMS if callers else jsonrpc.INTERNAL_ERROR
+            return Response(id_, error=RpcError(code, data, error.message).wire())
         text = f"{error.message}\nCondition: {error.condition}\nHint: {error.hint}"
         result = {"content": [text_block(text)], "isError": True}
         return Response(id_, self._result(result, meta.revision))
@@ -400,14 +444,12 @@ def _log_message(
     return Send(Notification("notifications/message", params), framing)
 
 
-def _argument_error(tool: Tool, error: MismatchError) -> ArgumentError:
-    required = tool.input_schema.get("required")
-    needed = required if isinstance(required, list) else []
-    properties = tool.input_schema.get("properties")
-    names = properties if isinstance(properties, dict) else {}
-    expected = ", ".join(one if one in needed else f"{one} (optional)" for one in names)
+def _argument_error(of: Tool | Prompt, error: MismatchError) -> ArgumentError:
+    expected = ", ".join(
+        one.wire if one.required else f"{one.wire} (optional)" for one in of.signature.parameters
+    )
     return ArgumentError(
-        f"{tool.name}: {error}",
+        f"{of.name}: {error}",
         condition="bad-request",
         hint=f"Its arguments: {expected}." if expected else "It takes no arguments.",
     )

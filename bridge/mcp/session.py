@@ -16,11 +16,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bridge.mcp import jsonrpc
+from bridge.mcp.asking import InputRequired, Question
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
 from bridge.mcp.server import Action, Call, Cancel, Send, Server
-from bridge.mcp.toolset import Tool, ToolError
+from bridge.mcp.toolset import Tool
 from bridge.text import one_line
 
 MAX_CALLS_AT_ONCE = 256
@@ -78,7 +80,7 @@ class Received(NamedTuple):
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
 
 
-class Question(NamedTuple):
+class SentRequest(NamedTuple):
     """A request of ours that the client has not answered yet."""
 
     method: str
@@ -109,7 +111,7 @@ class Session:
         self._pending: dict[Call, tuple[asyncio.Task[None], Received]] = {}
         self._pending_bytes = 0
         self._serials = count(1)
-        self._questions: dict[jsonrpc.Id | None, Question] = {}
+        self._requests: dict[jsonrpc.Id | None, SentRequest] = {}
         """By their ids, which are ours, apart from those of the client's own requests."""
         self._noise_second = self._noise_replies = 0
         self._outgoing: list[bytes] = []
@@ -131,8 +133,8 @@ class Session:
                     await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
             self._receive(self._framer.end())
             self._input_ended = True
-            for question in self._questions.values():
-                _settle(question, None)
+            for request in self._requests.values():
+                _settle(request, None)
             if tasks := self._tasks():
                 await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
         finally:
@@ -194,8 +196,8 @@ class Session:
                 log.debug("<- no message, %d bytes: %s", size, reason)
             case Response(id=id_):
                 received = Received(size, started, id=id_)
-                if question := self._questions.get(id_):
-                    log.debug("<- the answer to %s, id %s, %d bytes", question.method, id_, size)
+                if request := self._requests.get(id_):
+                    log.debug("<- the answer to %s, id %s, %d bytes", request.method, id_, size)
                 else:
                     shown = preview(id_)
                     log.debug("<- a response to nothing we asked, id %s, %d bytes", shown, size)
@@ -208,8 +210,8 @@ class Session:
             case Send():
                 self._send(action, received)
             case Response(id=id_):
-                if question := self._questions.pop(id_, None):
-                    _settle(question, action)
+                if request := self._requests.pop(id_, None):
+                    _settle(request, action)
             case Cancel(call=call):
                 if call in self._pending:
                     task, started = self._pending[call]
@@ -219,7 +221,7 @@ class Session:
 
     def _start(self, call: Call, received: Received) -> None:
         received = received.parts.get(call.id, received)
-        if call.tool.waits:
+        if call.of.waits:
             task = asyncio.create_task(self._wait_for(call, received))
             self._pending[call] = task, received
             self._pending_bytes += received.size
@@ -233,13 +235,14 @@ class Session:
             self._send(self._server.complete(call, value), received)
 
     def _run(self, call: Call) -> Any:
-        context = (self._context(call),) if call.tool.wants_context else ()
-        return call.tool.function(*context, **call.arguments)
+        context = (self._context(call),) if call.of.signature.wants_context else ()
+        return call.of.function(*context, **call.arguments)
 
     async def _wait_for(self, call: Call, received: Received) -> None:
-        slots = self._slots[call.tool.name if call.tool.own_slots else ""]
+        apart = isinstance(call.of, Tool) and call.of.own_slots
+        slots = self._slots[call.of.name if apart else ""]
         try:
-            async with slots, asyncio.timeout(call.tool.deadline) as deadline:
+            async with slots, asyncio.timeout(call.of.deadline) as deadline:
                 value = await self._run(call)
         except asyncio.CancelledError as error:
             # Something it waited for was cancelled, and not the call itself: it is owed a reply.
@@ -248,14 +251,14 @@ class Session:
             response = self._fail(call, error)
         except Exception as error:  # noqa: BLE001 - a broken tool must not take the others along
             late = isinstance(error, TimeoutError) and deadline.expired()
-            response = self._fail(call, _too_late(call.tool) if late else error)
+            response = self._fail(call, _too_late(call) if late else error)
         else:
             response = self._server.complete(call, value)
         self._send_now(response, received)
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:
-        if not isinstance(error, ToolError):
-            log.error("the tool %s broke: %s", call.tool.name, _in_words(error))
+        if not isinstance(error, ToolError | InputRequired):
+            log.error("%s broke: %s", call.of.name, _in_words(error))
             log.debug("where it broke", exc_info=error)
         return self._server.fail(call, error)
 
@@ -283,23 +286,44 @@ class Session:
             partial(self._ask, call),
         )
 
-    async def _ask(self, call: Call, method: str, params: Object, timeout_seconds: float) -> Object:
+    async def _ask(
+        self, call: Call, questions: Mapping[str, Question], timeout_seconds: float
+    ) -> Mapping[str, Object]:
+        """Return the client's answers to what `call` asks; raises `ToolError`, `InputRequired`."""
+        for one in questions.values():
+            if self._input_ended or not self._server.can_ask(call, one.method):
+                reason = f"The client cannot be asked: it takes no {one.method} now."
+                raise _unanswered("feature-not-implemented", reason)
+        if call.meta is None or call.meta.revision.server_requests:
+            requests = {
+                name: asyncio.create_task(self._request(call, one, timeout_seconds))
+                for name, one in questions.items()
+            }
+            try:
+                return {name: await request for name, request in requests.items()}
+            finally:
+                for request in requests.values():
+                    request.cancel()
+        known = {name: call.answers.to(name, one) for name, one in questions.items()}
+        if open_ := {name: questions[name] for name, answer in known.items() if answer is None}:
+            raise InputRequired(open_)
+        return {name: answer for name, answer in known.items() if answer is not None}
+
+    async def _request(self, call: Call, question: Question, timeout_seconds: float) -> Object:
         """Send the client a request for `call`, and return its result; raises `ToolError`."""
-        if self._input_ended or not self._server.can_ask(call, method):
-            reason = f"The client cannot be asked: it takes no {method} now."
-            raise _unanswered("feature-not-implemented", reason)
-        request = Request(f"ask-{next(self._serials)}", method, params)
-        question = Question(method, asyncio.get_running_loop().create_future())
-        self._questions[request.id] = question
+        method = question.method
+        request = Request(f"ask-{next(self._serials)}", method, question.params)
+        sent = SentRequest(method, asyncio.get_running_loop().create_future())
+        self._requests[request.id] = sent
         try:
             self._send_now(Send(request, call.framing))
             async with asyncio.timeout(timeout_seconds):
-                response = await question.answer
+                response = await sent.answer
         except TimeoutError as error:
             reason = f"The client gave no answer to {method} within {timeout_seconds:g} s."
             raise _unanswered("remote-server-timeout", reason) from error
         finally:
-            if self._questions.pop(request.id, None):
+            if self._requests.pop(request.id, None):
                 cancelled = {"requestId": request.id, "reason": CANCEL_REASON}
                 notification = Notification("notifications/cancelled", cancelled)
                 self._send_now(Send(notification, call.framing))
@@ -388,10 +412,10 @@ def _sent(
             return f"{received}, " + ("result" if error is None else f"error {error['code']}")
 
 
-def _settle(question: Question, response: Response | None) -> None:
+def _settle(request: SentRequest, response: Response | None) -> None:
     # A call that was cancelled in this turn of the loop waits no more.
-    if not question.answer.done():
-        question.answer.set_result(response)
+    if not request.answer.done():
+        request.answer.set_result(response)
 
 
 def _result_of(response: Response, method: str) -> Object:
@@ -416,9 +440,9 @@ def _unanswered(condition: str, message: str) -> ToolError:
     )
 
 
-def _too_late(tool: Tool) -> ToolError:
+def _too_late(call: Call) -> ToolError:
     return ToolError(
-        f"{tool.name} took longer than {tool.deadline:g} s and was given up",
+        f"{call.of.name} took longer than {call.of.deadline:g} s and was given up",
         condition="remote-server-timeout",
         hint="Call it again; the server's log may say what it waited for.",
     )

@@ -42,8 +42,10 @@ from urllib.parse import quote, unquote
 
 from bridge.mcp.content import CONTENT_TYPES, INTERPRET, Interpret
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError as ArgumentError
 from bridge.mcp.errors import McpError
-from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, Object
+from bridge.mcp.errors import ToolError as ToolError
+from bridge.mcp.jsonrpc import Object
 from bridge.mcp.schema import (
     Member,
     Schema,
@@ -51,7 +53,6 @@ from bridge.mcp.schema import (
     describe,
     object_of,
     read_members,
-    render,
 )
 
 DEFAULT_DEADLINE_SECONDS = 60.0
@@ -67,26 +68,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 RESERVED = frozenset({"initialize", "ping"})
 """Methods of MCP that are valid names of tools: a bare call of such a tool would hide them."""
-
-
-class ToolError(McpError):
-    """A tool cannot do what it was asked to, for a reason that its caller can act on."""
-
-    code = INTERNAL_ERROR
-    """The JSON-RPC error code of a bare call that raises it."""
-
-    def __init__(self, message: str, *, condition: str, hint: str) -> None:
-        self.message = message
-        self.condition = condition
-        """The defined condition of the standard that has one, such as `not-authorized`."""
-        self.hint = hint
-        super().__init__(message)
-
-
-class ArgumentError(ToolError):
-    """An argument is of the right type, and its value makes no sense."""
-
-    code = INVALID_PARAMS
 
 
 class ToolsetError(McpError):
@@ -116,6 +97,11 @@ class Signature(NamedTuple):
     """By parameter in JSON: what its values are completed from, in a prompt or a template."""
     result: Any
 
+    @property
+    def wants_context(self) -> bool:
+        """Whether the function takes a `Context` with each call."""
+        return Context in self.collaborators
+
     @classmethod
     def of(cls, function: Callable[..., object]) -> "Signature":
         """Read `function`'s signature; raises `SchemaError` for a type without a JSON Schema."""
@@ -135,8 +121,7 @@ class Signature(NamedTuple):
             required = parameter.default is parameter.empty
             member = Member.of(parameter.name, hint, required=required)
             if not required and parameter.default is not None:
-                schema = {**member.schema, "default": render(parameter.default)}
-                member = member._replace(schema=schema)
+                member = member.with_default(parameter.default)
             parameters.append(member)
             for note in getattr(hint, "__metadata__", ()):
                 if isinstance(note, Completes):
@@ -194,11 +179,6 @@ class Tool(NamedTuple):
     own_slots: bool = False
     """Whether its calls mostly wait for other people, and so do not use up the slots in which the
     calls of other tools run."""
-
-    @property
-    def wants_context(self) -> bool:
-        """Whether the function takes a `Context` with each call."""
-        return Context in self.signature.collaborators
 
     def bound(self, arguments: Object) -> dict[str, object]:
         """Return the arguments of the function; raises `MismatchError`.
@@ -348,6 +328,14 @@ class Prompt(NamedTuple):
     description: str
     function: Callable[..., Any]
     signature: Signature
+    waits: bool
+    """Whether the function is a coroutine."""
+    deadline: float = DEFAULT_DEADLINE_SECONDS
+    """Seconds after which a coroutine is given up."""
+
+    def bound(self, arguments: Object) -> dict[str, object]:
+        """Return the arguments of the function; raises `MismatchError`."""
+        return read_members(self.signature.parameters, arguments)
 
 
 def resource(
@@ -375,7 +363,8 @@ def prompt(name: str, *, title: str) -> Callable[[Callable[..., Any]], Prompt]:
     """Make a prompt of the decorated function."""
 
     def make(function: Callable[..., Any]) -> Prompt:
-        return Prompt(name, title, inspect.getdoc(function) or "", function, Signature.of(function))
+        description, waits = inspect.getdoc(function) or "", inspect.iscoroutinefunction(function)
+        return Prompt(name, title, description, function, Signature.of(function), waits)
 
     return make
 

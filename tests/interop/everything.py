@@ -7,19 +7,23 @@ of ours is written; what that cannot say is missing, and README.md tells why.
 """
 
 import asyncio
+import os
 import sys
+import time
 from base64 import b64decode
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
+from bridge.mcp.asking import ROOTS, RequestStates, elicitation, read_sampling, sampling
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import Audio, Content, EmbeddedResource, Image
 from bridge.mcp.context import Context
-from bridge.mcp.schema import Schema
+from bridge.mcp.errors import ToolError
+from bridge.mcp.schema import Keywords, Schema, Titles
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Completes, ToolError, Toolset, prompt, resource, tool
+from bridge.mcp.toolset import Completes, Toolset, prompt, resource, tool
 
 STEP_SECONDS = 0.05
 """Between two notifications of one call, as the suite asks."""
@@ -28,6 +32,13 @@ ASKING_SECONDS = 10.0
 """For an answer of the suite."""
 
 IMPLEMENTATION = Implementation("everything", "Everything", "1.0", "For tests only.")
+
+
+@dataclass(frozen=True)
+class UserResponse:
+    """A form."""
+
+    response: Annotated[str, "User's response"]
 
 
 @dataclass(frozen=True)
@@ -96,36 +107,154 @@ def test_missing_capability() -> str:
 @tool(title="Sampling", read_only=True)
 async def test_sampling(context: Context, /, prompt: str) -> str:
     """Have the caller's model answer."""
-    result = await context.ask(
-        "sampling/createMessage",
-        {
-            "messages": [{"role": "user", "content": {"type": "text", "text": prompt}}],
-            "maxTokens": 100,
-        },
-        ASKING_SECONDS,
-    )
-    content = result["content"]
-    assert isinstance(content, dict)
-    return f"LLM response: {content['text']}"
+    answers = await context.ask({"it": sampling(prompt, max_tokens=100)}, ASKING_SECONDS)
+    return f"LLM response: {read_sampling(answers['it'])}"
 
 
 @tool(title="Elicitation", read_only=True)
 async def test_elicitation(context: Context, /, message: str) -> str:
     """Have the caller's user fill in a form."""
-    answer = {"type": "string", "description": "User's response"}
-    result = await context.ask(
-        "elicitation/create",
-        {
-            "message": message,
-            "requestedSchema": {
-                "type": "object",
-                "properties": {"response": answer},
-                "required": ["response"],
-            },
-        },
-        ASKING_SECONDS,
-    )
-    return f"User response: {result['action']}, {result.get('content')}"
+    answer = await context.elicit(message, UserResponse)
+    return f"User response: {answer.action}, {answer.content}"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """A form with a value for each field."""
+
+    name: str = "John Doe"
+    age: int = 30
+    score: float = 95.5
+    status: Literal["active", "inactive", "pending"] = "active"
+    verified: bool = True
+
+
+@tool(title="Defaults", read_only=True)
+async def test_elicitation_sep1034_defaults(context: Context, /) -> str:
+    """Have the caller's user fill in a form that is filled in already."""
+    answer = await context.elicit("Is that right?", Defaults)
+    return f"Elicitation completed: action={answer.action}, content={answer.content}"
+
+
+Option: TypeAlias = Literal["option1", "option2", "option3"]
+Value: TypeAlias = Literal["value1", "value2", "value3"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A form with every kind of choice."""
+
+    untitled_single: Option
+    titled_single: Annotated[Value, Titles(value1="First Option", value2="Two", value3="Three")]
+    legacy_enum: Annotated[
+        Literal["opt1", "opt2", "opt3"],
+        Keywords(enumNames=["Option One", "Option Two", "Option Three"]),
+    ]
+    untitled_multi: list[Option]
+    titled_multi: Annotated[
+        list[Value], Titles(value1="First Choice", value2="Second Choice", value3="Third Choice")
+    ]
+
+
+@tool(title="Choices", read_only=True)
+async def test_elicitation_sep1330_enums(context: Context, /) -> str:
+    """Have the caller's user choose."""
+    answer = await context.elicit("What will it be?", Choices)
+    return f"Elicitation completed: action={answer.action}, content={answer.content}"
+
+
+@dataclass(frozen=True)
+class Name:
+    """Asks for a name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Colour:
+    """Asks for a colour."""
+
+    color: str
+
+
+@dataclass(frozen=True)
+class Consent:
+    """Asks for a yes."""
+
+    ok: bool
+
+
+@dataclass(frozen=True)
+class About:
+    """Asks what it is about."""
+
+    context: str
+
+
+@tool(title="Ask the user", read_only=True)
+async def test_input_required_result_elicitation(context: Context, /) -> str:
+    """Greet the caller's user by name."""
+    answer = await context.elicit("What is your name?", Name, name="user_name")
+    return f"Hello, {answer.content.name}!" if answer.content else "Hello!"
+
+
+@tool(title="Ask the model", read_only=True)
+async def test_input_required_result_sampling(context: Context, /) -> str:
+    """Have the caller's model answer."""
+    question = sampling("What is the capital of France?", max_tokens=100)
+    answers = await context.ask({"capital_question": question}, ASKING_SECONDS)
+    return read_sampling(answers["capital_question"])
+
+
+@tool(title="Ask for the roots", read_only=True)
+async def test_input_required_result_list_roots(context: Context, /) -> str:
+    """Tell what folders the caller works in."""
+    answers = await context.ask({"client_roots": ROOTS}, ASKING_SECONDS)
+    return str(answers["client_roots"]["roots"])
+
+
+@tool(title="Confirm", read_only=True)
+async def test_input_required_result_request_state(context: Context, /) -> str:
+    """Ask for a yes that counts for this call alone."""
+    await context.elicit("Please confirm", Consent, name="confirm", consent=True)
+    return "state-ok"
+
+
+@tool(title="Confirm", read_only=True)
+async def test_input_required_result_tampered_state(context: Context, /) -> str:
+    """Ask for a yes that counts for this call alone."""
+    await context.elicit("Please confirm", Consent, name="confirm", consent=True)
+    return "Confirmed."
+
+
+@tool(title="Ask several", read_only=True)
+async def test_input_required_result_multiple_inputs(context: Context, /) -> str:
+    """Ask the caller's user and model, and for the roots."""
+    questions = {
+        "user_name": elicitation("What is your name?", Name),
+        "greeting": sampling("Generate a greeting", max_tokens=50),
+        "client_roots": ROOTS,
+    }
+    return ", ".join(await context.ask(questions, ASKING_SECONDS))
+
+
+@tool(title="Ask twice", read_only=True)
+async def test_input_required_result_multi_round(context: Context, /) -> str:
+    """Ask one thing after another."""
+    first = await context.elicit("Step 1: What is your name?", Name, name="step1")
+    second = await context.elicit("Step 2: What is your favorite color?", Colour, name="step2")
+    return f"{first.content}, {second.content}"
+
+
+@tool(title="Ask whom one can", read_only=True)
+async def test_input_required_result_capabilities(context: Context, /) -> str:
+    """Ask the caller what it can be asked."""
+    questions = {
+        "user_name": elicitation("What is your name?", Name),
+        "greeting": sampling("Generate a greeting", max_tokens=50),
+    }
+    possible = {name: one for name, one in questions.items() if context.can_ask(one.method)}
+    return ", ".join(await context.ask(possible, ASKING_SECONDS))
 
 
 @tool(title="Streaming", read_only=True, open_world=False, requires=("elicitation",))
@@ -274,6 +403,14 @@ def prompt_with_embedded_resource(
     return [embedded, "Please process the embedded resource above."]
 
 
+@prompt("test_input_required_result_prompt", title="Prompt that asks")
+async def prompt_that_asks(context: Context, /) -> str:
+    """A prompt that is written when the user has said what it is about."""
+    question = "What context should the prompt use?"
+    answer = await context.elicit(question, About, name="user_context")
+    return f"Use this context: {answer.content}"
+
+
 @prompt("test_prompt_with_image", title="Prompt with an image")
 def prompt_with_image() -> list[Content]:
     """A prompt with a picture in it."""
@@ -284,7 +421,8 @@ async def main() -> None:
     """Serve until the end of input."""
     stdio = Stdio.claim()
     tools = Toolset.of_modules("everything", sys.modules[__name__])
-    session = Session(Server(IMPLEMENTATION, Catalogue(tools, [])), stdio.write)
+    states = RequestStates(os.urandom(32), time.monotonic)
+    session = Session(Server(IMPLEMENTATION, Catalogue(tools, []), states), stdio.write)
     await session.run(stdio.chunks())
     await stdio.flush()
     stdio.close()

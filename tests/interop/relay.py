@@ -4,7 +4,8 @@
 
 It prints its address, listens on 127.0.0.1 alone, and hands bytes on: a body is one line to the
 server, a line from the server is one event. Each request outside a session gets a server of its
-own, so that nothing can be remembered between two; a handshake that succeeds makes it a session.
+own, so that nothing can be remembered between two; a handshake that succeeds makes it a session,
+and a server that asks the client something is there for the answers.
 Of HTTP it knows no more than the judges need to see the server's own answers.
 """
 
@@ -38,7 +39,7 @@ STATUS = {-32700: 400, -32600: 400, -32602: 400, -32021: 400, -32022: 400, -3260
 """What HTTP says beside an error code since 2026-07-28 ("Streamable HTTP")."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """One running server and who waits for its lines."""
 
@@ -109,6 +110,8 @@ class Relay:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = tuple(command)
         self._sessions: dict[str, Session] = {}
+        self._asking: dict[str, Session] = {}
+        """By the `requestState` that each of them gave: no other process takes it back."""
 
     async def post(self, request: Request) -> Response:
         """Take one message."""
@@ -119,7 +122,13 @@ class Relay:
             if name not in self._sessions:
                 return Response(status_code=404)
             return await self._within(self._sessions[name], message, body)
-        return await self._alone(await Session.start(self._command), message, body)
+        state = message.get("params", {}).get("requestState")
+        if state is not None and self._asking:
+            # One that was tampered with is for the newest to refuse.
+            session = self._asking.get(state) or next(reversed(self._asking.values()))
+        else:
+            session = await Session.start(self._command)
+        return await self._alone(session, message, body)
 
     async def delete(self, request: Request) -> Response:
         """End a session."""
@@ -131,7 +140,8 @@ class Relay:
 
     async def end(self) -> None:
         """End all sessions."""
-        await asyncio.gather(*(one.end() for one in self._sessions.values()))
+        sessions = {*self._sessions.values(), *self._asking.values()}
+        await asyncio.gather(*(one.end() for one in sessions))
 
     async def _within(self, session: Session, message: Message, body: bytes) -> Response:
         if not _wants_answer(message):
@@ -149,14 +159,17 @@ class Relay:
         lines = session.ask(message["id"], body)
         first = await anext(lines)
         if not is_response(first, message["id"]):
-            return StreamingResponse(_events(lines, first, session), media_type="text/event-stream")
+            events = _events(lines, first, session)
+            return StreamingResponse(events, media_type="text/event-stream")
         await lines.aclose()
         answer = json.loads(first)
         headers = {}
         if message["method"] == "initialize" and "result" in answer:
             headers[SESSION] = uuid4().hex
             self._sessions[headers[SESSION]] = session
-        else:
+        elif state := answer.get("result", {}).get("requestState"):
+            self._asking[state] = session
+        elif session not in self._asking.values():
             await session.end()
         status = STATUS.get(answer.get("error", {}).get("code"), 200)
         return Response(first, status, headers, "application/json")

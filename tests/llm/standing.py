@@ -15,7 +15,7 @@ from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import Journal
 from tests.llm.model_service import KEY, Asked, ModelService
 from tests.llm.test_model import settings
-from tests.mcp.sample_tools import IMPLEMENTATION, envelope, request
+from tests.mcp.sample_tools import IMPLEMENTATION, envelope, request, states
 from tests.tools.played import ROOM, Played
 
 PATIENCE = 10.0
@@ -60,7 +60,7 @@ class Desk:
     ) -> None:
         link = (played or Played(journal=journal)).link
         catalogue = Catalogue(TOOLSET, [link, configuration])
-        self.session = Session(Server(IMPLEMENTATION, catalogue), self._receive)
+        self.session = Session(Server(IMPLEMENTATION, catalogue, states()), self._receive)
         self.sampled: list[dict[str, Any]] = []
         """The params of each question to the client."""
         self.told: list[dict[str, Any]] = []

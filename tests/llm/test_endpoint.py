@@ -18,7 +18,7 @@ from bridge.httpclient import MAX_REPLY_BYTES
 from bridge.llm import model
 from bridge.llm.model import ATTEMPTS, SECRET_CHARACTERS, Endpoint
 from bridge.llm.prompt import Prompt
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.errors import ToolError
 from bridge.settings.values import Secret
 from tests.llm.model_service import (
     KEY,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bridge.llm.node import LlmNode
 from bridge.llm.prompt import DATA_RULE, Material, Prompt
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import Bounds, MismatchError, SchemaError
-from bridge.mcp.toolset import ToolError
 
 
 @dataclass(frozen=True)

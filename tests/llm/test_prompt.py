@@ -16,8 +16,8 @@ from bridge.llm.prompt import (
     data_line,
     write_prompt,
 )
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import describe
-from bridge.mcp.toolset import ToolError
 
 CODE = "00c0de00c0de00c0de00c0de00c0de00"
 BEGIN, END = f"<<<DATA {CODE}>>>", f"<<<END {CODE}>>>"

@@ -113,7 +113,7 @@ def test_they_only_read_and_reach_outside() -> None:
         assert one.read_only
         assert one.open_world
         assert one.title
-    assert TOOLSET.that_only_read("") == TOOLSET
+    assert TOOLSET.that_only_read("").tools == TOOLSET.tools
 
 
 # What people write

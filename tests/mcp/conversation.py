@@ -58,8 +58,11 @@ class Conversation:
         return wire(replies[0]) if replies else None
 
     def result(self, value: object) -> Any:
-        """Return what the request `value` results in, at once."""
-        return self.send(value)["result"]
+        """Return what the request `value` results in, at once or when its prompt is written."""
+        if (reply := self.send(value)) is None:
+            call = self.calls[-1]
+            reply = self.finish(call, call.of.function(**call.arguments))
+        return reply["result"]
 
     def last_told(self) -> Any:
         """Return the params of the notification told last."""

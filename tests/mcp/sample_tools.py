@@ -1,24 +1,32 @@
 """A few tools, resources and prompts of every kind, for tests of what serves them."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 
 from bridge.mcp import revisions
+from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.content import Interpret
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds
 from bridge.mcp.server import Implementation, Server
-from bridge.mcp.toolset import ArgumentError, Completes, ToolError, Toolset, prompt, resource, tool
+from bridge.mcp.toolset import Completes, Toolset, prompt, resource, tool
 
 IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count first.")
 
 
-async def _ask(method: str, params: object, timeout_seconds: float) -> Any:
-    raise AssertionError(f"nobody is there to answer {method}")
+def states(clock: Callable[[], float] = lambda: 0.0) -> RequestStates:
+    """What signs the states of one server."""
+    return RequestStates(b"key", clock)
+
+
+async def _ask(questions: object, timeout_seconds: float) -> Any:
+    raise AssertionError(f"nobody is there to answer {questions}")
 
 
 def _can_ask(method: str) -> bool:
@@ -247,7 +255,7 @@ EVERY = pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.d
 
 def serving(bench: Workbench, tools: Toolset = TOOLS) -> Server:
     """Return a server of all tools above, or of these."""
-    return Server(IMPLEMENTATION, Catalogue(tools, [bench]))
+    return Server(IMPLEMENTATION, Catalogue(tools, [bench]), states())
 
 
 def request(id_: Any, method: str, /, **params: object) -> dict[str, object]:

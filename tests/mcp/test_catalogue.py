@@ -73,22 +73,12 @@ def test_a_resource_is_listed_and_read_as_json() -> None:
     assert json.loads(content["text"]) == {"words": 0, "longestWord": None}
 
 
-def test_a_prompt_is_listed_with_its_arguments_and_written_out_with_them() -> None:
+def test_a_prompt_is_listed_with_its_arguments() -> None:
     assert answer("list_prompts")["prompts"][0]["arguments"] == [
         {"name": "name", "required": True, "description": "whom"},
         {"name": "mood", "required": False},
         {"name": "run", "required": False},
     ]
-    written = answer("get_prompt", name="greet", arguments={"name": "Anna", "run": " Now."})
-    assert written == {
-        "description": "Ask for a greeting.",
-        "messages": [
-            {
-                "role": "user",
-                "content": {"type": "text", "text": "Greet Anna in a good mood. Now."},
-            }
-        ],
-    }
 
 
 @pytest.mark.parametrize(("revision", "code"), [(V2024_11_05, -32002), (V2026_07_28, -32602)])
@@ -110,12 +100,6 @@ def test_a_resource_that_is_not_there_is_told_with_those_that_are(
         ("read_resource", {}, "uri"),
         ("read_resource", {"uri": 1}, "uri"),
         ("find_resource", {"uri": None}, "uri"),
-        ("get_prompt", {}, "the prompts here are greet, falter"),
-        ("get_prompt", {"name": "nope"}, "the prompts here are greet, falter"),
-        ("get_prompt", {"name": "greet"}, "name is missing"),
-        ("get_prompt", {"name": "greet", "arguments": []}, "an object is wanted"),
-        ("get_prompt", {"name": "greet", "arguments": {"name": 1}}, "a string is wanted"),
-        ("get_prompt", {"name": "falter", "arguments": {"x": "y"}}, "'x' is not known"),
         ("complete", {}, "ref: an object"),
         ("complete", {"ref": {}}, "argument: an object"),
         ("complete", {"ref": {}, "argument": {}}, "name: the name of an argument"),
@@ -136,7 +120,6 @@ def test_params_that_do_not_fit_are_invalid_and_say_what_would(
     [
         ("read_resource", {"uri": "sample://broken"}),
         ("read_resource", {"uri": "sample://endless"}),
-        ("get_prompt", {"name": "falter"}),
         (
             "complete",
             {
@@ -206,7 +189,7 @@ keys = st.sampled_from(["uri", "name", "arguments", "ref", "argument", "cursor"]
 
 
 @given(
-    st.sampled_from(["list_tools", "read_resource", "get_prompt", "complete"]),
+    st.sampled_from(["list_tools", "read_resource", "complete"]),
     st.dictionaries(keys, values),
     st.sampled_from(revisions.ALL),
 )

@@ -1,10 +1,14 @@
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from bridge.mcp import revisions
+from bridge.mcp.asking import STATE_SECONDS, Elicitation, Question, elicitation
 from bridge.mcp.context import Context
-from bridge.mcp.jsonrpc import Request, Response
+from bridge.mcp.errors import ToolError
+from bridge.mcp.jsonrpc import Object, Request, Response
 from bridge.mcp.revisions import RequestMeta, Revision
 from bridge.mcp.server import Call, Server
 from tests.mcp.sample_tools import (
@@ -18,14 +22,23 @@ from tests.mcp.sample_tools import (
 )
 
 
+@dataclass(frozen=True)
+class Person:
+    name: str
+
+
+FILLED: Object = {"action": "accept", "content": {"name": "Anna"}}
+
+
 def listening() -> tuple[Context, list[tuple[object, ...]]]:
     told: list[tuple[object, ...]] = []
 
     def keep(*one: object) -> None:
         told.append(one)
 
-    async def ask(*one: object) -> dict[str, object]:
-        return {"asked": one}
+    async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
+        told.append((questions, seconds))
+        return dict.fromkeys(questions, FILLED)
 
     return Context(keep, keep, lambda method: method == "roots/list", ask), told
 
@@ -54,13 +67,29 @@ def test_a_tool_is_called_with_a_context_as_with_any_collaborator() -> None:
     ]
 
 
-async def test_a_caller_is_asked_by_method_params_and_seconds() -> None:
+async def test_a_caller_is_asked_by_method() -> None:
     context, _ = listening()
     assert context.can_ask("roots/list")
     assert not context.can_ask("sampling/createMessage")
-    assert await context.ask("roots/list", {"a": 1}, 2.5) == {
-        "asked": ("roots/list", {"a": 1}, 2.5)
-    }
+
+
+async def test_a_form_that_was_filled_in_is_a_value_of_its_type() -> None:
+    context, told = listening()
+    filled = await context.elicit("Who?", Person)
+    assert filled == Elicitation("accept", Person("Anna"))
+    (asked,) = told
+    assert asked == ({"form": elicitation("Who?", Person)}, STATE_SECONDS)
+
+
+async def test_a_form_that_was_filled_in_wrongly_is_the_persons_to_mend() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        age: int
+
+    context, _ = listening()
+    with pytest.raises(ToolError, match=r"content.age is missing") as raised:
+        await context.elicit("How old?", Other)
+    assert raised.value.condition == "not-acceptable"
 
 
 # Whether a request can go to the client
@@ -98,13 +127,14 @@ def test_one_that_did_not_declare_it_is_not(capabilities: object) -> None:
     assert not server.can_ask(call, METHOD)
 
 
-def test_a_request_without_a_handshake_is_never_answered_with_one() -> None:
+def test_a_request_without_a_handshake_is_asked_by_its_own_capabilities() -> None:
     server = serving(Workbench())
     stateless = tool_call(1, "wait")
     stateless["params"]["_meta"] = envelope(STATELESS, clientCapabilities=ABLE)  # type: ignore[index]
-    for message in (stateless, request(2, "wait"), tool_call(3, "wait")):
+    for message, able in ((stateless, True), (request(2, "wait"), False)):
         (call,) = _receive(server, message)
-        assert not server.can_ask(call, METHOD)
+        assert server.can_ask(call, METHOD) is able
+        assert not server.can_ask(call, "roots/list")
 
 
 def test_nor_is_a_bare_call_after_one() -> None:
@@ -116,7 +146,7 @@ def test_nor_is_a_bare_call_after_one() -> None:
 @pytest.mark.parametrize("revision", revisions.ALL, ids=lambda one: one.date)
 def test_what_a_client_takes_is_called_as_its_capability(revision: Revision) -> None:
     meta = RequestMeta(revision, {"roots": {}})
-    assert meta.accepts("roots/list") is revision.handshake
+    assert meta.accepts("roots/list")
     assert not meta.accepts("elicitation/create")
     assert not meta.accepts("ping")
 

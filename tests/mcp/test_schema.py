@@ -156,7 +156,7 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
                 "type": "object",
                 "properties": {
                     "xAxis": {"type": "integer"},
-                    "label": {"type": "string"},
+                    "label": {"type": "string", "default": "here"},
                     "tags": {"type": "array", "items": {"type": "string"}},
                 },
                 "required": ["xAxis"],

@@ -3,7 +3,8 @@ import json
 import pytest
 from mcp_types import methods
 
-from bridge.mcp.toolset import ToolError
+from bridge.mcp import jsonrpc
+from bridge.mcp.errors import ToolError
 from tests.mcp.conversation import (
     HANDSHAKE,
     Conversation,
@@ -17,7 +18,7 @@ from tests.mcp.sample_tools import (
     tool_call,
 )
 
-BROKE = "the tool fail broke (RuntimeError); see the log"
+BROKE = "fail broke (RuntimeError); see the log"
 
 
 # The handshake
@@ -271,7 +272,7 @@ def test_a_result_that_json_cannot_say_is_a_crash_and_still_a_reply(value: objec
     for call in talk.calls:
         reply = talk.finish(call, value)
         assert error_code(reply) == -32603
-        assert "the tool overflow" in json.dumps(reply["error"]["data"])
+        assert "overflow" in json.dumps(reply["error"]["data"])
 
 
 def test_a_result_that_is_nested_without_end_is_a_crash_and_still_a_reply() -> None:
@@ -439,3 +440,48 @@ def test_a_batch_may_cancel_the_last_call_of_another() -> None:
     talk.send([tool_call(1, "wait"), request(2, "ping")])
     replies = talk.send([notification("notifications/cancelled", requestId=1)])
     assert [one["id"] for one in replies] == [2]
+
+
+# Prompts
+
+
+def test_a_prompt_is_written_out_with_its_arguments() -> None:
+    talk = Conversation("2025-11-25")
+    arguments = {"name": "Anna", "run": " Now."}
+    assert talk.result(request(1, "prompts/get", name="greet", arguments=arguments)) == {
+        "description": "Ask for a greeting.",
+        "messages": [
+            {
+                "role": "user",
+                "content": {"type": "text", "text": "Greet Anna in a good mood. Now."},
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({}, "the prompts here are greet, falter"),
+        ({"name": "nope"}, "the prompts here are greet, falter"),
+        ({"name": "greet"}, "name is missing"),
+        ({"name": "greet", "arguments": []}, "an object is wanted"),
+        ({"name": "greet", "arguments": {"name": 1}}, "a string is wanted"),
+        ({"name": "falter", "arguments": {"x": "y"}}, "'x' is not known"),
+    ],
+)
+def test_params_of_a_prompt_that_do_not_fit_are_invalid_and_say_what_would(
+    params: dict[str, object], reason: str
+) -> None:
+    reply = Conversation("2025-11-25").send(request(1, "prompts/get", **params))
+    assert error_code(reply) == jsonrpc.INVALID_PARAMS
+    assert reason in str(reply["error"])
+
+
+def test_a_prompt_that_breaks_tells_no_secret() -> None:
+    talk = Conversation("2025-11-25")
+    assert talk.send(request(1, "prompts/get", name="falter")) is None
+    reply = talk.finish(talk.calls[0], RuntimeError("a secret"))
+    assert error_code(reply) == jsonrpc.INTERNAL_ERROR
+    assert "falter broke (RuntimeError)" in str(reply)
+    assert "secret" not in str(reply)

@@ -5,8 +5,9 @@ from mcp_types import methods
 
 from bridge.mcp import jsonrpc
 from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.errors import ToolError
 from bridge.mcp.server import Send, Server
-from bridge.mcp.toolset import ToolError, Toolset
+from bridge.mcp.toolset import Toolset
 from tests.mcp.conversation import (
     HANDSHAKE,
     STATELESS_RESULTS,
@@ -26,6 +27,7 @@ from tests.mcp.sample_tools import (
     notification,
     request,
     stateless,
+    states,
     tool_call,
 )
 
@@ -271,7 +273,7 @@ def test_every_revision_offers_what_it_has_words_for(revision: str) -> None:
 
 def test_a_toolset_of_tools_alone_offers_nothing_else() -> None:
     tools_only = Toolset("only", TOOLS.tools)
-    server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]))
+    server = Server(IMPLEMENTATION, Catalogue(tools_only, [Workbench()]), states())
     (reply,) = server.receive(jsonrpc.decode(json.dumps(stateless(1, "server/discover"))))
     assert isinstance(reply, Send)
     assert wire(reply)["result"]["capabilities"] == {"tools": {}, "logging": {}}

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from bridge.mcp.asking import Question
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Framing
-from bridge.mcp.toolset import ToolError, Toolset, tool
+from bridge.mcp.toolset import Toolset, tool
 from tests.mcp.client import Client, logged
 from tests.mcp.sample_tools import TOOLS, Workbench, notification, request, tool_call
 
@@ -19,18 +21,18 @@ METHOD = "sampling/createMessage"
 async def consult(bench: Workbench, context: Context, /, limit: float = 60.0) -> str:
     """Ask the caller something, and say what came of it."""
     try:
-        result = await context.ask(METHOD, {"about": "everything"}, limit)
+        answers = await context.ask({"it": Question(METHOD, {"about": "everything"})}, limit)
     except ToolError as error:
         return f"{error.condition}: {error.message}"
     finally:
         bench.cleaned_up.append("consult")
-    return f"heard: {result}"
+    return f"heard: {answers['it']}"
 
 
 @tool(title="Consult in a hurry", read_only=True, deadline=0.05)
 async def consult_in_a_hurry(context: Context, /) -> str:
     """Ask the caller something, with no time."""
-    return str(await context.ask(METHOD, {}, 60.0))
+    return str(await context.ask({"it": Question(METHOD, {})}, 60.0))
 
 
 @tool(title="Consult later", read_only=True)
@@ -38,7 +40,7 @@ async def consult_later(bench: Workbench, context: Context, /) -> str:
     """Wait until released, then ask."""
     await bench.release.wait()
     try:
-        return str(await context.ask(METHOD, {}, 60.0))
+        return str(await context.ask({"it": Question(METHOD, {})}, 60.0))
     except ToolError as error:
         return str(error)
 
@@ -46,7 +48,7 @@ async def consult_later(bench: Workbench, context: Context, /) -> str:
 @tool(title="Ask nonsense", read_only=True)
 async def ask_nonsense(context: Context, /) -> str:
     """Ask what JSON has no words for."""
-    return str(await context.ask(METHOD, {"much": float("inf")}, 60.0))
+    return str(await context.ask({"it": Question(METHOD, {"much": float("inf")})}, 60.0))
 
 
 ASKING = Toolset("asking", (*TOOLS.tools, consult, consult_later, consult_in_a_hurry, ask_nonsense))
@@ -258,7 +260,7 @@ async def test_after_its_end_the_client_is_not_asked_at_all() -> None:
 async def test_a_question_that_is_no_json_breaks_its_call_alone() -> None:
     client = await _client()
     client.send(tool_call(1, "ask_nonsense"), request(2, "ping"))
-    replies = {one["id"]: one for one in await client.settled() if "id" in one}
+    replies = {one["id"]: one for one in await client.replies(3) if "id" in one}
     assert "broke (ValueError)" in replies[1]["error"]["data"]
     await client.end()
 

@@ -10,16 +10,15 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.content import Content, Image, Interpret, ResourceLink
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
 from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object_of, read_members
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
     RESERVED,
-    ArgumentError,
     Completes,
     Signature,
     Tool,
-    ToolError,
     Toolset,
     ToolsetError,
     merge,
@@ -311,8 +310,8 @@ def test_a_context_is_left_to_each_call_and_comes_last() -> None:
         context.progress(words)
         return room.name
 
-    assert report.wants_context
-    assert not say.wants_context
+    assert report.signature.wants_context
+    assert not say.signature.wants_context
     context, told = listening()
     assert run(report, [Room("a")])(context, words=3) == "a"
     assert told == [(3, None, None)]

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from bridge.httpclient import MAX_REPLY_BYTES
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import MismatchError, read_members, render
-from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.samples import weather
 from bridge.samples.clock import current_time
 from bridge.samples.questions import answer_general_question

@@ -1,0 +1,199 @@
+"""What a running tool or prompt asks the client: its user, its model, its roots. Pure.
+
+In the handshake era each question is a request to the client. Since 2026-07-28 there are none: the
+call is answered with an `InputRequiredResult`, and the client calls again with the answers and the
+`requestState` that came with the questions (2026-07-28, "Multi Round-Trip Requests").
+"""
+
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from bridge.mcp import jsonrpc
+from bridge.mcp.errors import McpError
+from bridge.mcp.jsonrpc import Json, Object, RpcError
+from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
+
+STATE_SECONDS = 300.0
+"""How long after the questions their answers are taken: as long as a person may take over them."""
+
+MAX_STATES = 10_000
+"""Used states that are remembered until they expire; with more, none is taken."""
+
+PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "array"})
+"""The types that a field of a form may have; an array is one of choices."""
+
+Form = TypeVar("Form", covariant=True)
+
+
+class Question(NamedTuple):
+    """A request to the client."""
+
+    method: str
+    """`elicitation/create`, `sampling/createMessage` or `roots/list`."""
+    params: Object
+    consent: bool = False
+    """Whether an answer counts only if this very call was answered with the question, and once."""
+
+    def wire(self) -> dict[str, Json]:
+        """Return it as `inputRequests` has it."""
+        return {"method": self.method, "params": self.params}
+
+
+class InputRequired(McpError):  # noqa: N818 - no error, and what MCP calls it
+    """The call cannot go on before the client has answered; its function runs again then."""
+
+    def __init__(self, questions: Mapping[str, Question]) -> None:
+        self.questions = questions
+        super().__init__(", ".join(questions))
+
+
+class Answers(NamedTuple):
+    """What the client has answered to the questions of one call, by their names."""
+
+    given: Mapping[str, Object] = {}
+    signed: frozenset[str] = frozenset()
+    """The names of those that this very call was answered with before."""
+
+    def to(self, name: str, question: Question) -> Object | None:
+        """Return the answer to a question; None if there is none that counts."""
+        return None if question.consent and name not in self.signed else self.given.get(name)
+
+
+NO_ANSWERS = Answers()
+
+
+class Elicitation(NamedTuple, Generic[Form]):
+    """What the client's user did with a form (MCP, "Elicitation")."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Form | None
+    """The form as it was filled in, with `accept` alone."""
+
+
+def elicitation(message: str, form: type | Schema, *, consent: bool = False) -> Question:
+    """Return the question that shows a person `message` and a form.
+
+    The form is a dataclass whose fields are texts, numbers, booleans, choices (`Literal` or an
+    enumeration, with `Titles` for people) or lists of choices, with defaults; or the schema of such
+    a form. Raises `SchemaError` for another.
+    """
+    schema = form if isinstance(form, dict) else describe(form)[0]
+    properties: Any = schema.get("properties", {})
+    if schema.get("type") != "object" or any(
+        one.get("type") not in PRIMITIVES for one in properties.values()
+    ):
+        raise SchemaError("a form has texts, numbers, booleans and choices, side by side")
+    shown = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
+    params = {"message": message, "requestedSchema": shown}
+    return Question("elicitation/create", params, consent)
+
+
+def sampling(text: str, *, max_tokens: int, instructions: str | None = None) -> Question:
+    """Return the question that has the client's model answer `text` (MCP, "Sampling")."""
+    params: dict[str, Json] = {
+        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+        "includeContext": "none",
+        "maxTokens": max_tokens,
+    }
+    if instructions is not None:
+        params["systemPrompt"] = instructions
+    return Question("sampling/createMessage", params)
+
+
+def read_sampling(answer: Object) -> str:
+    """Return the text that the client's model answered; empty where there is none."""
+    content = answer.get("content")
+    texts = []
+    for block in content if isinstance(content, list) else [content]:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+    return "".join(texts)
+
+
+ROOTS = Question("roots/list", {})
+"""Asks for the folders that the client works in (MCP, "Roots"): `roots`, each with a `uri`."""
+
+
+def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[Any]:
+    """Return what a person answered; raises `MismatchError` for what does not fit the form."""
+    match answer.get("action"):
+        case "accept":
+            content = answer.get("content")
+            if isinstance(form, dict):
+                if not isinstance(content, dict):
+                    raise MismatchError("content: an object is wanted")
+                return Elicitation("accept", content)
+            return Elicitation("accept", describe(form)[1](content, "content"))
+        case "decline" | "cancel" as action:
+            return Elicitation(action, None)
+    raise MismatchError("action: one of accept, decline, cancel is wanted")
+
+
+class RequestStates:
+    """Issues the `requestState` of questions, and takes it back once, with the answers.
+
+    A state is signed, together with the call that it belongs to, so that no client can change one
+    or use it for another call.
+    """
+
+    def __init__(self, key: bytes, clock: Callable[[], float]) -> None:
+        """Sign with `key`, which is random and of this process; the `clock` counts seconds."""
+        self._clock = clock
+        self._key = key
+        self._ids = count()
+        self._used: dict[int, float] = {}
+        """By their ids, until when on the clock."""
+
+    def issue(self, call: Json, asked: Mapping[str, Question], answers: Answers) -> str:
+        """Return the state of `call`, which was asked this and has these answers so far."""
+        state = {
+            "id": next(self._ids),
+            "until": self._clock() + STATE_SECONDS,
+            "asked": [*asked],
+            "given": dict(answers.given),
+            "signed": [*answers.signed],
+        }
+        body = urlsafe_b64encode(json.dumps(state).encode()).decode()
+        return f"{body}.{self._signature(body, call)}"
+
+    def take(self, call: Json, params: Object) -> Answers:
+        """Return the answers in `params` to the questions of `call`; raises `RpcError`."""
+        if "inputResponses" not in params and "requestState" not in params:
+            return NO_ANSWERS
+        given = params.get("inputResponses", {})
+        if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+            reason = "inputResponses: an object with an object for each answer is wanted"
+            raise RpcError(jsonrpc.INVALID_PARAMS, reason)
+        if "requestState" not in params:
+            return Answers(given)
+        state = self._checked(call, jsonrpc.param(params, "requestState", str, "a string"))
+        answered = {name: one for name, one in given.items() if name in state["asked"]}
+        return Answers(state["given"] | answered, frozenset([*state["signed"], *answered]))
+
+    def _checked(self, call: Json, sent: str) -> dict[str, Any]:
+        body, _, signature = sent.rpartition(".")
+        expected = self._signature(body, call)
+        if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
+            raise _refusal("is not one that this call was given here")
+        state: dict[str, Any] = json.loads(urlsafe_b64decode(body))
+        now = self._clock()
+        self._used = {id_: until for id_, until in self._used.items() if until > now}
+        if state["until"] <= now:
+            raise _refusal(f"has expired: an answer is taken for {STATE_SECONDS:g} s")
+        if state["id"] in self._used or len(self._used) >= MAX_STATES:
+            raise _refusal("was used before")
+        self._used[state["id"]] = state["until"]
+        return state
+
+    def _signature(self, body: str, call: Json) -> str:
+        bound = json.dumps([body, call], sort_keys=True)
+        return hmac.new(self._key, bound.encode(), "sha256").hexdigest()
+
+
+def _refusal(what: str) -> RpcError:
+    return RpcError(jsonrpc.INVALID_PARAMS, f"requestState {what}; call without it to be asked")
