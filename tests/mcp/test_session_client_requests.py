@@ -2,17 +2,26 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from bridge.mcp.asking import Question
+from bridge.mcp.asking import ROOTS, Question, sampling
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Framing
-from bridge.mcp.toolset import Toolset, tool
+from bridge.mcp.toolset import Toolset, prompt, tool
 from tests.mcp.client import Client, logged
-from tests.mcp.sample_tools import TOOLS, Workbench, notification, request, tool_call
+from tests.mcp.sample_tools import (
+    TOOLS,
+    Workbench,
+    envelope,
+    notification,
+    request,
+    stateless,
+    tool_call,
+)
 
 METHOD = "sampling/createMessage"
 
@@ -51,12 +60,58 @@ async def ask_nonsense(context: Context, /) -> str:
     return str(await context.ask({"it": Question(METHOD, {"much": float("inf")})}, 60.0))
 
 
-ASKING = Toolset("asking", (*TOOLS.tools, consult, consult_later, consult_in_a_hurry, ask_nonsense))
+@tool(title="Consult all", read_only=True)
+async def consult_all(bench: Workbench, context: Context, /) -> str:
+    """Ask the caller's model and for its roots, side by side."""
+    try:
+        answers = await context.ask({"model": sampling("?", max_tokens=9), "roots": ROOTS}, 60.0)
+    except ToolError as error:
+        return f"{error.condition}: {error.message}"
+    finally:
+        bench.cleaned_up.append("consult_all")
+    return ", ".join(f"{name}: {one['n']}" for name, one in answers.items())
+
+
+@dataclass(frozen=True)
+class Sure:
+    sure: bool
+
+
+@tool(title="Erase")
+async def erase(bench: Workbench, context: Context, /, what: str) -> str:
+    """Erase something, if the caller's user says so for this very call."""
+    first = await context.elicit(f"Erase {what}?", Sure, name="first", consent=True)
+    if first.content is None or not first.content.sure:
+        return f"kept: {first.action}"
+    await context.elicit("Really?", Sure, name="second", consent=True)
+    bench.said.append(what)
+    return "erased"
+
+
+@prompt("report", title="Report")
+async def report(context: Context, /) -> str:
+    """A report on what the caller's user wants."""
+    answer = await context.elicit("On everything?", Sure)
+    return f"Report: {answer.content}"
+
+
+ASKING = Toolset(
+    "asking",
+    (
+        *TOOLS.tools,
+        *(consult, consult_all, consult_later, consult_in_a_hurry, ask_nonsense, erase),
+    ),
+    (),
+    (report,),
+)
+
+
+ABLE: dict[str, object] = {"sampling": {}, "elicitation": {}, "roots": {}}
 
 
 async def _client(revision: str = "2025-11-25", *, able: bool = True, **more: Any) -> Client:
     client = Client(tools=ASKING, **more)
-    capabilities: dict[str, object] = {"sampling": {}} if able else {}
+    capabilities: dict[str, object] = ABLE if able else {}
     client.send(
         request("hi", "initialize", protocolVersion=revision, capabilities=capabilities),
         notification("notifications/initialized"),
@@ -279,3 +334,168 @@ async def test_the_log_has_one_line_for_each_without_what_is_in_them() -> None:
         "<- a response to nothing we asked, id 'ask-1'",
     ]
     assert not [one for one in lines if "everything" in one or "xxxxxxxxxx" in one]
+
+
+async def test_several_questions_of_one_call_are_open_side_by_side() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult_all"))
+    model, roots = await client.replies(2)
+    assert (model["method"], roots["method"]) == (METHOD, "roots/list")
+    client.send(_answer(roots, result={"n": 2}), _answer(model, result={"n": 1}))
+    assert _text((await client.end())[2]) == "model: 1, roots: 2"
+
+
+async def test_one_that_is_refused_withdraws_the_others() -> None:
+    client = await _client()
+    client.send(tool_call(1, "consult_all"))
+    model, roots = await client.replies(2)
+    client.send(_answer(model, error={"code": -1, "message": "No"}))
+    withdrawn, reply = (await client.replies(4))[2:]
+    if "method" not in withdrawn:
+        withdrawn, reply = reply, withdrawn
+    assert withdrawn["params"]["requestId"] == roots["id"]
+    assert _text(reply) == f"not-allowed: The client refused {METHOD}: No (code -1)"
+    await client.end()
+
+
+# 2026-07-28: a result that needs input, and the call again with the answers
+
+
+def _call(id_: object, capabilities: object = ABLE, /, **params: object) -> dict[str, object]:
+    meta = envelope(clientCapabilities=capabilities)
+    method = "prompts/get" if params["name"] == "report" else "tools/call"
+    return stateless(id_, method, **params, _meta=meta)
+
+
+async def _result(client: Client, message: dict[str, object]) -> Any:
+    client.frames.clear()
+    client.send(message)
+    (reply,) = await client.replies(1)
+    return reply["result"] if "result" in reply else reply["error"]
+
+
+SURE = {"action": "accept", "content": {"sure": True}}
+
+
+async def test_without_requests_a_call_is_asked_by_its_result_and_comes_again() -> None:
+    client = Client(tools=ASKING)
+    asked = await _result(client, _call(1, name="consult_all", arguments={}))
+    assert asked["resultType"] == "input_required"
+    assert asked["inputRequests"]["roots"] == {"method": "roots/list", "params": {}}
+    assert asked["inputRequests"]["model"]["method"] == METHOD
+    again = _call(
+        2,
+        name="consult_all",
+        arguments={},
+        requestState=asked["requestState"],
+        inputResponses={"model": {"n": 1}, "roots": {"n": 2}},
+    )
+    done = await _result(client, again)
+    assert done["resultType"] == "complete"
+    assert done["content"][0]["text"] == "model: 1, roots: 2"
+    assert client.bench.cleaned_up == ["consult_all"] * 2
+    await client.end()
+
+
+async def test_only_what_is_not_answered_yet_is_asked_again() -> None:
+    client = Client(tools=ASKING)
+    first = await _result(client, _call(1, name="consult_all", arguments={}))
+    half = {"requestState": first["requestState"], "inputResponses": {"roots": {"n": 2}}}
+    second = await _result(client, _call(2, name="consult_all", arguments={}, **half))
+    assert [*second["inputRequests"]] == ["model"]
+    rest = {"requestState": second["requestState"], "inputResponses": {"model": {"n": 1}}}
+    done = await _result(client, _call(3, name="consult_all", arguments={}, **rest))
+    assert done["content"][0]["text"] == "model: 1, roots: 2"
+    await client.end()
+
+
+async def test_consent_is_for_one_call_with_its_arguments_and_once() -> None:
+    client = Client(tools=ASKING)
+    yes = {"first": SURE, "second": SURE}
+
+    async def call(what: str, state: object = None) -> Any:
+        given = {"inputResponses": yes} | ({"requestState": state} if state else {})
+        return await _result(client, _call(1, name="erase", arguments={"what": what}, **given))
+
+    one = await call("A")  # answers that nobody asked for
+    assert [*one["inputRequests"]] == ["first"]
+    other = await call("B", one["requestState"])
+    assert other["code"] == -32602
+    two = await call("A", one["requestState"])
+    assert [*two["inputRequests"]] == ["second"]
+    assert (await call("A", one["requestState"]))["code"] == -32602
+    assert client.bench.said == []
+    assert (await call("A", two["requestState"]))["content"][0]["text"] == "erased"
+    assert (await call("A", two["requestState"]))["code"] == -32602
+    assert client.bench.said == ["A"]
+    await client.end()
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_who_declines_is_heard_in_both_eras(action: str) -> None:
+    client = await _client()
+    client.send(tool_call(1, "erase", what="A"))
+    (form,) = await client.replies(1)
+    assert form["params"]["message"] == "Erase A?"
+    client.send(_answer(form, result={"action": action}))
+    assert _text((await client.replies(2))[1]) == f"kept: {action}"
+    asked = await _result(client, _call(2, name="erase", arguments={"what": "A"}))
+    given = {
+        "requestState": asked["requestState"],
+        "inputResponses": {"first": {"action": action}},
+    }
+    done = await _result(client, _call(3, name="erase", arguments={"what": "A"}, **given))
+    assert done["content"][0]["text"] == f"kept: {action}"
+    assert client.bench.said == []
+    await client.end()
+
+
+async def test_a_form_that_was_filled_in_wrongly_fails_the_call_in_both_eras() -> None:
+    client = await _client()
+    client.send(tool_call(1, "erase", what="A"))
+    (form,) = await client.replies(1)
+    wrong = {"action": "accept", "content": {"sure": "yes"}}
+    client.send(_answer(form, result=wrong))
+    handshake = (await client.replies(2))[1]["result"]
+    asked = await _result(client, _call(2, name="erase", arguments={"what": "A"}))
+    given = {"requestState": asked["requestState"], "inputResponses": {"first": wrong}}
+    stateless_ = await _result(client, _call(3, name="erase", arguments={"what": "A"}, **given))
+    for result in (handshake, stateless_):
+        assert result["isError"] is True
+        assert "content.sure is a string" in result["content"][0]["text"]
+        assert "Condition: not-acceptable" in result["content"][0]["text"]
+    await client.end()
+
+
+@pytest.mark.parametrize("lacking", ["sampling", "roots"])
+async def test_a_call_that_declares_no_such_capability_is_asked_nothing(lacking: str) -> None:
+    client = Client(tools=ASKING)
+    able = {name: one for name, one in ABLE.items() if name != lacking}
+    result = await _result(client, _call(1, able, name="consult_all", arguments={}))
+    assert result["resultType"] == "complete"
+    text = result["content"][0]["text"]
+    assert text.startswith("feature-not-implemented: The client cannot be asked")
+    await client.end()
+
+
+@pytest.mark.parametrize("given", [None, 7, [], {"first": 1}])
+async def test_answers_of_another_form_are_invalid_params_and_run_nothing(given: object) -> None:
+    client = Client(tools=ASKING)
+    message = _call(1, name="consult_all", arguments={}, inputResponses=given)
+    assert (await _result(client, message))["code"] == -32602
+    assert client.bench.cleaned_up == []
+    await client.end()
+
+
+async def test_a_prompt_may_ask_in_both_eras() -> None:
+    client = await _client()
+    client.send(request(1, "prompts/get", name="report"))
+    (form,) = await client.replies(1)
+    client.send(_answer(form, result=SURE))
+    written = (await client.replies(2))[1]["result"]
+    asked = await _result(client, _call(2, name="report"))
+    given = {"requestState": asked["requestState"], "inputResponses": {"form": SURE}}
+    later = await _result(client, _call(3, name="report", **given))
+    assert written["messages"] == later["messages"]
+    assert written["messages"][0]["content"]["text"] == "Report: Sure(sure=True)"
+    await client.end()

@@ -1,0 +1,340 @@
+"""Questions to the client, the answers to them, and the state that goes between the two."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import mcp_types as types
+import pytest
+
+from bridge.mcp import asking, jsonrpc
+from bridge.mcp.asking import (
+    NO_ANSWERS,
+    ROOTS,
+    STATE_SECONDS,
+    Answers,
+    Elicitation,
+    Question,
+    RequestStates,
+    elicitation,
+    read_elicitation,
+    read_sampling,
+    sampling,
+)
+from bridge.mcp.jsonrpc import Json, Object, RpcError
+from bridge.mcp.schema import MismatchError, Schema, SchemaError, Titles
+from tests.mcp.client import Clock
+from tests.mcp.sample_tools import states
+
+CALL: Json = ["Tool", "send", {"message": "hello"}]
+PLAIN = Question("roots/list", {})
+CONSENT = PLAIN._replace(consent=True)
+YES: Object = {"action": "accept", "content": {}}
+NO: Object = {"action": "decline"}
+
+
+def asked(
+    issuer: RequestStates, *names: str, answers: Answers = NO_ANSWERS, call: Json = CALL
+) -> str:
+    return issuer.issue(call, dict.fromkeys(names, PLAIN), answers)
+
+
+def taken(issuer: RequestStates, state: object, call: Json = CALL, /, **given: object) -> Answers:
+    return issuer.take(call, {"requestState": state, "inputResponses": given})
+
+
+def refusal(issuer: RequestStates, call: Json, params: Object) -> str:
+    with pytest.raises(RpcError) as refused:
+        issuer.take(call, params)
+    assert refused.value.code == jsonrpc.INVALID_PARAMS
+    return str(refused.value.data)
+
+
+# The state
+
+
+def test_an_answer_with_its_state_counts_for_consent_too() -> None:
+    issuer = states()
+    answers = taken(issuer, asked(issuer, "ok"), ok=YES)
+    assert answers.to("ok", PLAIN) == answers.to("ok", CONSENT) == YES
+
+
+def test_a_state_is_taken_once() -> None:
+    issuer = states()
+    state = asked(issuer, "ok")
+    taken(issuer, state, ok=YES)
+    said = refusal(issuer, CALL, {"requestState": state, "inputResponses": {"ok": YES}})
+    assert said.startswith("requestState was used before")
+
+
+def test_without_answers_it_is_taken_once_too() -> None:
+    issuer = states()
+    state = asked(issuer, "ok")
+    assert issuer.take(CALL, {"requestState": state}) == NO_ANSWERS
+    assert "was used before" in refusal(issuer, CALL, {"requestState": state})
+
+
+def spoilt(change: Callable[[str], str]) -> Callable[[str], object]:
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        spoilt(lambda state: state[:-1] + ("0" if state[-1] != "0" else "1")),
+        spoilt(lambda state: "A" + state[1:]),
+        spoilt(lambda state: state.partition(".")[0]),
+        spoilt(lambda state: state.partition(".")[2]),
+        spoilt(lambda state: state + "0"),
+        spoilt(lambda state: state.replace(".", "")),
+        spoilt(lambda state: ""),
+        spoilt(lambda state: "\ud800.\ud800"),
+        spoilt(lambda state: asked(RequestStates(b"another key", lambda: 0.0), "ok")),
+    ],
+)
+def test_a_state_that_was_changed_is_refused(change: Callable[[str], object]) -> None:
+    issuer = states()
+    state = asked(issuer, "ok")
+    said = refusal(issuer, CALL, {"requestState": change(state), "inputResponses": {"ok": YES}})
+    assert "is not one that this call was given" in said
+    assert taken(issuer, state, ok=YES).to("ok", CONSENT) == YES  # the true one is not used up
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["Prompt", "send", {"message": "hello"}],
+        ["Tool", "sendAll", {"message": "hello"}],
+        ["Tool", "send", {"message": "hello!"}],
+        ["Tool", "send", {"message": "hello", "room": "other"}],
+        ["Tool", "send", {}],
+    ],
+)
+def test_a_state_is_of_one_tool_with_its_arguments(call: Json) -> None:
+    issuer = states()
+    params: Object = {"requestState": asked(issuer, "ok"), "inputResponses": {"ok": YES}}
+    assert "is not one that this call was given" in refusal(issuer, call, params)
+
+
+def test_arguments_are_the_same_in_any_order() -> None:
+    issuer = states()
+    state = asked(issuer, "ok", call=["Tool", "send", {"a": 1, "b": 2}])
+    assert taken(issuer, state, ["Tool", "send", {"b": 2, "a": 1}], ok=YES).to("ok", CONSENT)
+
+
+@pytest.mark.parametrize(("late", "counts"), [(-0.001, True), (0.0, False), (1.0, False)])
+def test_a_state_is_taken_for_so_many_seconds(late: float, counts: bool) -> None:
+    clock = Clock()
+    issuer = states(clock)
+    state = asked(issuer, "ok")
+    clock.now += STATE_SECONDS + late
+    if counts:
+        assert taken(issuer, state, ok=YES).to("ok", CONSENT)
+        clock.now -= late - 0.001  # it is forgotten no sooner than it expires
+    said = refusal(issuer, CALL, {"requestState": state})
+    assert f"has expired: an answer is taken for {STATE_SECONDS:g} s" in said
+
+
+def test_only_so_many_used_states_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MAX_STATES", 3)
+    clock = Clock()
+    issuer = states(clock)
+    for _ in range(3):
+        taken(issuer, asked(issuer, "ok"), ok=YES)
+    refusal(issuer, CALL, {"requestState": asked(issuer, "ok")})
+    clock.now += STATE_SECONDS
+    taken(issuer, asked(issuer, "ok"), ok=YES)
+
+
+# The answers
+
+
+def test_a_call_without_answers_has_none() -> None:
+    assert states().take(CALL, {"name": "send"}) is NO_ANSWERS
+
+
+def test_answers_without_a_state_count_but_for_consent() -> None:
+    answers = states().take(CALL, {"inputResponses": {"ok": YES}})
+    assert answers.to("ok", PLAIN) == YES
+    assert answers.to("ok", CONSENT) is None
+
+
+def test_answers_to_what_was_not_asked_are_ignored() -> None:
+    issuer = states()
+    answers = taken(issuer, asked(issuer, "ok"), ok=YES, other=YES)
+    assert answers.to("other", PLAIN) is None
+    assert answers.to("other", CONSENT) is None
+
+
+def test_several_rounds_keep_the_answers_of_those_before() -> None:
+    issuer = states()
+    first = taken(issuer, asked(issuer, "one"), one=YES)
+    second = taken(issuer, asked(issuer, "two", answers=first), two=NO, one=NO)
+    assert second.to("one", CONSENT) == YES
+    assert second.to("two", CONSENT) == NO
+
+
+def test_what_was_answered_without_a_state_is_no_consent_in_a_later_round() -> None:
+    issuer = states()
+    first = issuer.take(CALL, {"inputResponses": {"one": YES}})
+    second = taken(issuer, asked(issuer, "two", answers=first), two=YES)
+    assert second.to("one", PLAIN) == YES
+    assert second.to("one", CONSENT) is None
+
+
+@pytest.mark.parametrize("given", [None, 1, "x", [], {"ok": None}, {"ok": 1}, {"ok": "yes"}])
+def test_answers_of_another_form_are_invalid_params(given: object) -> None:
+    said = refusal(states(), CALL, {"inputResponses": given})
+    assert said == "inputResponses: an object with an object for each answer is wanted"
+
+
+@pytest.mark.parametrize("state", [None, 1, {}, []])
+def test_a_state_that_is_no_string_is_invalid_params(state: object) -> None:
+    assert "requestState: a string is wanted" in refusal(states(), CALL, {"requestState": state})
+
+
+# Forms
+
+
+class Size(Enum):
+    SMALL = "s"
+    LARGE = "l"
+
+
+@dataclass(frozen=True)
+class Order:
+    address: Annotated[str, "where to"]
+    size: Size = Size.SMALL
+    count: int = 1
+    price: float = 9.5
+    gift: bool = False
+    extras: Annotated[
+        tuple[Literal["salt", "oil"], ...], Titles(salt="Some salt", oil="Olive oil")
+    ] = ("salt",)
+    colour: Annotated[Literal["r", "g"], Titles(r="Red", g="Green")] = "g"
+
+
+def test_a_form_says_types_defaults_choices_and_titles() -> None:
+    asked_ = elicitation("What will it be?", Order)
+    assert asked_.method == "elicitation/create"
+    types.ElicitRequestFormParams.model_validate(asked_.params)
+    form: Any = asked_.params["requestedSchema"]
+    assert set(form) == {"type", "properties", "required"}  # MCP has no more of a form
+    assert form["required"] == ["address"]
+    assert form["properties"] == {
+        "address": {"type": "string", "description": "where to"},
+        "size": {"type": "string", "enum": ["s", "l"], "default": "s"},
+        "count": {"type": "integer", "default": 1},
+        "price": {"type": "number", "default": 9.5},
+        "gift": {"type": "boolean", "default": False},
+        "extras": {
+            "type": "array",
+            "items": {
+                "anyOf": [
+                    {"const": "salt", "title": "Some salt"},
+                    {"const": "oil", "title": "Olive oil"},
+                ]
+            },
+            "default": ["salt"],
+        },
+        "colour": {
+            "type": "string",
+            "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}],
+            "default": "g",
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    inner: Inner
+
+
+@pytest.mark.parametrize("form", [Nested, str, list[str], {"type": "string"}])
+def test_a_form_has_plain_fields_side_by_side(form: Any) -> None:
+    with pytest.raises(SchemaError):
+        elicitation("?", form)
+
+
+def test_what_a_person_filled_in_is_a_value_of_the_forms_type() -> None:
+    content = {"address": "here", "size": "l", "extras": ["oil"], "count": 2.0}
+    filled = read_elicitation({"action": "accept", "content": content}, Order)
+    assert filled == Elicitation("accept", Order("here", Size.LARGE, 2, extras=("oil",)))
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        ({}, "content.address is missing"),
+        ({"address": 1}, "content.address is a number; a string is wanted"),
+        ({"address": "x", "size": "xl"}, "content.size is 'xl'; one of s, l is wanted"),
+        ({"address": "x", "extras": ["pepper"]}, "content.extras[0] is 'pepper'"),
+        ({"address": "x", "gift": "yes"}, "content.gift is a string; true or false is wanted"),
+        ({"address": "x", "room": "y"}, "content.'room' is not known"),
+        (None, "content is null; an object is wanted"),
+        ([], "content is an array; an object is wanted"),
+    ],
+)
+def test_what_comes_back_is_held_against_the_form(content: object, wrong: str) -> None:
+    with pytest.raises(MismatchError) as mismatch:
+        read_elicitation({"action": "accept", "content": content}, Order)
+    assert wrong in str(mismatch.value)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_who_does_not_accept_has_filled_in_nothing(action: Any) -> None:
+    answer: Object = {"action": action, "content": {"address": 1}}
+    assert read_elicitation(answer, Order) == Elicitation(action, None)
+
+
+@pytest.mark.parametrize("answer", [{}, {"action": "yes"}, {"action": None}, {"action": ["x"]}])
+def test_another_action_is_none(answer: dict[str, Json]) -> None:
+    with pytest.raises(MismatchError, match="one of accept, decline, cancel"):
+        read_elicitation(answer, Order)
+
+
+def test_a_form_written_by_hand_gives_what_was_filled_in_as_it_came() -> None:
+    schema: Schema = {"type": "object", "properties": {"mail": {"type": "string"}}}
+    asked_: Any = elicitation("Mail?", schema).params
+    assert asked_["requestedSchema"] == schema
+    filled = read_elicitation({"action": "accept", "content": {"mail": "x"}}, schema)
+    assert filled.content == {"mail": "x"}
+    with pytest.raises(MismatchError):
+        read_elicitation({"action": "accept"}, schema)
+
+
+# Models and roots
+
+
+def test_a_model_is_asked_as_mcp_says() -> None:
+    asked_ = sampling("2 + 2?", max_tokens=9, instructions="Be short.")
+    assert asked_.method == "sampling/createMessage"
+    types.CreateMessageRequestParams.model_validate(asked_.params)
+    assert asked_.params["systemPrompt"] == "Be short."
+    assert "systemPrompt" not in sampling("2 + 2?", max_tokens=9).params
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"type": "text", "text": "4"}, "4"),
+        ([{"type": "text", "text": "4"}, {"type": "image"}, {"type": "text", "text": "2"}], "42"),
+        ({"type": "image", "data": ""}, ""),
+        ({"type": "text", "text": 4}, ""),
+        (None, ""),
+        ("4", ""),
+    ],
+)
+def test_the_text_of_a_models_answer_is_read(content: object, text: str) -> None:
+    answer: Mapping[str, Any] = {"role": "assistant", "content": content}
+    assert read_sampling(dict(answer)) == text
+
+
+def test_a_question_is_on_the_wire_a_method_and_params() -> None:
+    assert ROOTS.wire() == {"method": "roots/list", "params": {}}
