@@ -112,6 +112,8 @@ class Relay:
         self._sessions: dict[str, Session] = {}
         self._asking: dict[str, Session] = {}
         """By the `requestState` that each of them gave: no other process takes it back."""
+        self._next: asyncio.Task[Session] | None = None
+        """Started ahead: the suite waits 2 s for some answers, and a start may take as long."""
 
     async def post(self, request: Request) -> Response:
         """Take one message."""
@@ -127,7 +129,7 @@ class Relay:
             # One that was tampered with is for the newest to refuse.
             session = self._asking.get(state) or next(reversed(self._asking.values()))
         else:
-            session = await Session.start(self._command)
+            session = await self._started()
         return await self._alone(session, message, body)
 
     async def delete(self, request: Request) -> Response:
@@ -140,8 +142,15 @@ class Relay:
 
     async def end(self) -> None:
         """End all sessions."""
-        sessions = {*self._sessions.values(), *self._asking.values()}
+        ahead = {await self._next} if self._next else set()
+        sessions = {*self._sessions.values(), *self._asking.values(), *ahead}
         await asyncio.gather(*(one.end() for one in sessions))
+
+    async def _started(self) -> Session:
+        """Return a server that nobody has spoken with, and start another."""
+        session = self._next or asyncio.create_task(Session.start(self._command))
+        self._next = asyncio.create_task(Session.start(self._command))
+        return await session
 
     async def _within(self, session: Session, message: Message, body: bytes) -> Response:
         if not _wants_answer(message):
