@@ -133,7 +133,16 @@ def _add_serve(add: Add) -> None:
     )
     _add_settings(command)
     _add_flag(command, "--read-only", "withhold every tool that writes to the room")
-    _add_toolsets(command)
+    sets = command.add_mutually_exclusive_group()
+    _add_toolsets(sets)
+    sets.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a set of tools, and nothing but the sets that are named so: no room; may be given "
+        "again",
+    )
 
 
 def _add_client(add: Add) -> None:
@@ -254,7 +263,7 @@ def _add_settings(command: Parser) -> None:
     _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
 
 
-def _add_toolsets(command: Parser) -> None:
+def _add_toolsets(command: argparse._ActionsContainer) -> None:
     command.add_argument(
         "--toolset",
         dest="toolsets",

@@ -5,7 +5,6 @@ import gc
 import importlib
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from bridge import __version__
 from bridge.batcher import TurnBatcher
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.running import close, run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
@@ -51,13 +51,6 @@ long as an agent gives a server before its first turn, so the first answer goes 
 
 LIST_GRACE_SECONDS = 0.05
 """How long it waits then for the list of tools to be asked for, which agents do next."""
-
-FLUSH_SECONDS = 1.0
-"""How long replies on their way out may take when we stop."""
-
-PARENT_CHECK_SECONDS = 2.0
-"""Between two looks at whether the client that started us is alive: a killed one can leave the
-pipe open in another child."""
 
 INSTRUCTIONS = (
     "This server sits in an XMPP chat room (XEP-0045) and remembers what happens there. Ask "
@@ -123,33 +116,9 @@ async def serve(
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators), states)
     session = Session(server, stdio.write, ready=stdio.ready)
     lazy.batcher.listeners.append(partial(_pass_on, lazy, session))
-    stopped = asyncio.Event()
-
-    def stop() -> None:
-        # A client may allow 50 ms between this signal and SIGKILL: the goodbye goes first.
-        lazy.leave()
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    log.info("Ready to accept connections")
-    async with asyncio.TaskGroup() as group:
-        taking_part = group.create_task(_take_part(lazy, session))
-        ends = [
-            group.create_task(session.run(stdio.chunks())),
-            group.create_task(stopped.wait()),
-            group.create_task(stdio.broken.wait()),
-            group.create_task(_orphaned()),
-        ]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        lazy.leave()
-        for task in (taking_part, *ends):
-            task.cancel()
+    await run_session(session, stdio, _take_part(lazy, session), leave=lazy.leave)
     lazy.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(FLUSH_SECONDS):
-            await stdio.flush()
-    stdio.close()
+    await close(stdio)
 
 
 def _tools(
@@ -251,10 +220,3 @@ async def _take_part(lazy: _LazyParticipant, session: Session) -> None:
         gc.freeze()
         gc.enable()
     await lazy.participant.run()
-
-
-async def _orphaned() -> None:
-    parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of this
-        await asyncio.sleep(PARENT_CHECK_SECONDS)
-    log.warning("the client that started this bridge is gone")

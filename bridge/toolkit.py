@@ -9,14 +9,28 @@
 
 Parameters before a `/` are not the caller's: they are handed in by type. There are `RoomLink` (the
 room, its journal and its connection), `Configuration` (the settings as they were read at the
-start), and, last of them, `Context` (this call's way back to its caller: progress, log). A
-cancelled call of an `async def` is an `asyncio.CancelledError` within it. Results that carry what
+start), and, last of them, `Context` (this call's way back to its caller: progress, log, and
+questions to its user, its model and for its roots). A cancelled call of an `async def` is an
+`asyncio.CancelledError` within it. An `LlmNode` is a tool whose work is done by a model. `serve` is
+an MCP server of nothing but these tools. Results that carry what
 strangers wrote pass it through `visible`; `render` and `compact` give the JSON that a result
 becomes, for those that must stay within a size. A `WebService` is asked for JSON, within a time and
 a size; what reads its reply raises `MismatchError` for one of another form.
 """
 
 from bridge.httpclient import WebService as WebService
+from bridge.llm.model import model_for as model_for
+from bridge.llm.node import DEADLINE_SECONDS as DEADLINE_SECONDS
+from bridge.llm.node import LlmNode as LlmNode
+from bridge.llm.prompt import Material as Material
+from bridge.llm.prompt import data_line as data_line
+from bridge.mcp.asking import ROOTS as ROOTS
+from bridge.mcp.asking import Elicitation as Elicitation
+from bridge.mcp.asking import Question as Question
+from bridge.mcp.asking import elicitation as elicitation
+from bridge.mcp.asking import read_elicitation as read_elicitation
+from bridge.mcp.asking import read_sampling as read_sampling
+from bridge.mcp.asking import sampling as sampling
 from bridge.mcp.content import Audio as Audio
 from bridge.mcp.content import Content as Content
 from bridge.mcp.content import EmbeddedResource as EmbeddedResource
@@ -32,6 +46,7 @@ from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
 from bridge.mcp.schema import Bounds as Bounds
 from bridge.mcp.schema import Keywords as Keywords
 from bridge.mcp.schema import MismatchError as MismatchError
+from bridge.mcp.schema import Titles as Titles
 from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
 from bridge.mcp.schema import wire_name as wire_name
@@ -45,6 +60,7 @@ from bridge.mcp.toolset import prompt as prompt
 from bridge.mcp.toolset import resource as resource
 from bridge.mcp.toolset import tool as tool
 from bridge.settings.table import Configuration as Configuration
+from bridge.standalone import serve as serve
 from bridge.text import iso as iso
 from bridge.text import visible as visible
 from bridge.tools.link import RoomLink as RoomLink

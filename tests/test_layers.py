@@ -53,6 +53,7 @@ PURE = frozenset(
             f"bridge.mcp.{name}"
             for name in (
                 "framing",
+                "asking",
                 "content",
                 "context",
                 "errors",
@@ -247,8 +248,22 @@ def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room(
 
 def test_nothing_imports_the_nodes_unless_they_are_asked_for() -> None:
     assert not _breaches(
-        *(one for one in IMPORTS if one.of("bridge.llm") and not one.by("bridge.llm"))
+        *(
+            one
+            for one in IMPORTS
+            if one.of("bridge.llm") and not one.by("bridge.llm", "bridge.toolkit")
+        )
     )
+
+
+def test_what_authors_import_loads_neither_the_set_of_nodes_nor_what_asks_the_web() -> None:
+    program = "import bridge.toolkit, sys; print(*sys.modules)"
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(child.stdout.split())
+    assert "bridge.llm.node" in loaded
+    assert not loaded & {"bridge.llm.tools", "httpx", "slixmpp", "dotenv", *SPEAKS_XMPP}
 
 
 def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:

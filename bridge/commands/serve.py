@@ -1,11 +1,11 @@
-"""`xmpp-bridge serve`: the bridge, until its client is gone."""
+"""`xmpp-bridge serve`: the bridge, or sets of tools alone, until the client is gone."""
 
 import argparse
 import asyncio
 from functools import partial
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
-from bridge.commands.settings import Reader, run_with_settings
+from bridge.commands.settings import OF_A_SERVER, Reader, run_with_settings
 from bridge.logs import complain, open_log
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.mcp.toolset import ToolsetError
@@ -29,15 +29,21 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
 
     configuration = read()
     open_log("[Server]", configuration.log_level)
-    _report(configuration)
+    _report(configuration, alone=bool(parsed.only))
     try:
-        await serve(
-            configuration,
-            partial(read, configuration),
-            stdio,
-            read_only=parsed.read_only,
-            toolsets=parsed.toolsets,
-        )
+        if parsed.only:
+            # The bridge itself does without, and an agent waits for it.
+            from bridge.standalone import serve_only
+
+            await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
+        else:
+            await serve(
+                configuration,
+                partial(read, configuration),
+                stdio,
+                read_only=parsed.read_only,
+                toolsets=parsed.toolsets,
+            )
     except ToolsetError as error:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
@@ -45,10 +51,18 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     return SUCCESS
 
 
-def _report(configuration: Configuration) -> None:
-    """Say on stderr where the settings came from and what is wrong with them."""
+def _report(configuration: Configuration, *, alone: bool) -> None:
+    """Say on stderr where the settings came from and what is wrong with them.
+
+    To sets that are served alone a server and its rooms are nothing.
+    """
+    problems = [
+        one
+        for one in configuration.problems
+        if not (alone and one.variable.startswith(OF_A_SERVER))
+    ]
     lines = [f"settings: {one.path}: {one.reason}" for one in configuration.candidates]
     lines += [f"WARNING: {warning}" for warning in configuration.warnings]
-    lines += [f"ERROR: {problem}" for problem in configuration.problems]
+    lines += [f"ERROR: {problem}" for problem in problems]
     for line in lines:
         complain(f"[Server] {one_line(line)}")

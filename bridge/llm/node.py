@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from bridge.llm.model import QUESTION_SECONDS, Model
+from bridge.llm.model import QUESTION_SECONDS, Model, model_for
 from bridge.llm.prompt import Material, write_prompt
-from bridge.mcp.errors import ToolError
+from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.jsonrpc import parse
 from bridge.mcp.schema import MismatchError, Reader, describe
+from bridge.mcp.toolset import Tool, tool
+from bridge.settings.table import Configuration
 
 TRIES = 2
 """How often a model is asked for an answer that fits: the second time with what was wrong."""
@@ -26,6 +29,9 @@ MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_ANSWER_BYTES = 16 * 1024
 """Of the JSON in it: a result made of that is no longer than a page of the room."""
 
+TASK = "Do what you are for with the data below."
+"""The task of a node that writes none itself."""
+
 _THOUGHT = "</think>"
 """What ends the thoughts of models that show them."""
 
@@ -39,10 +45,12 @@ class LlmNode(Generic[Input, Output]):
 
     instruction: str
     """What the model is for: fixed, whatever the input."""
+    input: type[Input]
+    """A dataclass; as a tool, its fields are the arguments."""
     output: type[Output]
     """A dataclass; its descriptions and `Bounds` are sent to the model and checked."""
-    write: Callable[[Input], Material]
-    """Returns the task and the data of the prompt."""
+    write: Callable[[Input], Material] = lambda given: Material(TASK, [given])
+    """Returns the task and the data of the prompt; without it the input is the data."""
     check: Callable[[Input, Output], None] = lambda given, answer: None
     """Raises `MismatchError`, in words for the model, for what a type cannot express."""
 
@@ -71,6 +79,38 @@ class LlmNode(Generic[Input, Output]):
             condition="not-acceptable",
             hint="Ask something simpler, about less, or use a more capable model.",
         )
+
+    def as_tool(
+        self, *, name: str, title: str, description: str | None = None, read_only: bool = True
+    ) -> Tool:
+        """Return a tool that runs this node; raises `ToolsetError`, `SchemaError`.
+
+        Without a `description` the instruction tells a model what the tool does.
+        """
+        schema, read = describe(self.input)
+
+        async def run(
+            configuration: Configuration, context: Context, /, arguments: dict[str, object]
+        ) -> object:
+            try:
+                given = cast("Input", read(arguments, "arguments"))
+            except MismatchError as error:
+                raise ArgumentError(
+                    f"{name}: {error}",
+                    condition="bad-request",
+                    hint="See the schema of its arguments.",
+                ) from error
+            return await self.run(model_for(configuration, context), given)
+
+        run.__doc__ = description or self.instruction
+        return tool(
+            name,
+            title=title,
+            read_only=read_only,
+            deadline=DEADLINE_SECONDS,
+            input_schema=schema,
+            output_schema=describe(self.output)[0],
+        )(run)
 
 
 def read_answer(text: str, read: Reader) -> object:

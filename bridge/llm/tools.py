@@ -151,8 +151,9 @@ def _check_topics(given: Excerpt, topics: Topics) -> None:
             )
 
 
-SCOUT = LlmNode[Excerpt, Finding](
+SCOUT = LlmNode(
     instruction=f"You answer a question about what happened in a chat room. {_ROOM}",
+    input=Excerpt,
     output=Finding,
     write=lambda excerpt: Material(
         f"Answer this question from the events below: {data_line(excerpt.question)}\n"
@@ -163,8 +164,9 @@ SCOUT = LlmNode[Excerpt, Finding](
 )
 """Answers a question from events, and names the events that the answer rests on."""
 
-DIGEST = LlmNode[Excerpt, Topics](
+DIGEST = LlmNode(
     instruction=f"You sum up a conversation in a chat room. {_ROOM}",
+    input=Excerpt,
     output=Topics,
     write=lambda excerpt: Material(
         "Sum up the conversation below: what was discussed, by whom, and what is open.",

@@ -36,12 +36,16 @@ class Implementation(NamedTuple):
     title: str
     version: str
     instructions: str
-    """How the tools work together; clients show it to the model."""
+    """How the tools work together; clients show it to the model. Empty where nobody says it."""
 
     def wire(self, revision: Revision) -> dict[str, Json]:
         """Return the JSON that `revision` has for it."""
         info: dict[str, Json] = {"name": self.name, "version": self.version}
         return info | {"title": self.title} if revision.titles else info
+
+    def guidance(self) -> dict[str, Json]:
+        """Return the instructions as results have them."""
+        return {"instructions": self.instructions} if self.instructions else {}
 
 
 class Send(NamedTuple):
@@ -291,14 +295,14 @@ class Server:
             "protocolVersion": revision.date,
             "capabilities": self._capabilities(revision),
             "serverInfo": self._implementation.wire(revision),
-            "instructions": self._implementation.instructions,
+            **self._implementation.guidance(),
         }
 
     def _discover(self, params: Object, revision: Revision) -> Object:
         return {
             "supportedVersions": [one.date for one in revisions.ALL],
             "capabilities": self._capabilities(revision),
-            "instructions": self._implementation.instructions,
+            **self._implementation.guidance(),
         }
 
     def _capabilities(self, revision: Revision) -> dict[str, Json]:

@@ -134,7 +134,7 @@ async def test_the_death_of_the_process_that_started_it_is_noticed(
         # Its stdin stays open: we hold the other end.
         await witness.left("McpDebug", ORPHAN_SECONDS * SLACK)
         await bridge.output_ended(ORPHAN_SECONDS * SLACK)
-        await bridge.stderr_says("the client that started this bridge is gone")
+        await bridge.stderr_says("the client that started this server is gone")
 
 
 async def test_a_client_that_closes_its_end_of_stdout_ends_the_bridge(

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import bridge.llm
-from bridge.llm.model import QUESTION_SECONDS, model_for
+from bridge.llm.model import QUESTION_SECONDS
 from bridge.llm.node import DEADLINE_SECONDS, TRIES, LlmNode
 from bridge.llm.prompt import Material
 from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds
-from bridge.mcp.toolset import Tool, Toolset, tool
-from bridge.settings.table import Configuration
+from bridge.mcp.toolset import Toolset
 from tests.llm.model_service import model_service, saying
 from tests.llm.standing import configured
 from tests.llm.test_model import context
@@ -23,13 +21,10 @@ NAMES = (
     dataclass,
     Annotated,
     Literal,
-    Configuration,
-    model_for,
     LlmNode,
     Material,
-    Context,
     Bounds,
-    tool,
+    Toolset,
 )
 
 
@@ -37,19 +32,18 @@ def _example() -> dict[str, Any]:
     text = inspect.cleandoc(bridge.llm.__doc__ or "")
     lines = text.partition("::\n")[2].split("\n")
     code = [one for one in lines if one.startswith("    ") or not one]
-    names: dict[str, Any] = {"DEADLINE_SECONDS": DEADLINE_SECONDS, "__name__": __name__}
+    names: dict[str, Any] = {"__name__": __name__}
     names |= {getattr(one, "__name__", None) or str(one).rpartition(".")[2]: one for one in NAMES}
     exec(compile(textwrap.dedent("\n".join(code)), "example", "exec"), names)  # noqa: S102 - ours
     return names
 
 
 async def test_the_example_judges_a_report(tmp_path: Path) -> None:
-    triage = _example()["triage"]
-    assert isinstance(triage, Tool)
+    toolset = _example()["TOOLS"]
     async with model_service(saying({"severity": "high", "reason": "it burns"})) as service:
-        catalogue = Catalogue(Toolset("own", (triage,)), [configured(tmp_path, service)])
+        catalogue = Catalogue(toolset, [configured(tmp_path, service)])
         run = catalogue.tools["triage"].function
-        verdict = await run(context(), text="fire")
+        verdict = await run(context(), arguments={"text": "fire"})
     assert (verdict.severity, verdict.reason) == ("high", "it burns")
     assert '{"text":"fire"}' in service.asked[0].user
 

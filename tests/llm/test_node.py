@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.llm.node import LlmNode
+from bridge.llm import node
+from bridge.llm.node import DEADLINE_SECONDS, TASK, LlmNode
 from bridge.llm.prompt import DATA_RULE, Material, Prompt
-from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import Bounds, MismatchError, SchemaError
+from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.mcp.schema import Bounds, MismatchError, SchemaError, describe
+from bridge.mcp.toolset import Tool
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ def _check(report: Report, verdict: Verdict) -> None:
         raise MismatchError("answer.severity is graver than the report is long")
 
 
-TRIAGE = LlmNode[Report, Verdict](
+TRIAGE = LlmNode(
     instruction="You judge reports.",
+    input=Report,
     output=Verdict,
     write=lambda report: Material("Judge this report.", [report]),
     check=_check,
@@ -122,6 +125,63 @@ def test_the_instructions_are_the_same_whatever_comes_in(text: str, answer: str)
 
 def test_an_output_that_json_has_no_words_for_shows_when_the_node_is_written() -> None:
     with pytest.raises(SchemaError):
-        LlmNode[Report, complex](
-            instruction="", output=complex, write=lambda report: Material(report.text)
-        )
+        LlmNode(instruction="", input=Report, output=complex)
+
+
+# As a tool
+
+
+def _tool(bench: Played, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    monkeypatch.setattr(node, "model_for", lambda configuration, context: bench)
+    return TRIAGE.as_tool(name="triage", title="Judge a report", description="Judge a report.")
+
+
+async def test_a_node_is_a_tool_whose_arguments_are_the_fields_of_its_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Played([FITTING])
+    triage = _tool(model, monkeypatch)
+    assert (triage.name, triage.title, triage.description) == (
+        "triage",
+        "Judge a report",
+        "Judge a report.",
+    )
+    assert triage.read_only
+    assert triage.open_world
+    assert triage.deadline == DEADLINE_SECONDS
+    assert triage.input_schema == describe(Report)[0]
+    assert triage.output_schema == describe(Verdict)[0]
+    assert await triage(None, None, arguments={"text": "it burns"}) == Verdict(3)
+    assert '{"text":"it burns"}' in model.prompts[0].message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({}, "triage: arguments.text is missing"),
+        ({"text": 1}, "arguments.text is a number; a string is wanted"),
+        ({"text": "x", "more": 1}, "arguments.'more' is not known"),
+    ],
+)
+async def test_arguments_that_do_not_fit_the_input_reach_no_model(
+    arguments: dict[str, object], wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Played([])
+    with pytest.raises(ArgumentError) as raised:
+        await _tool(model, monkeypatch)(None, None, arguments=arguments)
+    assert wrong in raised.value.message
+    assert model.prompts == []
+
+
+def test_what_a_node_is_for_describes_its_tool() -> None:
+    plain = LlmNode(instruction="You judge reports.", input=Report, output=Verdict)
+    assert plain.as_tool(name="a", title="A").description == "You judge reports."
+    assert not plain.as_tool(name="a", title="A", read_only=False).read_only
+
+
+async def test_a_node_that_writes_no_task_gives_the_model_its_input() -> None:
+    model = Played([FITTING])
+    plain = LlmNode(instruction="You judge reports.", input=Report, output=Verdict)
+    assert await plain.run(model, Report("it burns")) == Verdict(3)
+    assert TASK in model.prompts[0].message
+    assert '{"text":"it burns"}' in model.prompts[0].message

@@ -1,0 +1,58 @@
+"""An MCP server of the sets of tools that it is given, and of nothing else: it joins no room."""
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bridge import __version__
+from bridge.logs import open_log
+from bridge.mcp.asking import RequestStates
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.running import close, run_session
+from bridge.mcp.server import Implementation, Server
+from bridge.mcp.session import Session
+from bridge.mcp.stdio import Stdio
+from bridge.mcp.toolset import Toolset, merge
+from bridge.settings.load import load
+from bridge.settings.table import Configuration
+from bridge.toolsets import load_toolset
+
+
+def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions: str = "") -> None:
+    """Be an MCP server of this name with these tools on stdin and stdout, until the client ends it.
+
+    `instructions` say how the tools work together, for a model. `Configuration` has the settings
+    of the environment, and of no file. Raises `ToolsetError` for tools that cannot be served
+    together or want what there is only in the bridge, and `StdioError` without stdin or stdout.
+    """
+    stdio = Stdio.claim()
+    # With `searching` off no folder is looked at.
+    root = Path("/")
+    configuration = load(dict(os.environ), cwd=root, package_root=root, searching=False)
+    open_log("[Server]", configuration.log_level)
+    implementation = Implementation(name, name, version, instructions)
+    asyncio.run(_serve(implementation, merge(toolsets), configuration, stdio))
+
+
+async def serve_only(
+    names: Sequence[str], configuration: Configuration, stdio: Stdio, *, read_only: bool
+) -> None:
+    """Serve the sets of these names, until the client ends it; raises `ToolsetError`."""
+    tools = merge(map(load_toolset, dict.fromkeys(names)))
+    if read_only or configuration.read_only:
+        tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
+    implementation = Implementation(tools.name, tools.name, __version__, "")
+    await _serve(implementation, tools, configuration, stdio)
+
+
+async def _serve(
+    implementation: Implementation, tools: Toolset, configuration: Configuration, stdio: Stdio
+) -> None:
+    gc.enable()  # `cli` has put it off
+    states = RequestStates(os.urandom(32), time.monotonic)
+    server = Server(implementation, Catalogue(tools, [configuration]), states)
+    await run_session(Session(server, stdio.write, ready=stdio.ready), stdio)
+    await close(stdio)

@@ -1,0 +1,172 @@
+"""A server of somebody's own tools: by `serve --only`, and by `bridge.toolkit.serve`."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge import __version__
+from tests.e2e.bridge_process import COMMAND
+from tests.llm.model_service import model_service, saying
+
+OWN = """
+from dataclasses import dataclass
+from bridge.toolkit import Configuration, LlmNode, RoomLink, Toolset, serve, tool
+
+@tool(title="Mirror", read_only=True, open_world=False)
+def mirror(text: str) -> str:
+    '''Write a text backwards.'''
+    return text[::-1]
+
+@tool(title="Erase")
+def erase() -> str:
+    '''Erase everything.'''
+    return "erased"
+
+@tool(title="Peek", read_only=True)
+def peek(link: RoomLink, /) -> str:
+    '''Look into the room.'''
+    return "a room"
+
+@dataclass
+class Text:
+    text: str
+
+NODE = LlmNode(instruction="Judge.", input=Text, output=Text)
+
+TOOLS = Toolset("own", (mirror, erase))
+MODEL = Toolset("model", (NODE.as_tool(name="judge", title="Judge"),))
+ROOM = Toolset("room", (peek,))
+
+if __name__ == "__main__":
+    serve("own", "7.1", [TOOLS, MODEL], instructions="Mirror first.")
+"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}},
+}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+ALL = [
+    HELLO,
+    LIST,
+    *({"jsonrpc": "2.0", "id": i, "method": m} for i, m in ((2, "resources/list"), (3, "erase"))),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "own.py").write_text(OWN)
+    return tmp_path
+
+
+def ran(
+    home: Path,
+    command: Sequence[str],
+    *messages: object,
+    code: int = 0,
+    environ: Mapping[str, str] | None = None,
+) -> tuple[dict[int, Any], str]:
+    """The answers by their ids, and what was said on stderr."""
+    ours = {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(home)}
+    said = "".join(json.dumps(one) + "\n" for one in messages)
+    child = subprocess.run(
+        command,
+        input=said,
+        cwd=home,
+        env={**ours, **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert child.returncode == code, child.stderr
+    assert "Traceback" not in child.stderr
+    answers = [json.loads(line) for line in child.stdout.splitlines()]
+    return {one["id"]: one for one in answers}, child.stderr
+
+
+def only(*names: str) -> list[str]:
+    return [COMMAND, "serve", *(word for name in names for word in ("--only", name))]
+
+
+def names(answers: dict[int, Any]) -> list[str]:
+    return [one["name"] for one in answers[1]["result"]["tools"]]
+
+
+def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> None:
+    sets = {"BRIDGE_TOOLSETS": "llm,samples", "LLM_BASE_URL": "http://[::1]/", "LLM_MODEL": "m"}
+    answers, said = ran(home, only("own:TOOLS"), *ALL, environ=sets)
+    assert names(answers) == ["mirror", "erase"]
+    hello = answers[0]["result"]
+    assert hello["serverInfo"] == {
+        "name": "own:TOOLS",
+        "title": "own:TOOLS",
+        "version": __version__,
+    }
+    assert set(hello["capabilities"]) == {"tools", "logging"}
+    assert "instructions" not in hello
+    assert answers[2]["result"] == {"resources": []}
+    assert "room" not in json.dumps(answers).lower()
+    assert "MUC_ROOM" not in said
+    assert "XMPP_" not in said
+
+
+def test_several_sets_are_named_one_by_one(home: Path) -> None:
+    answers, _ = ran(home, only("own:TOOLS", "samples", "own:TOOLS"), HELLO, LIST)
+    assert names(answers)[:3] == ["mirror", "erase", "word_count"]
+    assert answers[0]["result"]["serverInfo"]["name"] == "own:TOOLS+samples"
+
+
+@pytest.mark.parametrize("option", [["--read-only"], []])
+def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
+    option: list[str], home: Path
+) -> None:
+    environ = {} if option else {"BRIDGE_READ_ONLY": "1"}
+    answers, _ = ran(home, [*only("own:TOOLS"), *option], *ALL, environ=environ)
+    assert names(answers) == ["mirror"]
+    assert "withheld by --read-only or BRIDGE_READ_ONLY" in str(answers[3]["error"])
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (only("own:ROOM"), "peek wants a RoomLink; there are 0 here"),
+        (only("llm"), "wants a RoomLink; there are 0 here"),
+        (only("nothing"), "there is no toolset 'nothing'"),
+        (only("own:TOOLS", "own:mirror"), "own:mirror is no Toolset but a Tool"),
+        ([*only("samples"), "--toolset", "llm"], "not allowed with argument --only"),
+    ],
+)
+def test_what_cannot_be_served_alone_stops_the_start(
+    words: list[str], cause: str, home: Path
+) -> None:
+    answers, said = ran(home, words, LIST, code=2)
+    assert answers == {}
+    assert cause in said
+
+
+def test_a_program_of_its_own_is_a_server_of_its_own_name_and_version(home: Path) -> None:
+    answers, said = ran(home, [sys.executable, "own.py"], *ALL)
+    hello = answers[0]["result"]
+    assert hello["serverInfo"] == {"name": "own", "title": "own", "version": "7.1"}
+    assert hello["instructions"] == "Mirror first."
+    assert names(answers) == ["mirror", "erase", "judge"]
+    assert said.splitlines() == ["[Server] Ready to accept connections"]
+
+
+async def test_a_node_there_asks_the_model_of_the_environment(home: Path) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "judge", "params": {"text": "it burns"}}
+    async with model_service(saying({"text": "grave"})) as service:
+        settings = {"LLM_BASE_URL": service.base_url, "LLM_MODEL": "m"}
+        answers, _ = await asyncio.to_thread(
+            ran, home, [sys.executable, "own.py"], call, environ=settings
+        )
+    assert "grave" in str(answers[1]["result"])
+    assert "it burns" in service.asked[0].user
