@@ -56,7 +56,8 @@ class Parameter(NamedTuple):
     @property
     def kind(self) -> str:
         """The types, bounds and choices, in a few words."""
-        shown = [one for one in self.types if one != "null"] or ["any JSON"]
+        unnamed = "one of" if self.choices else "any JSON"
+        shown = [one for one in self.types if one != "null"] or [unnamed]
         words = " or ".join(shown) + self.bounds
         if self.choices:
             words += ": " + ", ".join(as_typed(one) for one in self.choices)

@@ -1,10 +1,10 @@
 """The client's side of MCP: the handshake, the dialects, requests, lists and calls of tools."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from bridge import __version__
 from bridge.console.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
@@ -29,6 +29,15 @@ FIRST_OFFER = revisions.HANDSHAKE[0]
 
 FALLBACK_OFFER = next(one for one in revisions.ALL if not one.handshake)
 """The revision that a server is offered when it refuses `initialize`."""
+
+FORM = "elicitation/create"
+"""The request by which a server shows a person a form."""
+
+MAX_ROUNDS = 20
+"""How often one request is answered with questions before it is given up."""
+
+FillIn: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[dict[str, Json]]]
+"""Takes the params of such a request, and returns its result."""
 
 LISTS = ("tools", "resources", "prompts")
 """What a server can be asked to list, by MCP's names."""
@@ -59,6 +68,15 @@ class Client:
         self.capabilities: Mapping[str, Json] = {}
         """The capabilities that the server declared; empty if it declared none."""
         self.catalogue = ServerCatalogue()
+        self._fill_in: FillIn | None = None
+
+    def take_forms(self, fill_in: FillIn) -> None:
+        """Declare that a person can be asked, and ask them by `fill_in`; before `open`."""
+        self._fill_in = self.server.answering[FORM] = fill_in
+
+    @property
+    def _own_capabilities(self) -> dict[str, Json]:
+        return {} if self._fill_in is None else {"elicitation": {}}
 
     @property
     def dialect(self) -> str:
@@ -89,13 +107,13 @@ class Client:
         if revision.handshake:
             offer: dict[str, Json] = {
                 "protocolVersion": revision.date,
-                "capabilities": {},
+                "capabilities": self._own_capabilities,
                 "clientInfo": CLIENT_INFO,
             }
             result = await self.server.request("initialize", offer)
             await self.server.notify("notifications/initialized")
         else:
-            result = await self.server.request("server/discover", _with_meta({}, revision))
+            result = await self.server.request("server/discover", self._with_meta({}, revision))
         told = result if isinstance(result, dict) else {}
         date = str(told.get("protocolVersion", revision.date))
         # A revision that we do not know is spoken as the one we offered: there is no other way.
@@ -105,8 +123,35 @@ class Client:
         return date
 
     async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
-        """Return the result of a method of MCP; raises `RequestError`, `ServerError`."""
-        return await self.server.request(method, _with_meta(params or {}, self.revision))
+        """Return the result of a method of MCP; raises `RequestError`, `ServerError`.
+
+        What the server wants to know first is asked, and sent with the request once more
+        (2026-07-28, "Multi Round-Trip Requests").
+        """
+        sent = self._with_meta(params or {}, self.revision)
+        result = await self.server.request(method, sent)
+        for _ in range(MAX_ROUNDS):
+            match result:
+                case {"resultType": "input_required", **asked}:
+                    answers = {"inputResponses": await self._answers(asked.get("inputRequests"))}
+                    state = {name: asked[name] for name in ("requestState",) if name in asked}
+                    result = await self.server.request(method, sent | answers | state)
+                case _:
+                    return result
+        raise RequestError(f"the server asked for something {MAX_ROUNDS} times")
+
+    async def _answers(self, questions: Json) -> dict[str, Json]:
+        """Return the answers to the questions of a result, by their names."""
+        answers: dict[str, Json] = {}
+        for name, question in questions.items() if isinstance(questions, dict) else ():
+            match question:
+                case {"method": method, "params": dict() as params} if (
+                    method == FORM and self._fill_in is not None
+                ):
+                    answers[name] = await self._fill_in(params)
+                case _:
+                    raise RequestError("the server asks for what this client lacks")
+        return answers
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Any:
         """Return the result of a tool in the current dialect; raises as `request` does."""
@@ -171,14 +216,13 @@ class Client:
                 return objects(await self.list_all(kind), kind)
         return []
 
-
-def _with_meta(params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
-    """Return `params` with the `_meta` that a revision without handshake requires."""
-    if revision.handshake:
-        return dict(params)
-    meta = {
-        revisions.PROTOCOL_VERSION: revision.date,
-        revisions.CLIENT_CAPABILITIES: {},
-        revisions.CLIENT_INFO: CLIENT_INFO,
-    }
-    return {"_meta": meta, **params}
+    def _with_meta(self, params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
+        """Return `params` with the `_meta` that a revision without handshake requires."""
+        if revision.handshake:
+            return dict(params)
+        meta: dict[str, Json] = {
+            revisions.PROTOCOL_VERSION: revision.date,
+            revisions.CLIENT_CAPABILITIES: self._own_capabilities,
+            revisions.CLIENT_INFO: CLIENT_INFO,
+        }
+        return {"_meta": meta, **params}

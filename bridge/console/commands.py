@@ -143,7 +143,7 @@ class CommandRunner:
         """Whether to read the lists of the server again before the next command."""
         self._client = client
         self._ask = ask
-        self._asking_seconds = 0.0
+        self.asking_seconds = 0.0
         """How long the person took to answer, while the command was carried out."""
         self._room: str | None = None
         """The room that calls name where the user names none; None: the server's own default."""
@@ -153,14 +153,14 @@ class CommandRunner:
         if self.catalogue_is_stale:
             self.catalogue_is_stale = False
             await self._client.read_catalogue()
-        began, self._asking_seconds = monotonic(), 0.0
+        began, self.asking_seconds = monotonic(), 0.0
         try:
             answer = await self._run(command)
         except ArgumentError as error:
             return console_error(str(error))
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
-        seconds = None if answer.own else monotonic() - began - self._asking_seconds
+        seconds = None if answer.own else monotonic() - began - self.asking_seconds
         return replace(answer, seconds=seconds)
 
     async def _run(self, command: Command) -> Answer:
@@ -213,7 +213,7 @@ class CommandRunner:
         if self._ask is not None:
             for one in wanted:
                 arguments |= await self._ask(one)
-        self._asking_seconds += monotonic() - began
+        self.asking_seconds += monotonic() - began
         return arguments
 
     async def _show(self, kind: str, name: str, typed: str) -> Answer:

@@ -7,18 +7,19 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from bridge.console.client import Client
 from bridge.console.commands import LEAVE, Command, CommandRunner, parse
 from bridge.console.errors import InputCancelledError, OutputError, ServerError
 from bridge.console.formatting import Answer, console_error
+from bridge.console.forms import fill_in
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess
 from bridge.logs import complain, open_log
 from bridge.mcp.framing import SkippedInput
-from bridge.mcp.jsonrpc import Malformed, Message, Notification, Response, RpcError, preview
+from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
@@ -132,6 +133,9 @@ class _Conversation:
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""
         self._server.on_unsolicited = self._take_unsolicited
+        self._asking = asyncio.Lock()
+        """Held while a form of the server is filled in: one at a time."""
+        client.take_forms(self._fill_in)
 
     async def run(self) -> int:
         """Return the exit code; raises `ServerError` when the server ends first."""
@@ -150,6 +154,17 @@ class _Conversation:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
             self._following = False
             self._frontend.close()
+
+    async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
+        """Have a form filled in for the command in flight; without one it is cancelled."""
+        async with self._asking:
+            if self._call is None or self._call.done():
+                return {"action": "cancel"}
+            began = monotonic()
+            try:
+                return await fill_in(params, self._frontend)
+            finally:
+                self._runner.asking_seconds += monotonic() - began
 
     def _interrupt(self) -> None:
         """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from bridge.console import formatting
+from bridge.console.arguments import Parameter
 from bridge.console.commands import AskArgument
 from bridge.console.errors import OutputError
 from bridge.console.formatting import Answer
 from bridge.logs import complain, write_out
+from bridge.mcp.jsonrpc import Json
 from bridge.mcp.stdio import read_chunks
 
 COMMENT = "#"
@@ -23,6 +25,12 @@ class Frontend(Protocol):
     @property
     def ask(self) -> AskArgument | None:
         """Asks a person for an argument; None where nobody is there."""
+
+    async def answer(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for a field of a form that a server shows, and return it by its name, or nothing.
+
+        Raises `ArgumentError` where a script answers what does not fit, and as `line` does.
+        """
 
     async def line(self) -> str:
         """Return what is typed next, perhaps several lines.
@@ -48,6 +56,12 @@ class Pipe:
     def __init__(self, *, json: bool = False) -> None:
         self._format = formatting.for_program if json else formatting.for_pipe
         self._lines = _stdin_lines()
+
+    async def answer(self, parameter: Parameter) -> dict[str, Json]:
+        """Take the next line as the value, and an empty one as none; stderr has the question."""
+        self.tell(parameter.question.rstrip())
+        text = await self.line()
+        return {parameter.name: parameter.read(text)} if text or parameter.required else {}
 
     async def line(self) -> str:
         """Return the next line that is no comment."""

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from math import isfinite
@@ -65,6 +65,10 @@ class ServerProcess:
         """How the next message is framed; what comes in may be framed either way."""
         self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
         self.on_log_line: Callable[[str], None] = lambda line: None
+        self.answering: dict[str, Callable[[Mapping[str, Json]], Awaitable[Json]]] = {}
+        """What answers the requests of the server, by their methods; `ping` is answered anyway."""
+        self._answers: dict[Id | None, asyncio.Task[None]] = {}
+        """What is being answered, by the ids of the server."""
         self._process = process
         self._stdin = process.stdin
         self._request_numbers = count(1)
@@ -148,6 +152,8 @@ class ServerProcess:
 
     async def stop(self) -> None:
         """Close the server's stdin and wait for its exit; terminate, then kill it if need be."""
+        for answer in self._answers.values():
+            answer.cancel()
         self._stdin.close()
         if not await self._exited(NOTICE_SECONDS):
             log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
@@ -254,6 +260,12 @@ class ServerProcess:
                     answer.set_result(message)
             case Request(id=id_, method="ping"):
                 self._write(jsonrpc.encode(Response(id_, {})))
+            case Request(method=method) if method in self.answering:
+                self._answers[message.id] = asyncio.create_task(self._answer(message))
+            case Notification(
+                method="notifications/cancelled", params={"requestId": str() | int() as id_}
+            ) if id_ in self._answers:
+                self._answers[id_].cancel()
             case Request(id=id_, method=method):
                 log.info("the server asked for %s, which this client lacks", one_line(method, 100))
                 error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
@@ -262,6 +274,14 @@ class ServerProcess:
                 if isinstance(message, Notification):
                     log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
                 self.on_unsolicited(message)
+
+    async def _answer(self, request: Request) -> None:
+        params = request.params if isinstance(request.params, dict) else {}
+        try:
+            result = await self.answering[request.method](params)
+            self._write(jsonrpc.encode(Response(request.id, result)))
+        finally:
+            del self._answers[request.id]
 
 
 def _flaw(value: object, levels: int = MAX_DEPTH) -> str:

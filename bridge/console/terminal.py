@@ -79,6 +79,8 @@ class Terminal:
                 name = one_line(parameter.name, SHOWN_CHARACTERS)
                 self.tell(f"  {name} is required; Ctrl-C gives it up")
 
+    answer = ask
+
     def show(self, answer: Answer) -> None:
         """Write the answer as a person reads it."""
         self.tell(formatting.for_person(answer))
