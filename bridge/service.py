@@ -152,18 +152,18 @@ class _LazyParticipant:
     @cached_property
     def participant(self) -> "Participant":
         # slixmpp comes with it, which takes longer to load than the first answer may take.
-        from bridge.xmpp.participant import Participant
-        from bridge.xmpp.traffic import TrafficLog, TrafficLogError
+        from bridge.xmpp import participant, traffic
 
-        participant = Participant(self._configuration.settings, history=self._configuration.history)
-        if self._configuration.traffic_log is not None:
-            self._traffic = TrafficLog(self._configuration.traffic_log)
+        given = self._configuration
+        made = participant.Participant(given.settings, history=given.history)
+        if given.traffic_log is not None:
+            self._traffic = traffic.TrafficLog(given.traffic_log)
             try:
                 self._traffic.open()
-            except TrafficLogError as error:  # it tries again by itself
+            except traffic.TrafficLogError as error:  # it tries again by itself
                 log.warning("%s", error)
-        participant.listen(lambda record: self.batcher.add(participant.journal.encode(record)))
-        return participant
+        made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
+        return made
 
     def warnings(self) -> list[str]:
         """What is not as the settings want it."""

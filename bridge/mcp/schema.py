@@ -393,8 +393,24 @@ class Member(NamedTuple):
         return cls(name, wire_name(name), *describe(hint), required)
 
     def with_default(self, default: object) -> "Member":
-        """Return the member with the value that it has where it is left out."""
+        """Return the member with the value that it has where it is left out.
+
+        None is not listed: who has nothing to say leaves the member out.
+        """
+        if default is None:
+            return self._replace(schema=_without_null(self.schema))
         return self._replace(schema={**self.schema, "default": render(default)})
+
+
+def _without_null(schema: Schema) -> Schema:
+    made: dict[str, object] = {}
+    for name, one in schema.items():
+        if name in {"type", "enum", "anyOf"} and isinstance(one, list):
+            left = [each for each in one if each not in ("null", None, {"type": "null"})]
+            made[name] = left[0] if name == "type" and len(left) == 1 else left
+        else:
+            made[name] = one
+    return made
 
 
 def object_of(members: Iterable[Member]) -> Schema:

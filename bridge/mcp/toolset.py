@@ -120,7 +120,7 @@ class Signature(NamedTuple):
                 raise SchemaError(f"{function.__name__}: a tool names each of its arguments")
             required = parameter.default is parameter.empty
             member = Member.of(parameter.name, hint, required=required)
-            if not required and parameter.default is not None:
+            if not required:
                 member = member.with_default(parameter.default)
             parameters.append(member)
             for note in getattr(hint, "__metadata__", ()):

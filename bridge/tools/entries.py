@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
 from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -123,14 +122,14 @@ def json_size(value: object) -> int:
     return len(json.dumps(value, default=render))
 
 
-def sanitized(value: Value, most: int = RESULT_BYTES) -> Value:
-    """Return an entry or a dataclass as an agent gets it: escaped, and in `most` bytes of JSON.
+def sanitized(value: Entry, most: int = RESULT_BYTES) -> Entry:
+    """Return an object as an agent gets it: escaped, and in `most` bytes of JSON.
 
     Everything that a stanza says goes through this on its way out. What is too long has its
-    longest texts cut, and says so in `truncated`; of a dataclass, if it has such a field.
+    longest texts cut, and says so in `truncated`.
     """
     look = _Look()
-    made: Value = look.of(value)
+    made = look.of(value)
     if (over := json_size(made) - most) > 0:
         sizes = [json_size(text) for text in look.texts]
         # The marks of what is cut take room too.
@@ -160,10 +159,6 @@ class _Look:
         self._cut: set[str] = set()
         self._escaped = False
 
-    def of(self, value: Any) -> Any:
-        """Return what is shown of an entry or a dataclass."""
-        return self._entry(value) if isinstance(value, dict) else self._fields(value)
-
     def _at(self, value: Any, name: str) -> Any:
         """Return what is shown of `value`, which stands in the field `name`."""
         if isinstance(value, str):
@@ -172,7 +167,7 @@ class _Look:
             return self._list(value, name)
         if isinstance(value, dict):
             return {key: self._at(one, key) for key, one in value.items()}
-        return self._fields(value) if is_dataclass(value) else value
+        return value
 
     def _text(self, text: str, name: str, share: int) -> str:
         kept = _start(text, MAX_BODY_BYTES if name in BODIES else MAX_TEXT_JSON)
@@ -189,7 +184,7 @@ class _Look:
         return shown
 
     def _list(self, values: list[Any], name: str) -> list[Any]:
-        if any(isinstance(one, dict) or is_dataclass(one) for one in values):
+        if any(isinstance(one, dict) for one in values):
             return [self._at(one, name) for one in values]
         # Its items share the room of one text.
         among = len(self.texts)
@@ -203,37 +198,18 @@ class _Look:
         self.texts.append(fitting)
         return fitting
 
-    def _entry(self, exact: dict[str, Any]) -> dict[str, Any]:
+    def of(self, exact: Entry) -> Entry:
+        """Return what is shown of an object."""
         made = {name: self._at(one, name) for name, one in exact.items()}
         self.marks += MARK_BYTES
         if "body" in self._cut and "body" in exact:
             # What was cut before says how long it was.
-            made.setdefault("bodyBytes", len(exact["body"].encode("utf-8", "surrogatepass")))
+            made.setdefault("bodyBytes", len(str(exact["body"]).encode("utf-8", "surrogatepass")))
         if self._cut:
             made["truncated"] = True
         if self._escaped:
             made["escaped"] = True
         return made
-
-    def _fields(self, value: Any) -> Any:
-        outside = self._cut, self._escaped
-        self._cut, self._escaped = set(), False
-        names = value.__dataclass_fields__
-        held = {name: getattr(value, name) for name in names}
-        made = {name: self._at(one, name) for name, one in held.items() if one is not None}
-        changes = {name: one for name, one in made.items() if one != held[name]}
-        if "truncated" in names:
-            self.marks += MARK_BYTES
-            if self._cut:
-                changes["truncated"] = True
-            self._cut = set()
-        if "escaped" in names:
-            if self._escaped:
-                changes["escaped"] = True
-            self._escaped = False
-        self._cut |= outside[0]
-        self._escaped = self._escaped or outside[1]
-        return replace(value, **changes) if changes else value
 
 
 def cut(text: str, most: int) -> str:

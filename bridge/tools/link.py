@@ -95,12 +95,33 @@ class RoomLink:
             for warning in one.status().warnings
         ]
 
+    def event(self, cursor: str) -> "Record":
+        """Return the event whose entry has this cursor; raises `ArgumentError` without one."""
+        journal = self.participant.journal
+        try:
+            number, loss = journal.position(cursor)
+        except ValueError as error:
+            raise _no_entry(str(error)) from error
+        record = next(journal.after(number - 1), None)
+        restarted = loss is not None and loss.reason == "restarted"
+        if restarted or record is None or record.number != number:
+            raise _no_entry("it is of no event, or of one that is not kept any more")
+        return record
+
     def records(self, name: str | None) -> "Records[Record]":
         """Return what reads the events of the room of this name, or without one of all rooms.
 
         What is of the connection alone is of no room. Raises as `room` does.
         """
         return self.participant.journal.of(None if name is None else self.room(name).name)
+
+
+def _no_entry(reason: str) -> ArgumentError:
+    return ArgumentError(
+        f"of is not the cursor of an entry: {reason}.",
+        condition="item-not-found",
+        hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
+    )
 
 
 def listed(names: Sequence[str]) -> str:

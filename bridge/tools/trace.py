@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 from urllib.parse import unquote
 
 from bridge.mcp.schema import Bounds, always
-from bridge.mcp.toolset import ArgumentError, tool
+from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.entries import NOTICE, RESULT_BYTES, nonempty, sanitized
 from bridge.tools.history import MARK
@@ -66,7 +66,17 @@ async def xmpp_trace(
 
     kept, memberships = link.participant.trace, link.participant.memberships
     jid = None if room is None else link.room(room).jid
-    behind, note = (None, None) if of is None else _behind(link, of, room)
+    behind: set[int] | None = None
+    why_none = LOST_STANZA
+    if of is not None and of.startswith(MARK):
+        id_ = unquote(of.removeprefix(MARK))
+        behind = stanza_filter.archived([*kept], link.room(room).jid, id_)
+    elif of is not None:
+        record = link.event(of)
+        if record.event.kind in {"connection", "gap"}:
+            behind, why_none = set(), NO_STANZA
+        else:
+            behind = stanza_filter.behind(record, [*kept])
     hidden = set() if keepalives else stanza_filter.keepalives(kept)
     own: set[str] = set()
     for one in memberships:
@@ -109,37 +119,5 @@ async def xmpp_trace(
         "oldest": kept.oldest,
     }
     gap = page.gap if of is None else None
+    note = why_none if behind == set() else None
     return found | nonempty({"gap": gap, "note": note, "notice": page.entries and NOTICE})
-
-
-def _behind(link: RoomLink, of: str, room: str | None) -> tuple[set[int], str | None]:
-    """Return the numbers of the stanzas behind the entry with this cursor, or why there are none.
-
-    Raises `ArgumentError` where there is no such entry.
-    """
-    from bridge.xmpp import stanza_filter  # deferred, as above
-
-    kept, journal = [*link.participant.trace], link.participant.journal
-    if of.startswith(MARK):
-        id_ = unquote(of.removeprefix(MARK))
-        found = stanza_filter.archived(kept, link.room(room).jid, id_)
-        return found, None if found else LOST_STANZA
-    try:
-        number, loss = journal.position(of)
-    except ValueError as error:
-        raise _no_entry(str(error)) from error
-    record = next(journal.after(number - 1), None)
-    if (loss is not None and loss.reason == "restarted") or not record or record.number != number:
-        raise _no_entry("it is of no event, or of one that is not kept any more")
-    if record.event.kind in {"connection", "gap"}:
-        return set(), NO_STANZA
-    found = stanza_filter.behind(record, kept)
-    return found, None if found else LOST_STANZA
-
-
-def _no_entry(reason: str) -> ArgumentError:
-    return ArgumentError(
-        f"of is not the cursor of an entry: {reason}.",
-        condition="item-not-found",
-        hint="Take `cursor` from an entry of xmppHistory or xmppWait, as it is.",
-    )

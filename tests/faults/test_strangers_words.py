@@ -229,7 +229,7 @@ QUOTING_NOBODY = {
     "tools/history.py _only_of_the_journal",
     "tools/link.py participant",
     "tools/occupants.py xmpp_occupants",
-    "tools/trace.py _no_entry",
+    "tools/link.py _no_entry",
     "tools/link.py room",  # and the user's own settings
     "tools/paging.py event_filter",
     "tools/paging.py position_of",

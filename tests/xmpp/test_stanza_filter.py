@@ -82,7 +82,7 @@ KINDS = {
     "<composing xmlns='http://jabber.org/protocol/chatstates'/></message>",
     "a subject": f"<message from='{ROOM}/Wilma' type='groupchat'><subject>x</subject></message>",
     "a change of configuration": f"<message from='{ROOM}' type='groupchat'><x xmlns='{USER}'>"
-    "<status code='104'/></x></message>",
+    "<status code='173'/></x></message>",
     "an affiliation": f"<message from='{ROOM}'><x xmlns='{USER}'>"
     "<item affiliation='member' jid='w@example'/></x></message>",
     "a presence": _present(),
