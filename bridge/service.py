@@ -19,9 +19,10 @@ from bridge.mcp.running import close, run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Toolset
+from bridge.mcp.toolset import Toolset, merge
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
+from bridge.standalone import serve_sets
 from bridge.text import one_line
 from bridge.tools import (
     check,
@@ -96,10 +97,12 @@ async def serve(
     lazy = _LazyParticipant(configuration)
     link = RoomLink(lambda: lazy.participant, lazy.warnings)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
+    limiter.confirm_in = _confirm_in(configuration)
 
     def read_anew() -> Configuration:
         newest = read()
         limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
+        limiter.confirm_in = _confirm_in(newest)
         limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY") if newest.read_only else ""
         return newest
 
@@ -121,16 +124,42 @@ async def serve(
     await close(stdio)
 
 
+async def serve_only(
+    names: Sequence[str], configuration: Configuration, stdio: Stdio, *, read_only: bool
+) -> None:
+    """Serve nothing but the sets of these names, until the client or a signal ends it.
+
+    Raises `ToolsetError` for one that cannot be served so.
+    """
+    tools, _ = _tools(configuration, (), (), only=names)
+    if read_only or configuration.read_only:
+        tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
+    implementation = Implementation(tools.name, tools.name, __version__, "")
+    await serve_sets(implementation, tools, configuration, stdio)
+
+
+def _confirm_in(configuration: Configuration) -> str:
+    return configuration.source_of("BRIDGE_CONFIRM_SEND") if configuration.confirm_send else ""
+
+
 def _tools(
-    configuration: Configuration, named: Sequence[str], collaborators: Sequence[object]
+    configuration: Configuration,
+    named: Sequence[str],
+    collaborators: Sequence[object],
+    only: Sequence[str] = (),
 ) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return all tools, and what is wrong with the sets that the settings wish for."""
+    """Return all tools, and what is wrong with the sets that the settings wish for.
+
+    With `only` there are the sets of these names, and no others.
+    """
     base = Toolset.of_modules("bridge", *MODULES)
-    if not (named or configuration.toolsets):
+    if not (named or only or configuration.toolsets):
         return base, ()
     # Only who asks for further sets waits for what finds them.
-    from bridge.toolsets import join_toolsets
+    from bridge.toolsets import join_toolsets, load_toolset
 
+    if only:
+        return merge(map(load_toolset, dict.fromkeys(only))), ()
     tools, problems = join_toolsets(
         base, named=named, settings=configuration.toolsets, collaborators=collaborators
     )

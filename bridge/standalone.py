@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bridge import __version__
 from bridge.logs import open_log
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
@@ -18,7 +17,6 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
-from bridge.toolsets import load_toolset
 
 
 def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions: str = "") -> None:
@@ -34,23 +32,13 @@ def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions:
     configuration = load(dict(os.environ), cwd=root, package_root=root, searching=False)
     open_log("[Server]", configuration.log_level)
     implementation = Implementation(name, name, version, instructions)
-    asyncio.run(_serve(implementation, merge(toolsets), configuration, stdio))
+    asyncio.run(serve_sets(implementation, merge(toolsets), configuration, stdio))
 
 
-async def serve_only(
-    names: Sequence[str], configuration: Configuration, stdio: Stdio, *, read_only: bool
-) -> None:
-    """Serve the sets of these names, until the client ends it; raises `ToolsetError`."""
-    tools = merge(map(load_toolset, dict.fromkeys(names)))
-    if read_only or configuration.read_only:
-        tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
-    implementation = Implementation(tools.name, tools.name, __version__, "")
-    await _serve(implementation, tools, configuration, stdio)
-
-
-async def _serve(
+async def serve_sets(
     implementation: Implementation, tools: Toolset, configuration: Configuration, stdio: Stdio
 ) -> None:
+    """Serve these tools, until the client or a signal ends it; raises `ToolsetError`."""
     gc.enable()  # `cli` has put it off
     states = RequestStates(os.urandom(32), time.monotonic)
     server = Server(implementation, Catalogue(tools, [configuration]), states)

@@ -25,16 +25,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     # Not before stdout is claimed: whatever an import prints must not reach the client.
-    from bridge.service import serve
+    from bridge.service import serve, serve_only
 
     configuration = read()
     open_log("[Server]", configuration.log_level)
     _report(configuration, alone=bool(parsed.only))
     try:
         if parsed.only:
-            # The bridge itself does without, and an agent waits for it.
-            from bridge.standalone import serve_only
-
             await serve_only(parsed.only, configuration, stdio, read_only=parsed.read_only)
         else:
             await serve(

@@ -123,7 +123,7 @@ def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[A
     """Return what a person answered; raises `MismatchError` for what does not fit the form."""
     match answer.get("action"):
         case "accept":
-            content = answer.get("content")
+            content = answer.get("content", {})
             if isinstance(form, dict):
                 if not isinstance(content, dict):
                     raise MismatchError("content: an object is wanted")

@@ -141,7 +141,11 @@ class RequestMeta(NamedTuple):
 
         The capability that it is part of is called like the first half of its name.
         """
-        return isinstance(self.capabilities.get(method.partition("/")[0]), dict)
+        declared = self.capabilities.get(method.partition("/")[0])
+        if not isinstance(declared, dict):
+            return False
+        # An empty elicitation takes forms; with anything in it they are named, too (2025-11-25).
+        return method != "elicitation/create" or not declared or "form" in declared
 
 
 def read_meta(params: Object, session: RequestMeta, *, required: bool) -> RequestMeta:

@@ -213,6 +213,10 @@ class Configuration:
     read_only = Variable("BRIDGE_READ_ONLY", values.switch, default="0", who="restriction",
         strictest=max, unreadable="1", effect="no tool writes to a room",
         meaning="`1` withholds every tool that writes to the room")
+    confirm_send = Variable("BRIDGE_CONFIRM_SEND", values.switch, default="0", who="restriction",
+        strictest=max, unreadable="1", effect="a person is asked before each message",
+        meaning="`1` has the person at the client asked before each message, and shown it; a "
+        "client that cannot ask sends none")
     send_rate = Variable("BRIDGE_SEND_RATE", values.whole_number(SEND_RATES), default="60",
         who="restriction", strictest=min, unreadable="60",
         effect="the agent may send {} messages a minute at most",

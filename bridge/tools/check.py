@@ -70,7 +70,7 @@ class CurrentSettings:
     @property
     def waiting_for_restart(self) -> list[str]:
         """Return the variables whose new values hold only from the next start on."""
-        at_once = {"BRIDGE_SEND_RATE"}
+        at_once = {"BRIDGE_SEND_RATE", "BRIDGE_CONFIRM_SEND"}
         if self.configuration.read_only:
             at_once.add("BRIDGE_READ_ONLY")  # what it withheld at the start stays withheld
         return [

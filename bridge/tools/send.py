@@ -6,10 +6,11 @@ import time
 from contextlib import suppress
 from typing import Annotated, TypeAlias
 
+from bridge.mcp.asking import STATE_SECONDS
 from bridge.mcp.context import Context
 from bridge.mcp.schema import Bounds, always
-from bridge.mcp.toolset import ArgumentError, ToolError, tool
-from bridge.text import iso
+from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, ArgumentError, ToolError, tool
+from bridge.text import iso, one_line, quoted
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import (
     MARK_BYTES,
@@ -30,6 +31,9 @@ from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
 MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""
 
+MAX_SHOWN = 10 * MAX_BODY_BYTES
+"""Characters of a message that a person is asked about: all of it, escaped."""
+
 PROGRESS_SECONDS = 1.0
 """Between two progress notifications."""
 
@@ -49,6 +53,8 @@ class RateLimiter:
     def __init__(self, per_minute: int, set_by: str = "") -> None:
         self.read_only_in = ""
         """Where BRIDGE_READ_ONLY was set after the start, when the settings were read anew."""
+        self.confirm_in = ""
+        """Where BRIDGE_CONFIRM_SEND is set, if it is."""
         self._at = 0.0
         self._missing = 0.0
         """How many seconds after `_at` the bucket is full again."""
@@ -94,7 +100,12 @@ Sent: TypeAlias = Annotated[
 """The proof that the room heard it, and who answered."""
 
 
-@tool("xmppSend", title="Send to the XMPP room", own_slots=True)
+@tool(
+    "xmppSend",
+    title="Send to the XMPP room",
+    deadline=DEFAULT_DEADLINE_SECONDS + STATE_SECONDS,
+    own_slots=True,
+)
 async def xmpp_send(
     link: RoomLink,
     limiter: RateLimiter,
@@ -139,6 +150,8 @@ async def xmpp_send(
         )
     try:
         check_body(message)
+        if limiter.confirm_in:
+            await _confirm(context, limiter.confirm_in, membership.name, message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.
         if wait := limiter.take(time.monotonic()):
             seconds = math.ceil(wait)
@@ -202,6 +215,31 @@ async def xmpp_send(
     if kept != message or not all(shown):
         result["truncated"] = True
     return result
+
+
+async def _confirm(context: Context, set_in: str, room: str, message: str) -> None:
+    """Ask the person at the client whether to send this; raises `ToolError` unless they say so."""
+    if not context.can_ask("elicitation/create"):
+        raise ToolError(
+            "Not sent: the person at the client is to be asked before each message, and this "
+            "client cannot be made to ask (MCP, elicitation).",
+            condition="not-allowed",
+            hint=f"Use a client that can, such as xmpp-bridge client. Who runs the bridge has set "
+            f"BRIDGE_CONFIRM_SEND in {set_in}.",
+        )
+    answer = await context.elicit(
+        f"Send this to everybody in the room {one_line(room)}?\n{quoted(message, MAX_SHOWN)}",
+        {"type": "object", "properties": {}},
+        # Which room is the default may change while the question is open.
+        name=f"send to {room}",
+        consent=True,
+    )
+    if answer.action != "accept":
+        raise ToolError(
+            f"Not sent: the person at the client was asked, and chose to {answer.action}.",
+            condition="not-allowed",
+            hint="Ask them what to say instead; do not send it again unasked.",
+        )
 
 
 async def _answers(

@@ -306,7 +306,13 @@ def test_a_form_written_by_hand_gives_what_was_filled_in_as_it_came() -> None:
     filled = read_elicitation({"action": "accept", "content": {"mail": "x"}}, schema)
     assert filled.content == {"mail": "x"}
     with pytest.raises(MismatchError):
-        read_elicitation({"action": "accept"}, schema)
+        read_elicitation({"action": "accept", "content": []}, schema)
+
+
+def test_a_form_without_fields_may_be_accepted_without_content() -> None:
+    assert read_elicitation({"action": "accept"}, {"type": "object"}).content == {}
+    with pytest.raises(MismatchError, match=r"content.address is missing"):
+        read_elicitation({"action": "accept"}, Order)
 
 
 # Models and roots

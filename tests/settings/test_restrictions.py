@@ -15,6 +15,7 @@ from tests.settings.folders import (
 )
 
 ONLY = "BRIDGE_READ_ONLY"
+CONFIRM = "BRIDGE_CONFIRM_SEND"
 RATE = "BRIDGE_SEND_RATE"
 PLACES = ("environ", "here", "elsewhere", "package")
 
@@ -50,6 +51,21 @@ def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
     (warning,) = warnings_about(configuration, ONLY)
     assert warning.startswith(f"{ONLY} in {names[restriction]} holds")
     assert warning.endswith(": no tool writes to a room")
+
+
+@pytest.mark.parametrize("restriction", PLACES)
+@pytest.mark.parametrize("text", ["1", "please"])
+def test_a_person_is_asked_whoever_wants_it_and_whatever_the_others_say(
+    folders: Folders, restriction: str, text: str
+) -> None:
+    said: dict[str, dict[str, str]] = {place: {CONFIRM: "0"} for place in PLACES}
+    said["environ"] |= ACCOUNT
+    said[restriction] |= {CONFIRM: text}
+    configuration, names = load(folders, **said)
+    assert configuration.confirm_send
+    assert configuration.source_of(CONFIRM) == names[restriction]
+    (warning,) = warnings_about(configuration, CONFIRM)
+    assert warning.endswith(": a person is asked before each message")
 
 
 @pytest.mark.parametrize("account", PLACES)

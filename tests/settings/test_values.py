@@ -34,6 +34,7 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         "NODE_TLS_REJECT_UNAUTHORIZED": True,
         "XMPP_ALLOW_PLAINTEXT": False,
         "BRIDGE_READ_ONLY": False,
+        "BRIDGE_CONFIRM_SEND": False,
         "BRIDGE_SEND_RATE": 60,
         "BRIDGE_HISTORY": 10_000,
         "BRIDGE_TRAFFIC_LOG": None,
@@ -64,6 +65,7 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
             "NODE_TLS_REJECT_UNAUTHORIZED": "1",
             "XMPP_ALLOW_PLAINTEXT": "Yes",
             "BRIDGE_READ_ONLY": "on",
+            "BRIDGE_CONFIRM_SEND": "true",
             "BRIDGE_SEND_RATE": "7",
             "BRIDGE_HISTORY": "500",
             "BRIDGE_TRAFFIC_LOG": "logs/room.jsonl",
@@ -88,10 +90,12 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
         allow_plaintext=True,
     )
     assert sorted(one.partition(" ")[0] for one in configuration.warnings) == [
+        "BRIDGE_CONFIRM_SEND",
         "BRIDGE_READ_ONLY",
         "BRIDGE_SEND_RATE",
     ]
     assert configuration.read_only
+    assert configuration.confirm_send
     assert configuration.send_rate == 7
     assert configuration.history == 500
     assert configuration.traffic_log == folders.here / "logs/room.jsonl"

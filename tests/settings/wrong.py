@@ -54,6 +54,7 @@ WRONG = [
     ("NODE_TLS_REJECT_UNAUTHORIZED", "false", "1 (certificates are checked)"),
     ("XMPP_ALLOW_PLAINTEXT", "maybe", "1 or 0"),
     ("BRIDGE_READ_ONLY", "2", "1 or 0"),
+    ("BRIDGE_CONFIRM_SEND", "ask", "1 or 0"),
     ("BRIDGE_SEND_RATE", "6e1", "from 1 to 6000"),
     ("BRIDGE_SEND_RATE", "-5", "from 1 to 6000"),
     ("BRIDGE_SEND_RATE", "9" * 5000, "from 1 to 6000"),

@@ -286,6 +286,8 @@ def test_a_setting_that_went_back_to_what_it_was_waits_for_nothing(desk: Desk) -
     ("variable", "before", "after", "waiting"),
     [
         ("BRIDGE_SEND_RATE", "60", "30", []),
+        ("BRIDGE_CONFIRM_SEND", "0", "1", []),
+        ("BRIDGE_CONFIRM_SEND", "1", "0", []),
         ("BRIDGE_READ_ONLY", "0", "1", []),
         # The tools that it withheld come back with the next start.
         ("BRIDGE_READ_ONLY", "1", "0", ["BRIDGE_READ_ONLY"]),

@@ -1,12 +1,15 @@
 import asyncio
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.asking import STATE_SECONDS, Question
 from bridge.mcp.context import Context
+from bridge.mcp.jsonrpc import Object
 from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools import send
 from bridge.tools.answers import MAX_ANSWERS
@@ -292,3 +295,71 @@ async def test_both_times_together_have_a_bound(
     else:
         assert (await _answers(played, timeoutSeconds=seconds, awaitSeconds=awaited))["answers"]
     assert len(played.said) == (not refused)
+
+
+# With BRIDGE_CONFIRM_SEND
+
+
+def _asked(action: str) -> tuple[Context, list[Mapping[str, Question]]]:
+    """A caller whose user answers so, and what is asked of it."""
+    asked: list[Mapping[str, Question]] = []
+
+    async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
+        assert seconds == STATE_SECONDS
+        asked.append(questions)
+        return {name: {"action": action} for name in questions}
+
+    able = "elicitation/create".__eq__
+    return Context(lambda *_: None, lambda *_: None, able, ask), asked
+
+
+def _confirming(per_minute: int = 60) -> RateLimiter:
+    rate = RateLimiter(per_minute)
+    rate.confirm_in = "the environment"
+    return rate
+
+
+async def test_a_person_who_accepts_was_shown_the_message_escaped_and_the_room() -> None:
+    played, (context, asked) = Played(), _asked("accept")
+    text = 'yes"\n\u202eno' + "x" * 50_000
+    sent = wire(await xmpp_send(played.link, _confirming(), context, message=text))
+    assert sent["sent"] is True
+    assert played.said == [(text, 10)]
+    ((name, question),) = asked[0].items()
+    shown = str(question.params["message"])
+    first, message = shown.split("\n")
+    assert (first, name) == (f"Send this to everybody in the room {ROOM}?", f"send to {ROOM}")
+    assert message.startswith('"yes')
+    assert message.endswith('xxx"')
+    assert "\u202e" not in shown
+    assert question.consent
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_what_a_person_does_not_want_sent_is_not_and_costs_nothing(action: str) -> None:
+    played, (context, _) = Played(), _asked(action)
+    rate = _confirming(1)
+    with pytest.raises(ToolError, match=f"chose to {action}") as refusal:
+        await xmpp_send(played.link, rate, context, message="hello")
+    assert refusal.value.condition == "not-allowed"
+    assert played.said == []
+    assert rate.take(0.0) == 0.0
+
+
+async def test_a_client_that_cannot_ask_sends_nothing_and_is_told_why() -> None:
+    played = Played()
+    refusal = await _refused(played, rate=_confirming())
+    assert "cannot be made to ask" in refusal.message
+    assert "BRIDGE_CONFIRM_SEND in the environment" in refusal.hint
+    assert played.said == []
+
+
+async def test_a_body_that_cannot_be_sent_is_asked_of_nobody() -> None:
+    context, asked = _asked("accept")
+    with pytest.raises(ArgumentError):
+        await xmpp_send(Played().link, _confirming(), context, message="")
+    assert asked == []
+
+
+def test_a_call_has_time_for_the_person() -> None:
+    assert xmpp_send.deadline >= STATE_SECONDS + send.MAX_WAIT_SECONDS

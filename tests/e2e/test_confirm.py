@@ -1,0 +1,84 @@
+"""BRIDGE_CONFIRM_SEND: a person is asked before each message."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.piped import run
+from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
+from tests.interop.test_sdk_asking import Person
+from tests.interop.test_sdk_client import MODES, connected, text_of
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+PREFIX = "io.modelcontextprotocol/"
+META = {
+    f"{PREFIX}protocolVersion": "2026-07-28",
+    f"{PREFIX}clientCapabilities": {"elicitation": {}},
+}
+YES = {"action": "accept", "content": {}}
+
+
+def settings(server: XmppServer) -> dict[str, str]:
+    return server.environment(BRIDGE_CONFIRM_SEND="1")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_the_person_accepts_is_said_and_what_not_is_not(
+    mode: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    environ = settings(sandbox)
+    room = environ["MUC_ROOM"]
+    yes, no = Person(), Person("decline")
+    async with Witness(sandbox, sandbox.witness, room, "Wilma") as wilma:
+        async with connected(tmp_path, mode, environ, elicitation_callback=no) as client:
+            refused = await client.call_tool("xmppSend", {"message": "never"})
+            assert refused.is_error
+            assert "chose to decline" in text_of(refused)
+        async with connected(tmp_path, mode, environ, elicitation_callback=yes) as client:
+            sent = await client.call_tool("xmppSend", {"message": "hello"})
+            assert not sent.is_error, text_of(sent)
+            await wilma.heard("hello")
+        async with connected(tmp_path, mode, environ) as client:
+            refused = await client.call_tool("xmppSend", {"message": "never"})
+            assert "BRIDGE_CONFIRM_SEND in the environment" in text_of(refused)
+    (form,) = yes.forms
+    assert form.message == f'Send this to everybody in the room {room}?\n"hello"'
+    assert len(no.forms) == 1
+
+
+async def test_consent_is_for_one_message_in_one_room_and_once(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with BridgeProcess(tmp_path, settings(sandbox)) as bridge:
+
+        async def call(message: str, **answer: object) -> Any:
+            given: dict[str, Any] = {"name": "xmppSend", "arguments": {"message": message}}
+            return await bridge.request("tools/call", {**given, **answer, "_meta": META})
+
+        async def refusal(message: str, **answer: object) -> str:
+            with pytest.raises(RpcFailedError) as refused:
+                await call(message, **answer)
+            return str(refused.value.data)
+
+        asked = await call("hello")
+        (name,) = asked["inputRequests"]
+        unasked = await call("hello", inputResponses={name: YES})
+        assert unasked["resultType"] == "input_required"
+        answer = {"inputResponses": {name: YES}, "requestState": asked["requestState"]}
+        assert "is not one that this call was given" in await refusal("goodbye", **answer)
+        sent = await call("hello", **answer)
+        assert sent["structuredContent"]["sent"] is True
+        assert "was used before" in await refusal("hello", **answer)
+
+
+def test_our_own_client_asks(tmp_path: Path) -> None:
+    lines = ["send hello", "accept", "send never", "decline", "history"]
+    ran = run(tmp_path, "\n".join(lines), "--sandbox", more={"BRIDGE_CONFIRM_SEND": "1"})
+    sent, refused, history = ran.stdout.splitlines()
+    assert json.loads(sent)["sent"] is True
+    assert "chose to decline" in refused
+    assert "never" not in history
+    assert "  Send this to everybody in the room" in ran.stderr
