@@ -25,6 +25,7 @@ from bridge.llm.node import LlmNode as LlmNode
 from bridge.llm.prompt import Material as Material
 from bridge.llm.prompt import data_line as data_line
 from bridge.mcp.asking import ROOTS as ROOTS
+from bridge.mcp.asking import STATE_SECONDS as STATE_SECONDS
 from bridge.mcp.asking import Elicitation as Elicitation
 from bridge.mcp.asking import Question as Question
 from bridge.mcp.asking import elicitation as elicitation
@@ -46,10 +47,12 @@ from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
 from bridge.mcp.schema import Bounds as Bounds
 from bridge.mcp.schema import Keywords as Keywords
 from bridge.mcp.schema import MismatchError as MismatchError
+from bridge.mcp.schema import Schema as Schema
 from bridge.mcp.schema import Titles as Titles
 from bridge.mcp.schema import always as always
 from bridge.mcp.schema import render as render
 from bridge.mcp.schema import wire_name as wire_name
+from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS as DEFAULT_DEADLINE_SECONDS
 from bridge.mcp.toolset import Completes as Completes
 from bridge.mcp.toolset import Prompt as Prompt
 from bridge.mcp.toolset import Resource as Resource

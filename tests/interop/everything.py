@@ -1,37 +1,44 @@
-"""A server of test tools, over the project's own wire: what the official suites ask of a server.
+"""A server of test tools: what the official suites ask of a server.
 
-The names are those of `@modelcontextprotocol/conformance`. Everything here is written as a tool
-of ours is written; what that cannot say is missing, and README.md tells why.
+The names are those of `@modelcontextprotocol/conformance`. Everything here is written as any third
+party writes tools: of the bridge it imports the toolkit, and nothing else.
 
     python tests/interop/everything.py
 """
 
 import asyncio
-import os
 import sys
-import time
 from base64 import b64decode
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from bridge.mcp.asking import ROOTS, RequestStates, elicitation, read_sampling, sampling
-from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.content import Audio, Content, EmbeddedResource, Image
-from bridge.mcp.context import Context
-from bridge.mcp.errors import ToolError
-from bridge.mcp.schema import Keywords, Schema, Titles
-from bridge.mcp.server import Implementation, Server
-from bridge.mcp.session import Session
-from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Completes, Toolset, prompt, resource, tool
+from bridge.toolkit import (
+    ROOTS,
+    Audio,
+    Completes,
+    Content,
+    Context,
+    EmbeddedResource,
+    Image,
+    Keywords,
+    Schema,
+    Titles,
+    ToolError,
+    Toolset,
+    elicitation,
+    prompt,
+    read_sampling,
+    resource,
+    sampling,
+    serve,
+    tool,
+)
 
 STEP_SECONDS = 0.05
 """Between two notifications of one call, as the suite asks."""
 
 ASKING_SECONDS = 10.0
 """For an answer of the suite."""
-
-IMPLEMENTATION = Implementation("everything", "Everything", "1.0", "For tests only.")
 
 
 @dataclass(frozen=True)
@@ -417,16 +424,6 @@ def prompt_with_image() -> list[Content]:
     return [PIXEL, "Please analyze the image above."]
 
 
-async def main() -> None:
-    """Serve until the end of input."""
-    stdio = Stdio.claim()
-    tools = Toolset.of_modules("everything", sys.modules[__name__])
-    states = RequestStates(os.urandom(32), time.monotonic)
-    session = Session(Server(IMPLEMENTATION, Catalogue(tools, []), states), stdio.write)
-    await session.run(stdio.chunks())
-    await stdio.flush()
-    stdio.close()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    tools = Toolset.of_modules("everything", sys.modules[__name__])
+    serve("everything", "1.0", [tools], instructions="For tests only.")
