@@ -47,7 +47,7 @@ def _how(exact: Entry, id_: str) -> str | None:
         return "error" if exact["id"] == id_ else None
     if exact["kind"] != "message" or not exact["sender"]:  # the room itself has no nickname
         return None
-    if exact["direction"] == "out" or exact["source"] != "live" or "reflection" in exact:
+    if exact["direction"] == "out" or exact.get("source") != "live" or "reflection" in exact:
         return None
     if "encrypted" in exact:
         return "encrypted"
@@ -55,4 +55,4 @@ def _how(exact: Entry, id_: str) -> str | None:
         payload = exact.get("payload")
         silent = isinstance(payload, list) and all(str(one).endswith(SIGNALS) for one in payload)
         return None if silent else "no-body"
-    return "private" if exact["type"] == "chat" else "public"
+    return "private" if exact.get("type") == "chat" else "public"

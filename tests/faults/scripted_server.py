@@ -81,15 +81,16 @@ class Wire:
         self._depth = 0
         await self._next(1, "start")
 
-    async def element(self, *names: str) -> Element:
+    async def element(self, *names: str, refusal: str = "service-unavailable") -> Element:
         """The next element that the client sends, which must have one of these names.
 
         Questions that the script has nothing to say to are refused, as any server does.
         """
         element = await self._next(1, "end")
         while names and local(element) == "iq" and "iq" not in names:
-            error = f"<error type='cancel'><service-unavailable xmlns='{STANZA_ERRORS}'/></error>"
-            whence = f" from='{element.get('to')}'" if element.get("to") else ""
+            to = element.get("to", "")
+            error = f"<error type='cancel'><{refusal} xmlns='{STANZA_ERRORS}'/></error>"
+            whence = f" from='{to}'" if to else ""
             self.send(f"<iq type='error' id='{element.get('id')}'{whence}>{error}</iq>")
             element = await self._next(1, "end")
         assert not names or local(element) in names, f"{element.tag} came instead of {names}"
@@ -287,7 +288,8 @@ def bound(id_: str, jid: str, sender: str = "") -> str:
 
 
 async def join(wire: Wire) -> None:
-    presence = await wire.element("presence")
+    # As a room that nobody has made yet.
+    presence = await wire.element("presence", refusal="item-not-found")
     nickname = presence.get("to", "").partition("/")[2]
     wire.send(present("Wilma") + present(nickname, 110) + subject(""))
 

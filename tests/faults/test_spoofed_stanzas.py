@@ -97,7 +97,7 @@ async def test_what_is_not_of_our_room_changes_nothing(tmp_path: Path) -> None:
         }
         history = await bridge.call("xmppHistory", since=before["cursor"])
         assert [one.get("body") for one in history["entries"]] == ["the end"]
-        assert [one["nickname"] for one in await people(bridge)] == ["Wilma", NICKNAME]
+        assert [one["nickname"] for one in await people(bridge)] == [NICKNAME, "Wilma"]
         assert (await bridge.bare("xmppSend", message="hello"))["sent"]
         assert len(server.wires) == 1
     assert "FORGED" not in bridge.stderr
