@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError, ToolFailedError
+from tests.e2e.company import in_company
 from tests.servers.certificates import Authority
 from tests.servers.endpoint import Endpoint
 from tests.servers.ports import free_ports
@@ -281,13 +282,8 @@ async def test_a_taken_nickname_is_met_with_another_one(
 async def test_a_destroyed_room_is_told_and_its_new_venue_shown(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Owner") as owner,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, owner):
+        room = owner.room
         await owner.muc.destroy(room, reason="moved", altroom=f"new@{real_server.muc}")
         status = await bridge.until(lambda it: not it["connected"])
         assert (status["phase"], status["lastError"]["condition"]) == ("failed", "gone")

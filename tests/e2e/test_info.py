@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.e2e.asking import asked, refused
 from tests.e2e.bridge_process import BridgeProcess
+from tests.e2e.company import in_company
 from tests.faults import scripted_server as scripted
 from tests.faults.scene import configure
 from tests.faults.scripted_server import HONEST, NICKNAME, ROOM, Scram, Wire
@@ -47,13 +48,8 @@ async def test_a_server_tells_what_it_is_and_how_we_are_connected(
 async def test_a_room_tells_how_its_owner_set_it_up_and_what_we_are_in_it(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Owner") as owner,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, owner):
+        room = owner.room
         before = await asked(bridge, "xmppInfo", "room")
         assert before["address"] == room
         assert before["room"]["membersOnly"] is False
@@ -94,13 +90,8 @@ async def test_a_room_tells_how_its_owner_set_it_up_and_what_we_are_in_it(
 async def test_the_service_of_the_rooms_lists_them_and_is_no_room(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Owner") as owner,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, owner):
+        room = owner.room
         await configure(owner, publicroom="1", roomname="The Lobby")
         told = await asked(bridge, "xmppInfo", real_server.muc)
         assert told["identities"][0]["category"] == "conference"
@@ -112,13 +103,8 @@ async def test_the_service_of_the_rooms_lists_them_and_is_no_room(
 async def test_while_the_room_keeps_us_out_server_service_and_room_are_asked(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, wilma):
+        room = wilma.room
         await configure(wilma, publicroom="1")
         await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
         await bridge.until(lambda it: it["phase"] == "failed")

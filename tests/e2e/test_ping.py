@@ -124,14 +124,8 @@ async def test_a_domain_that_nobody_serves_is_told(xmpp_server: XmppServer, tmp_
 async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
     real_server: XmppServer, tmp_path: Path, alone: bool
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
-        await wilma.joined("McpDebug")
+    async with in_company(real_server, tmp_path) as (bridge, wilma):
+        room = wilma.room
         if not alone:
             await wilma.kick("McpDebug")
             await bridge.until(lambda it: not it["connected"])
@@ -152,13 +146,8 @@ async def test_a_client_that_answers_nothing_is_told_from_a_room_that_does_not(
 async def test_while_the_room_keeps_us_out_whatever_has_an_address_is_asked(
     real_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = real_server.environment()
-    room = settings["MUC_ROOM"]
-    async with (
-        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
-        BridgeProcess(tmp_path, settings) as bridge,
-    ):
-        await bridge.joined()
+    async with in_company(real_server, tmp_path) as (bridge, wilma):
+        room = wilma.room
         await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
         await bridge.until(lambda it: it["phase"] == "failed")
         for target, address in (
