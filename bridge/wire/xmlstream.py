@@ -23,13 +23,14 @@ _BLANKS = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What may stand before everything else (RFC 3629, section 6)."""
 
+# No group is possessive: Python before 3.11.5 matches such a one wrongly (python/cpython#106052).
 _WHOLE_TOKENS = re.compile(
     rb"""(?: [^<]*+ < (?:
         !-- (?: [^>]* > )+? (?<= -->)
         | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>)
         | \? (?: [^>]* > )+? (?<= \?>)
-        | (?! !-- | !\[CDATA\[ | \?) [^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*+ [<>]
-    ) )*+""",
+        | (?! !-- | !\[CDATA\[ | \?) [^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )* [<>]
+    ) )*""",
     re.VERBOSE,
 )
 """Any number of comments, CDATA sections, processing instructions and tags, each with the text
