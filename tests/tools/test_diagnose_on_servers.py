@@ -31,6 +31,9 @@ from tests.tools.troubled import TROUBLES, staged
 PAGE = PAGES["docs/diagnosis.md"]
 CAUSES = {row[0]: row[1:] for row in tables(PAGE)["what is the matter"]}
 (EXAMPLE,) = blocks(PAGE, "text")
+CAUSE_BYTES = 40_000 // 14
+"""Of JSON for the results that name one cause: fourteen causes are named with 40 kB."""
+
 SHOWN = "it answers in private"
 """The trouble that the page shows in full."""
 
@@ -42,6 +45,11 @@ def test_the_page_has_each_trouble_and_each_finding() -> None:
         assert quoted(call) == [f"xmppDiagnose {asked}"]
     assert [quoted(row[0]) for row in tables(PAGE)["finding"]] == [[one] for one in FINDINGS]
     assert {one.finding for one in TROUBLES.values()} == {*FINDINGS, None} - {"said"}
+
+
+def test_fourteen_causes_take_twenty_five_calls() -> None:
+    calls = [1 if one.says is None else 2 for one in TROUBLES.values()]
+    assert sum(calls) / len(calls) <= 25 / 14
 
 
 @pytest.mark.parametrize("name", TROUBLES)
@@ -71,6 +79,9 @@ async def test_the_trouble_is_named(
     assert all(one["hint"] for one in wrong)
     verdict = CAUSES[name][1]
     assert pattern([verdict]).fullmatch(shown_as(found["verdict"])), found["verdict"]
+    # One that floods the room with answers takes more, and another one less.
+    most = CAUSE_BYTES * (2 if len(trouble.hows) > 2 else 1)
+    assert sum(len(json.dumps(one)) for one in results.values()) <= most
     for exchange in exchanges(EXAMPLE) if name == SHOWN else ():
         check(elided(exchange.answer), results[exchange.tool], exchange.tool)
 

@@ -238,33 +238,33 @@ TROUBLES: dict[str, Trouble] = {
         ("phase failed", "refused the login"), "bridge", before=wrong_password, says=None
     ),
     "the bridge is banned": Trouble(("ban",), "bridge", before=banned, says=None),
-    "it was never in the room": Trouble(("was never in the room",), "present", None),
+    "it was never in the room": Trouble(("was never in the room",), "present", None, says=None),
     "it is in another room": Trouble(
-        ("rooms of the service with a similar name",), "present", None, before=goes_to_another_room
+        ("rooms of the service with a similar name",),
+        "present",
+        None,
+        before=goes_to_another_room,
+        says=None,
     ),
     "the bridge's MUC_ROOM has a typo": Trouble(
         ("made by the bridge's joining it", "similar name"),
         "present",
         before=is_in_the_room_that_was_meant,
+        says=None,
     ),
     "its nickname is spelt otherwise": Trouble(
-        ('"robot" was never', 'in the room is "Robot"'),
-        "present",
-        hows=("public",),
-        asked="robot",
+        ('"robot" was never', 'in the room is "Robot"'), "present", asked="robot", says=None
     ),
-    "it left": Trouble(("left the room", "by itself"), "present", then=leaves),
-    "it was kicked": Trouble(("kicked", '"too many messages"'), "present", then=is_kicked),
+    "it left": Trouble(("left the room", "by itself"), "present", then=leaves, says=None),
+    "it was kicked": Trouble(
+        ("kicked", '"too many messages"'), "present", then=is_kicked, says=None
+    ),
     "it changed its nickname": Trouble(
-        ('is called "Rob-2"',), "present", then=is_renamed, hows=("public",)
+        ('is called "Rob-2"',), "present", then=is_renamed, says=None
     ),
-    "it has no voice": Trouble(("has no voice", "taken"), "voice", then=is_silenced),
+    "it has no voice": Trouble(("has no voice", "taken"), "voice", then=is_silenced, says=None),
     "it runs twice": Trouble(
-        ('same account as "Robot-2"',),
-        "account",
-        before=shows_accounts,
-        then=runs_twice,
-        hows=("public", "public"),
+        ('same account as "Robot-2"',), "account", before=shows_accounts, then=runs_twice, says=None
     ),
     "it runs twice, in a room that hides accounts": Trouble(
         ('"Robot" and "Robot-2" gave the same answer',),
@@ -277,6 +277,7 @@ TROUBLES: dict[str, Trouble] = {
         "ping",
         not_at_all,
         then=ignores_pings,
+        says=None,
     ),
     "it answers itself": Trouble(
         ("answers itself",), "loop", to_itself, hows=("public",) * LOOPS, seconds=5
@@ -291,10 +292,7 @@ TROUBLES: dict[str, Trouble] = {
     "it answers twice": Trouble(("twice",), "answer", twice, hows=("public", "public")),
     "it answers late": Trouble(("late",), "answer", late, hows=("public",), seconds=10),
     "a command has hidden characters": Trouble(
-        ("hidden characters", '"Wilma"'),
-        "commands",
-        then=is_given_a_disguised_command,
-        hows=("public",),
+        ("hidden characters", '"Wilma"'), "commands", then=is_given_a_disguised_command, says=None
     ),
 }
 
