@@ -134,6 +134,12 @@ def iso_of(text: str) -> str | None:
         return None
 
 
+def seconds_of(text: str | None) -> float | None:
+    """Return a stamp of somebody else's in seconds since the epoch; None if it is no time."""
+    written = text and iso_of(text)
+    return datetime.fromisoformat(written).timestamp() if written else None
+
+
 def stamp_of(text: str | None) -> str | None:
     """Return a stamp of somebody else's (XEP-0203) as users see times; no time stays as it is."""
     return text and (iso_of(text) or text)

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.text import iso, iso_of
+from bridge.text import iso, iso_of, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,13 @@ def test_times_are_iso_8601_in_utc_with_milliseconds(at: float, text: str) -> No
 )
 def test_a_time_that_somebody_else_wrote_becomes_one_of_ours(stamp: str, text: str | None) -> None:
     assert iso_of(stamp) == text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "seconds"),
+    [("1970-01-01T01:00:00.25+01:00", 0.25), ("yesterday", None), ("", None), (None, None)],
+)
+def test_a_time_that_somebody_else_wrote_can_be_compared(
+    stamp: str | None, seconds: float | None
+) -> None:
+    assert seconds_of(stamp) == seconds

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from bridge.mcp.schema import always
-from bridge.mcp.toolset import tool
+from bridge.mcp.toolset import ArgumentError, tool
 from bridge.text import iso
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized
@@ -40,16 +40,26 @@ Status: TypeAlias = Annotated[
 
 
 @tool(title="Echo", read_only=True, open_world=False)
-def echo(message: Annotated[str, "what to send back"]) -> str:
-    """Send a text back, to see that the bridge itself answers. Touches no network."""
-    return f"Echo: {message}"
+def echo(
+    message: Annotated[str | None, "after `Echo: `"] = None,
+    text: Annotated[str | None, "as it is"] = None,
+) -> str:
+    """Test the bridge itself: send back message or text, not both."""
+    # Not in the schema: clients drop a tool whose schema has `oneOf` at its root, in silence.
+    if (message is None) == (text is None):
+        raise ArgumentError(
+            "echo takes message or text, and exactly one of them.",
+            condition="bad-request",
+            hint="Call it with message alone, or with text alone.",
+        )
+    return f"Echo: {message}" if text is None else text
 
 
 @tool("xmppStatus", title="XMPP status", read_only=True, open_world=False)
 def xmpp_status(link: RoomLink, current: CurrentSettings, /) -> Status:
     """Use this first: tell whether the bridge is in its XMPP room now, and if not, why not.
 
-    Answers at once from memory. `phase`: unconfigured, resolving, connecting, securing,
+    Answers at once. `phase`: unconfigured, resolving, connecting, securing,
     authenticating, joining, joined, waiting (for the next attempt), failed or closed.
     `lastIncoming`: the last message from somebody else. Only where they say something:
     `lastError` (`hint` names the setting to change, `retry` says what happens next by itself),
@@ -120,7 +130,7 @@ def describe_status(link: RoomLink, current: CurrentSettings) -> Status:
 
 
 def _incoming(last: "LastIncoming", room: str | None) -> dict[str, object]:
-    """Return the last live message from somebody else, and the room, where there are several."""
+    """Return the last message from somebody else, and the room, where there are several."""
     message = last.message
     told: dict[str, object] = {
         "body": message.body,

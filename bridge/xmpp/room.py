@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from bridge.text import iso, quoted
+from bridge.text import iso, quoted, seconds_of
 from bridge.xmpp.events import (
     STATUS_CODES,
     Connected,
@@ -81,10 +81,11 @@ class Occupant:
 
 
 class LastIncoming(NamedTuple):
-    """The last live message with a body from somebody else, and when it came."""
+    """The newest message with a body from somebody else, of the room's history too."""
 
     message: MessageReceived
     at: float
+    """When it came, in seconds since the epoch; of the history, when the room says it got it."""
 
 
 @dataclass(frozen=True)
@@ -306,11 +307,14 @@ class Room:
     def _hear(self, message: MessageReceived, at: float) -> None:
         if message.own and message.id is not None:
             self.unheard.pop(message.id, None)
-        if message.source is Source.LIVE and (message.body or message.encrypted):
-            if message.from_ in self._occupants:
-                self._spoke[message.from_] = at
-            if message.body and not message.own:
-                self._last_incoming = LastIncoming(message, at)
+        live = message.source is Source.LIVE and (message.body or message.encrypted)
+        if live and message.from_ in self._occupants:
+            self._spoke[message.from_] = at
+        if message.body and not message.own and message.source is not Source.ARCHIVE:
+            stamp = seconds_of(message.delayed_from)
+            said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
+            if self._last_incoming is None or said >= self._last_incoming.at:
+                self._last_incoming = LastIncoming(message, said)
 
     def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
         moved = event.phase is not self._status.phase

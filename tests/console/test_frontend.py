@@ -96,8 +96,10 @@ def test_at_a_plain_terminal_news_stand_on_lines_of_their_own(tmp_path: Path) ->
 def test_at_a_plain_terminal_arguments_are_asked_for(terminal: Terminal) -> None:
     terminal.until("echo> ")
     terminal.type("/call echo\n")
-    terminal.until("  what to send back\n  message (string) *: ")
+    terminal.until("  after `Echo: `\n  message (string): ")
     terminal.type("hello\n")
+    terminal.until("  as it is\n  text (string): ")
+    terminal.type("\n")
     assert "\nEcho: hello\n" in terminal.until("echo> ")
 
 

@@ -227,6 +227,7 @@ QUOTING_NOBODY = {
     "tools/send.py xmpp_send",
     "tools/send.py _confirm",
     "tools/check.py xmpp_check",
+    "tools/status.py echo",
     "tools/history.py _only_of_the_journal",
     "tools/link.py participant",
     "tools/occupants.py xmpp_occupants",

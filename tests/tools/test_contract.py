@@ -28,7 +28,7 @@ KINDS = [
 ]
 
 ARGUMENTS: dict[str, dict[str, object]] = {
-    "echo": {"message": TEXT},
+    "echo": {"message": TEXT, "text": TEXT},
     "xmppStatus": {},
     "xmppSend": {
         "message": TEXT,
@@ -59,7 +59,6 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "xmppDiagnose": {"nickname": TEXT, "room": TEXT},
 }
 REQUIRED = {
-    "echo": ["message"],
     "xmppSend": ["message"],
     "xmppPing": ["target"],
     "xmppInfo": ["target"],

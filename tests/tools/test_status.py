@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import Toolset
+from bridge.mcp.toolset import ArgumentError, Toolset
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.text import visible
@@ -65,6 +65,14 @@ def test_the_tools_are_these_and_say_honestly_what_they_do() -> None:
 
 def test_an_echo_is_what_was_said() -> None:
     assert status_module.echo(message="hello\n\u202e") == "Echo: hello\n\u202e"
+    assert status_module.echo(text="hello\n\u202e") == "hello\n\u202e"
+    assert (status_module.echo(message=""), status_module.echo(text="")) == ("Echo: ", "")
+
+
+@pytest.mark.parametrize("given", [{}, {"message": "a", "text": "a"}])
+def test_an_echo_takes_one_text_and_says_so(given: dict[str, str]) -> None:
+    with pytest.raises(ArgumentError, match="message or text, and exactly one"):
+        status_module.echo(**given)
 
 
 def test_a_status_warns_of_a_room_that_is_too_full_to_be_known(

@@ -251,17 +251,39 @@ def test_an_empty_subject_is_none() -> None:
     assert story.tell(SubjectChanged("")).subject is None
 
 
-def test_the_last_incoming_message_is_live_with_a_body_and_from_somebody_else() -> None:
+def test_the_last_incoming_message_is_the_newest_with_a_body_and_from_somebody_else() -> None:
     story = Story()
     status = story.tell(
         _said("first"),
         _said("second"),
-        _said("old", source=Source.HISTORY),
         _said("from the archive", source=Source.ARCHIVE),
         _said("mine", "Me", own=True),
         _said(""),
     )
     assert status.last_incoming == LastIncoming(_said("second"), 2)
+
+
+def _told(body: str, stamp: str | None, *, own: bool = False) -> MessageReceived:
+    return replace(_said(body, source=Source.HISTORY, own=own), delayed_from=stamp)
+
+
+def test_the_last_incoming_message_may_be_one_that_the_room_tells_of_on_joining() -> None:
+    story = Story()
+    first, second = _told("a", "1960-01-01T00:00:00.000Z"), _told("b", "1960-01-02T00:00:00.000Z")
+    mine = _told("mine", "1960-01-03T00:00:00.000Z", own=True)
+    assert story.tell(first, second, mine).last_incoming == LastIncoming(second, -315_532_800.0)
+
+
+def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incoming_one() -> None:
+    story = Story()
+    assert story.tell(_said("live")).last_incoming == LastIncoming(_said("live"), 1)
+    older = _told("said before", "1970-01-01T00:00:00.500Z")
+    assert story.tell(older).last_incoming == LastIncoming(_said("live"), 1)
+    ahead = _told("while we were out", "2100-01-01T00:00:00.000Z")
+    assert story.tell(ahead).last_incoming == LastIncoming(ahead, 3)
+    undated = _told("undated", "yesterday")
+    assert story.tell(undated).last_incoming == LastIncoming(undated, 4)
+    assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 5)
 
 
 def test_the_last_incoming_message_outlives_the_connection() -> None:
