@@ -14,6 +14,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, TypeVar
 
 from bridge.mcp.errors import ToolError
@@ -86,15 +87,17 @@ class WebService:
         as JSON, it is a POST, and no proxy is used that would see it in clear. Cancelling closes
         the connection.
         """
+        began = monotonic()
         reply = await self._ask(path, seconds, query, body)
+        if not isinstance(reply, ToolError):
+            try:
+                return read(reply)
+            except MismatchError as mismatch:
+                reply = self._unusable(str(mismatch))
+        taken = (monotonic() - began) * 1000
+        log.info("%s (%s, after %.1f ms)", reply.message, reply.condition, taken)
         # Errors are raised here: the frames and the causes below hold the key and the request.
-        if isinstance(reply, ToolError):
-            raise reply
-        try:
-            return read(reply)
-        except MismatchError as mismatch:
-            problem = str(mismatch)
-        raise self._unusable(problem)
+        raise reply
 
     async def _ask(
         self, path: str, seconds: float, query: Mapping[str, str] | None, body: Json
@@ -155,13 +158,18 @@ class WebService:
             # A lone surrogate becomes its JSON escape.
             method, content = "POST", compact(body).encode("utf-8", "backslashreplace")
         attempt = 1
+        size = len(content or b"")
         while True:
+            began = monotonic()
+            log.info("%s is sent a %s of %d bytes (attempt %d)", self.name, method, size, attempt)
             async with client.stream(
                 method, address, params=query, content=content, headers=headers
             ) as response:
                 reply = await self._read(response)
             status = response.status_code
-            log.debug("%s answered %d (attempt %d)", self.name, status, attempt)
+            taken = (monotonic() - began) * 1000
+            got = response.num_bytes_downloaded
+            log.info("%s answered %d with %d bytes in %.1f ms", self.name, status, got, taken)
             pause = _retry_after(response)
             if pause is None:
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)

@@ -3,7 +3,9 @@
 import asyncio
 import importlib
 import json
+import re
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -213,3 +215,31 @@ def test_no_header_breaks_it(wanted: str) -> None:
 def test_no_key_is_shown() -> None:
     assert KEY not in repr(_service("http://x"))
     assert KEY not in json.dumps(str(_service("http://x")))
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_the_log_says_what_was_sent_and_what_came_back(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bridge.httpclient")
+    async with model_service(replying(status, {"a": KEY})) as service:
+        with suppress(ToolError):
+            await _post(service.base_url)
+    sent, answered, *failed = caplog.messages
+    size = len(json.dumps({"a": KEY}))
+    assert sent == "The oracle is sent a POST of 2 bytes (attempt 1)"
+    assert re.fullmatch(rf"The oracle answered {status} with {size} bytes in \d+\.\d ms", answered)
+    assert [re.sub(r"\d+\.\d", "N", one) for one in failed] == (
+        [] if status == 200 else ["The oracle answered 503. (service-unavailable, after N ms)"]
+    )
+    assert KEY not in caplog.text
+
+
+async def test_the_log_says_why_there_was_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bridge.httpclient")
+    await _failure("http://127.0.0.1:1")
+    sent, failed = caplog.messages
+    assert sent == "The oracle is sent a POST of 2 bytes (attempt 1)"
+    assert failed.startswith("The oracle cannot be reached: ")
+    assert "(connection-refused, after " in failed
+    assert KEY not in caplog.text

@@ -55,7 +55,14 @@ class Send(NamedTuple):
     framing: Framing
     """That of the message which asked for it."""
     cause: BaseException | None = None
-    """What broke on our side, for the log; its text is not for the client."""
+    """What broke on our side, or why a call was refused, for the log alone."""
+
+
+class Failed(NamedTuple):
+    """Tell the log why a call was refused; its response goes out in a batch, or nowhere."""
+
+    cause: BaseException
+    id: Id | None
 
 
 @dataclass(eq=False)
@@ -88,7 +95,7 @@ class Cancel(NamedTuple):
     call: Call
 
 
-Action: TypeAlias = Send | Call | Cancel | Response
+Action: TypeAlias = Send | Call | Cancel | Failed | Response
 """What to do next; a `Response` is the client's, to a request that a call may have sent it."""
 
 
@@ -148,6 +155,8 @@ class Server:
             response = Response(call.id, self._returned(call, value))
         except (SchemaError, RecursionError) as error:
             response = _crash(call, f"what {call.of.name} returned is not JSON: {error}")
+            sent = self._deliver(call, response)
+            return None if sent is None else sent._replace(cause=error)
         return self._deliver(call, response)
 
     def _returned(self, call: Call, value: object) -> Json:
@@ -226,8 +235,10 @@ class Server:
                 message = jsonrpc.Malformed(RpcError(jsonrpc.INVALID_REQUEST, reason), message.id)
             for action in self._receive(message):
                 match action:
-                    case Send(message=Response() as response):
+                    case Send(message=Response() as response, cause=cause):
                         batch.responses.append(response)
+                        if cause is not None:
+                            actions.append(Failed(cause, response.id))
                     case Call(id=id_) if id_ is not None:
                         action.batch = batch
                         batch.pending += 1
@@ -256,7 +267,9 @@ class Server:
                 if method in self._catalogue.tools and not isinstance(params, list):
                     tool = self._catalogue.tools[method]
                     action = self._call(None, tool, _by_name(params), None, {})
-                    return [action] if isinstance(action, Call) else []
+                    if isinstance(action, Call):
+                        return [action]
+                    return [] if action.cause is None else [Failed(action.cause, None)]
                 return []
 
     def _request(self, id_: Id, method: str, params: Object) -> Action:
@@ -371,7 +384,8 @@ class Server:
         try:
             values = of.bound(arguments)
         except MismatchError as error:
-            return Send(self._failure(id_, of, meta, _argument_error(of, error)), self._framing)
+            refused = _argument_error(of, error)
+            return Send(self._failure(id_, of, meta, refused), self._framing, refused)
         call = Call(id_, of, values, meta, self._framing)
         if meta is not None and not meta.revision.server_requests:
             call.bound = [type(of).__name__, of.name, arguments]

@@ -21,7 +21,7 @@ from bridge.mcp.context import Context
 from bridge.mcp.errors import ToolError
 from bridge.mcp.framing import Frame, Framer, SkippedInput, encode
 from bridge.mcp.jsonrpc import Json, Message, Notification, Object, Request, Response, preview
-from bridge.mcp.server import Action, Call, Cancel, Send, Server
+from bridge.mcp.server import Action, Call, Cancel, Failed, Send, Server
 from bridge.mcp.toolset import Tool
 from bridge.text import one_line
 
@@ -209,6 +209,8 @@ class Session:
                 self._start(action, received)
             case Send():
                 self._send(action, received)
+            case Failed(cause=cause, id=id_):
+                _log_cause(cause, received.parts.get(id_, received))
             case Response(id=id_):
                 if request := self._requests.pop(id_, None):
                     _settle(request, action)
@@ -257,7 +259,9 @@ class Session:
         self._send_now(response, received)
 
     def _fail(self, call: Call, error: BaseException) -> Send | None:
-        if not isinstance(error, ToolError | InputRequired):
+        if isinstance(error, ToolError):
+            _log_failure(call.of.name, error)
+        elif not isinstance(error, InputRequired):
             log.error("%s broke: %s", call.of.name, _in_words(error))
             log.debug("where it broke", exc_info=error)
         return self._server.fail(call, error)
@@ -337,7 +341,7 @@ class Session:
         if action is None:
             return
         if action.cause is not None:
-            log.error("%s: %s", received, _in_words(action.cause))
+            _log_cause(action.cause, received)
         message = action.message
         if isinstance(message, list):
             message = [one for one in message if one.id is not None or self._may_send_error()]
@@ -349,7 +353,8 @@ class Session:
         self._outgoing.append(encode(Frame(body, action.framing)))
         if log.isEnabledFor(logging.DEBUG):
             took = f", {(self._clock() - received.started) * 1000:.1f} ms" if received else ""
-            log.debug("-> %s, %d bytes%s", _sent(message, received), len(body), took)
+            sent, shown = _sent(message, received)
+            log.debug("-> %s, %d bytes%s%s", sent, len(body), took, shown)
         if received is not None and received.method == "tools/list":
             self.listed.set()
 
@@ -399,17 +404,39 @@ class Session:
 
 def _sent(
     message: Request | Notification | Response | list[Response], received: Received | None
-) -> str:
-    """Return what the log says of a message that is sent, to answer the one `received`."""
+) -> tuple[str, str]:
+    """Return what the log says of a message that is sent, to answer the one `received`.
+
+    The second part is what a reply holds. What we ask the client holds more than calls have: it is
+    not shown.
+    """
     match message:
         case list():
-            return f"batch of {len(message)}"
+            held = [one.result if one.error is None else one.error for one in message]
+            return f"batch of {len(message)}", f": {preview(held)}"
         case Request(id=id_, method=method):
-            return f"{method}, our request, id {id_}"
+            return f"{method}, our request, id {id_}", ""
         case Notification(method=method):
-            return f"{method}, notification"
+            return f"{method}, notification", ""
+        case Response(error=None, result=result):
+            failed = isinstance(result, dict) and result.get("isError") is True
+            return f"{received}, {'failed' if failed else 'result'}", f": {preview(result)}"
         case Response(error=error):
-            return f"{received}, " + ("result" if error is None else f"error {error['code']}")
+            code = None if error is None else error.get("code")
+            return f"{received}, error {code}", f": {preview(error)}"
+
+
+def _log_cause(cause: BaseException, received: Received | None) -> None:
+    if isinstance(cause, ToolError):
+        _log_failure(str(received), cause)
+    else:
+        log.error("%s: %s", received, _in_words(cause))
+
+
+def _log_failure(name: str, error: ToolError) -> None:
+    level = logging.INFO if error.remote else logging.DEBUG
+    said = one_line(error.message, jsonrpc.LOGGED_CHARACTERS)
+    log.log(level, "%s failed: %s: %s", name, one_line(error.condition, 100), said)
 
 
 def _settle(request: SentRequest, response: Response | None) -> None:

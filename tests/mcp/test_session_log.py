@@ -31,7 +31,8 @@ async def test_each_request_reply_and_cancellation_is_one_line_at_debug() -> Non
         client.send(notification("notifications/cancelled", requestId="a"))
         client.send_bytes(b"noise\n")
         await client.end()
-    assert [re.sub(r"\d+ bytes", "N bytes", line) for line in of_the_wire(lines)] == [
+    wire = [re.sub(r"\d+ bytes", "N bytes", line) for line in of_the_wire(lines)]
+    assert [re.sub(r" ms: .*", " ms", line) for line in wire] == [
         "<- bare wait id 'a', N bytes: {'name': 'x'}",
         "<- 2025-11-25 tools/call id 2, N bytes: {'name': 'say', 'arguments': {'message': 'hi'}}",
         "-> 2025-11-25 tools/call id 2, result, N bytes, 0.0 ms",
@@ -93,7 +94,7 @@ async def test_the_traceback_of_a_broken_tool_is_in_the_log_at_debug_only() -> N
         with logged(level) as lines:
             client.send(request(1, "break_down"))
             await client.settled()
-        (line,) = (one for one in lines if "break_down broke" in one)
+        (line,) = (one for one in lines if "break_down broke: " in one)
         assert "a secret\\u{A}in two lines" in line
         assert any("Traceback" in one for one in lines) is traced
     await client.end()
@@ -162,3 +163,69 @@ async def test_nothing_that_comes_in_can_forge_a_line(
     for line in lines:
         assert len(line.splitlines()) == 1
         line.encode()
+
+
+def _failures(lines: list[str]) -> list[str]:
+    return [line for line in lines if " failed: " in line]
+
+
+async def test_a_tool_that_failed_is_logged_as_failed_in_every_dialect() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(request(1, "fail"), tool_call(2, "fail"), notification("fail"))
+        client.send(stateless(3, "tools/call", name="fail", arguments={}))
+        await client.settled()
+        client.send(request(4, "initialize", protocolVersion="2025-03-26"))
+        client.send([tool_call(5, "fail")])
+        await client.end()
+    assert _failures(lines) == ["fail failed: gone: the room is gone"] * 5
+    (reply,) = (line for line in lines if line.startswith("-> 2025-11-25 tools/call id 2, "))
+    assert reply.startswith("-> 2025-11-25 tools/call id 2, failed, ")
+    assert "Condition: gone" in reply
+
+
+async def test_a_call_with_wrong_arguments_is_logged_as_failed_in_every_dialect() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(request(1, "fail", a=1), tool_call(2, "fail", a=1), notification("fail", a=1))
+        client.send(request(4, "initialize", protocolVersion="2025-03-26"))
+        client.send([tool_call(5, "fail", a=1), request(6, "ping")])
+        await client.end()
+    failures = _failures(lines)
+    assert [line.partition(" failed: ")[0] for line in failures] == [
+        "bare fail id 1",
+        "2025-11-25 tools/call id 2",
+        "bare fail id None",
+        "2025-03-26 tools/call id 5",
+    ]
+    assert all("bad-request: fail: " in line for line in failures)
+
+
+async def test_above_debug_only_what_a_remote_service_caused_is_logged() -> None:
+    client = Client()
+    with logged(logging.INFO) as lines:
+        client.send(request(1, "fail"), request(2, "fail", a=1), request(3, "wait_in_vain"))
+        await client.end()
+    late = "wait_in_vain took longer than 0.01 s and was given up"
+    assert lines == [f"wait_in_vain failed: remote-server-timeout: {late}"]
+
+
+async def test_a_result_that_is_no_json_is_logged_as_an_error() -> None:
+    client = Client()
+    with logged(logging.INFO) as lines:
+        client.send(request(1, "overflow"))
+        await client.end()
+    (line,) = lines
+    assert line.startswith("bare overflow id 1: ")
+
+
+async def test_of_a_reply_200_characters_are_shown_escaped() -> None:
+    client = Client()
+    with logged(logging.DEBUG) as lines:
+        client.send(request(1, "say", message="\n\u202e" + "x" * 5000), [])
+        await client.end()
+    (reply,) = (line for line in lines if line.startswith("-> bare say"))
+    head, _, shown = reply.partition(" ms: ")
+    assert "result, " in head
+    assert re.fullmatch(r".{200,230}\.\.\. \(\d+ characters\)", shown)
+    assert r"\\n\\u202e" in repr(shown)
