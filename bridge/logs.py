@@ -1,13 +1,17 @@
-"""Writes the log that people read: prefixed lines on stderr, and nothing on stdout.
+"""Writes the log that people read: prefixed lines on stderr or in a file, and nothing on stdout.
 
 A client that does not read stderr must not stop the bridge: a line that does not fit into the
 pipe is dropped and counted, never waited for.
 """
 
+import fcntl
 import logging
 import os
 import select
+import stat
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from bridge.text import one_line
 
@@ -16,6 +20,25 @@ PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 
 QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 """Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""
+
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""Of the file that gets the log; then it is renamed to `name.1`, in place of the former one."""
+
+
+def lines_of(record: logging.LogRecord, prefix: str, *, traced: bool) -> list[str]:
+    """Return the lines of `record` as `prefix text`, a warning or worse with its level.
+
+    A record with arguments is one line, whatever they hold; one without may have several. If it is
+    `traced`, the traceback of its exception follows behind `| `.
+    """
+    level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
+    text = level + record.getMessage()
+    shown = [text] if record.args else text.split("\n")
+    if record.exc_info and traced:
+        trace = logging.Formatter().formatException(record.exc_info)
+        shown += [f"| {line}" for line in trace.split("\n")]
+    return [f"{prefix} {one_line(line)}" for line in shown]
 
 
 class StderrHandler(logging.Handler):
@@ -31,18 +54,9 @@ class StderrHandler(logging.Handler):
         self._torn = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write each line of `record` as `[Prefix] text`, a warning or worse with its level.
-
-        A record with arguments is one line, whatever they hold; one without may have several. The
-        traceback of an exception, which only a log of everything has, follows behind `| `.
-        """
-        level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
-        text = level + record.getMessage()
-        shown = [text] if record.args else text.split("\n")
-        if record.exc_info and self.level <= logging.DEBUG:
-            trace = logging.Formatter().formatException(record.exc_info)
-            shown += [f"| {line}" for line in trace.split("\n")]
-        lines = "".join([f"{self._prefix} {one_line(line)}\n" for line in shown])
+        """Write the lines of `record`; tracebacks are for a log of everything only."""
+        shown = lines_of(record, self._prefix, traced=self.level <= logging.DEBUG)
+        lines = "".join([f"{line}\n" for line in shown])
         before = "\n" if self._torn else ""  # the start of a line is out; this must not join it
         if self._dropped:
             before += f"{self._prefix} ({self._dropped} lines were dropped: stderr was full)\n"
@@ -70,19 +84,98 @@ class StderrHandler(logging.Handler):
         return sent
 
 
-def open_log(prefix: str, level: str) -> None:
-    """Send this program's log to stderr at `level`, each line behind `prefix`."""
+class FileHandler(logging.Handler):
+    """Appends whole lines to a file for its owner alone; other processes may do so too."""
+
+    def __init__(self, prefix: str, path: Path, max_bytes: int = MAX_FILE_BYTES) -> None:
+        """Open the file; raises `OSError` where it cannot be written safely."""
+        super().__init__(logging.DEBUG)
+        self._prefix = prefix
+        self._path = path
+        self._max_bytes = max_bytes
+        self._descriptor = self._opened()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the lines of `record`."""
+        self.add(*lines_of(record, self._prefix, traced=True))
+
+    def add(self, *lines: str) -> None:
+        """Append lines as they are. What the disk refuses is lost: the log stops nobody."""
+        data = b"".join(line.encode() + b"\n" for line in lines)
+        with suppress(OSError):
+            if self._is_over(len(data)):
+                self._begin_anew(len(data))
+            os.write(self._descriptor, data)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        super().close()
+
+    def _is_over(self, more: int) -> bool:
+        """Whether the file is full, or is not at its path any more: another process moved it."""
+        held = os.fstat(self._descriptor)
+        return held.st_nlink == 0 or held.st_size + more > self._max_bytes or not self._at(held)
+
+    def _at(self, held: os.stat_result) -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(held, self._path.lstat())
+        return False
+
+    def _begin_anew(self, more: int) -> None:
+        """Put the full file aside, unless another process has, and open what is at the path."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # somebody else is at it: this line goes to the end of the old one
+            return
+        held = os.fstat(self._descriptor)
+        if held.st_size + more > self._max_bytes and self._at(held):
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        former, self._descriptor = self._descriptor, self._opened()
+        os.close(former)  # and with it the lock
+
+    def _opened(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self._path, flags | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+        held = os.fstat(descriptor)
+        try:
+            # Another name of a file that is somebody's is a link, too.
+            if not stat.S_ISREG(held.st_mode) or held.st_nlink != 1:
+                raise OSError("it is no file of its own")
+            os.fchmod(descriptor, 0o600)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+def open_log(prefix: str, level: str, path: Path | None = None) -> str | None:
+    """Send this program's log to stderr at `level`, each line behind `prefix`, and all to `path`.
+
+    Return the warning where that cannot be written.
+    """
     root = logging.getLogger("bridge")
     # Descriptor 2, if it was closed when we started, may by now be something else of ours.
     root.handlers = [StderrHandler(prefix) if sys.__stderr__ else logging.NullHandler()]
     root.handlers[0].setLevel(level)
     root.setLevel(level)
     root.propagate = False
+    problem = None
+    if path is not None:
+        try:
+            root.handlers.append(FileHandler(prefix, path))
+            root.setLevel(logging.DEBUG)
+        except OSError as error:
+            why = error.strerror or error
+            problem = f"BRIDGE_LOG_FILE leads to {str(path)!r}, which cannot be written: {why}"
     for name in QUIET:
         library = logging.getLogger(name)
         library.handlers = [logging.NullHandler()]
         library.propagate = False
         library.setLevel(logging.CRITICAL)
+    return problem
 
 
 def complain(text: str) -> None:
@@ -95,6 +188,14 @@ def complain(text: str) -> None:
         # There is nobody left to report it to. Without the stream, no flush fails when the
         # interpreter ends, which would become the exit code.
         sys.stderr = None
+
+
+def report(line: str) -> None:
+    """Write a line for a person to stderr and the log's file, whatever the level of the log."""
+    complain(line)
+    for handler in logging.getLogger("bridge").handlers:
+        if isinstance(handler, FileHandler):
+            handler.add(line)
 
 
 def write_out(text: str) -> OSError | None:

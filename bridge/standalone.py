@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bridge.logs import open_log
+from bridge.logs import open_log, report
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.running import close, run_session
@@ -17,6 +17,7 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import Toolset, merge
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
+from bridge.text import one_line
 
 
 def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions: str = "") -> None:
@@ -30,7 +31,8 @@ def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions:
     # With `searching` off no folder is looked at.
     root = Path("/")
     configuration = load(dict(os.environ), cwd=root, package_root=root, searching=False)
-    open_log("[Server]", configuration.log_level)
+    if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
+        report(f"[Server] WARNING: {one_line(problem)}")
     implementation = Implementation(name, name, version, instructions)
     asyncio.run(serve_sets(implementation, merge(toolsets), configuration, stdio))
 

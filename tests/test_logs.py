@@ -6,10 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from bridge.logs import PIPE_BUF, StderrHandler
+from bridge.logs import PIPE_BUF, FileHandler, StderrHandler, open_log
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
@@ -261,3 +262,97 @@ def test_what_took_the_place_of_a_closed_stderr_is_not_written_to() -> None:
         check=True,
     )
     assert done.stdout == "nothing\n"
+
+
+@contextmanager
+def logging_into(path: Path, max_bytes: int = 1_000_000) -> Iterator[logging.Logger]:
+    logger = logging.Logger("test", logging.DEBUG)  # noqa: LOG001 - as above
+    handler = FileHandler("[Server]", path, max_bytes)
+    logger.addHandler(handler)
+    yield logger
+    handler.close()
+
+
+def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("[Server] before\n")
+    path.chmod(0o644)
+    with logging_into(path) as logger:
+        logger.debug("one %s", FORGED)
+        logger.warning("two\nthree", exc_info=ValueError("why"))
+    first, *lines = path.read_text().splitlines()
+    assert first == "[Server] before"
+    assert lines[0].startswith(r"[Server] one \u{A}[Server] forged")
+    assert lines[1:] == [
+        "[Server] WARNING: two",
+        "[Server] three",
+        "[Server] | ValueError: why",
+    ]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_file_is_put_aside_and_one_former_is_kept(tmp_path: Path) -> None:
+    path, former = tmp_path / "log", tmp_path / "log.1"
+    line = f"[Server] {'x' * 30}\n"
+    with logging_into(path, 2 * len(line)) as logger:
+        for _ in range(2):
+            logger.info("%s", "x" * 30)
+        assert not former.exists()
+        for _ in range(3):
+            logger.info("%s", "x" * 30)
+    assert (path.read_text(), former.read_text()) == (line, 2 * line)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "log.1"]
+
+
+def test_two_processes_put_a_full_file_aside_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with logging_into(path, 100) as one, logging_into(path, 100) as other:
+        one.info("%s", "a" * 80)
+        one.info("%s", "b" * 80)  # puts the file of the first line aside
+        other.info("c")
+        assert (tmp_path / "log.1").read_text() == f"[Server] {'a' * 80}\n"
+        assert path.read_text() == f"[Server] {'b' * 80}\n[Server] c\n"
+
+
+def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with logging_into(path) as logger:
+        path.unlink()
+        logger.info("after")
+    assert path.read_text() == "[Server] after\n"
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "folder", "pipe", "nowhere"])
+def test_no_link_is_followed_and_what_is_no_file_is_not_written(tmp_path: Path, kind: str) -> None:
+    path, target = tmp_path / "log", tmp_path / "target"
+    target.write_text("mine")
+    match kind:
+        case "symbolic":
+            path.symlink_to(target)
+        case "hard":
+            path.hardlink_to(target)
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "nowhere":
+            path = tmp_path / "no" / "log"
+    root = logging.getLogger("bridge")
+    before = root.handlers, root.level, root.propagate
+    try:
+        warning = open_log("[Server]", "INFO", path)
+        assert len(root.handlers) == 1
+    finally:
+        root.handlers, root.level, root.propagate = before
+    assert str(warning).startswith(f"BRIDGE_LOG_FILE leads to {str(path)!r}, which cannot be wri")
+    assert target.read_text() == "mine"
+
+
+def test_a_link_that_comes_to_lie_there_later_is_not_followed(tmp_path: Path) -> None:
+    path, target = tmp_path / "log", tmp_path / "target"
+    target.write_text("mine")
+    with logging_into(path) as logger:
+        path.unlink()
+        path.symlink_to(target)
+        logger.info("nowhere to go")
+    assert target.read_text() == "mine"

@@ -2,11 +2,12 @@
 
 import argparse
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import OF_A_SERVER, Reader, run_with_settings
-from bridge.logs import complain, open_log
+from bridge.logs import complain, open_log, report
 from bridge.mcp.stdio import Stdio, StdioError
 from bridge.mcp.toolset import ToolsetError
 from bridge.settings.table import Configuration
@@ -28,7 +29,8 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     from bridge.service import serve, serve_only
 
     configuration = read()
-    open_log("[Server]", configuration.log_level)
+    if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
+        configuration = replace(configuration, warnings=(*configuration.warnings, problem))
     _report(configuration, alone=bool(parsed.only))
     try:
         if parsed.only:
@@ -62,4 +64,4 @@ def _report(configuration: Configuration, *, alone: bool) -> None:
     lines += [f"WARNING: {warning}" for warning in configuration.warnings]
     lines += [f"ERROR: {problem}" for problem in problems]
     for line in lines:
-        complain(f"[Server] {one_line(line)}")
+        report(f"[Server] {one_line(line)}")

@@ -17,7 +17,7 @@ from bridge.console.formatting import Answer, console_error
 from bridge.console.forms import fill_in
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
 from bridge.console.process import ServerProcess
-from bridge.logs import complain, open_log
+from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.text import one_line
@@ -90,7 +90,9 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
 
             frontend = Terminal(client.catalogue)
             if to_terminal:
-                logging.getLogger("bridge").handlers = [_LogHandler(frontend.tell)]
+                root = logging.getLogger("bridge")
+                root.handlers = [_LogHandler(frontend.tell)]
+                root.handlers[0].setLevel(root.level)
         return await _Conversation(client, frontend, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
@@ -109,8 +111,8 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record of the log."""
-        level = f"{record.levelname}: " if record.levelno >= logging.WARNING else ""
-        self._tell(f"[Client] {level}{record.getMessage()}")
+        for line in lines_of(record, "[Client]", traced=self.level <= logging.DEBUG):
+            self._tell(line)
 
 
 class _Conversation:

@@ -246,6 +246,9 @@ class Configuration:
 
     log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",
         meaning="level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`")
+    log_file = Variable[Path | None]("BRIDGE_LOG_FILE", values.path, who="ignored",
+        meaning="file that gets the same lines at `DEBUG`, for a client that hides stderr: for its "
+        "owner alone, at most 64 MiB and one former one, `name.1`", example="~/xmpp-bridge.log")
     traffic_log = Variable[Path | None]("BRIDGE_TRAFFIC_LOG", values.path, who="ignored",
         meaning="file for a durable [log of the rooms](#the-room-on-disk), JSONL",
         example="~/xmpp-room.jsonl")

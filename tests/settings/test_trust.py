@@ -21,6 +21,7 @@ from tests.settings.wrong import SECRET_VARIABLES
 
 IGNORED = {
     "BRIDGE_TRAFFIC_LOG": "room.jsonl",
+    "BRIDGE_LOG_FILE": "log",
     "LLM_BASE_URL": "https://evil.example",
     "LLM_API_KEY": "k",
     "LLM_MODEL": "m",
@@ -57,6 +58,7 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     configuration = folders.load({})
     settled(configuration)
     assert configuration.traffic_log is None
+    assert configuration.log_file is None
     assert configuration.toolsets == ()
     assert configuration.llm_base_url is None
     assert configuration.llm_api_key is None

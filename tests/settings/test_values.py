@@ -37,6 +37,7 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         "BRIDGE_CONFIRM_SEND": False,
         "BRIDGE_SEND_RATE": 60,
         "BRIDGE_HISTORY": 10_000,
+        "BRIDGE_LOG_FILE": None,
         "BRIDGE_TRAFFIC_LOG": None,
         "BRIDGE_TOOLSETS": (),
         "LLM_BASE_URL": None,
@@ -68,6 +69,7 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
             "BRIDGE_CONFIRM_SEND": "true",
             "BRIDGE_SEND_RATE": "7",
             "BRIDGE_HISTORY": "500",
+            "BRIDGE_LOG_FILE": "logs/log",
             "BRIDGE_TRAFFIC_LOG": "logs/room.jsonl",
             "BRIDGE_TOOLSETS": "weather, llm,,weather",
             "LLM_BASE_URL": "https://llm.example.org/v1",
@@ -99,6 +101,7 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
     assert configuration.send_rate == 7
     assert configuration.history == 500
     assert configuration.traffic_log == folders.here / "logs/room.jsonl"
+    assert configuration.log_file == folders.here / "logs/log"
     assert configuration.toolsets == ("weather", "llm")
     assert configuration.llm_base_url == "https://llm.example.org/v1"
     assert configuration.llm_api_key == Secret("sk-key")

@@ -60,6 +60,7 @@ WRONG = [
     ("BRIDGE_SEND_RATE", "9" * 5000, "from 1 to 6000"),
     ("BRIDGE_HISTORY", "many", "from 100 to 1000000"),
     ("BRIDGE_TRAFFIC_LOG", "a\x00b", "control characters"),
+    ("BRIDGE_LOG_FILE", "a\x00b", "control characters"),
     ("LLM_BASE_URL", "llm.example.org", "https://api.example.org/v1"),
     ("LLM_BASE_URL", "https://llm.example.org/v1?key=k", "without credentials or query"),
     ("LLM_API_KEY", "two words", "the key alone"),

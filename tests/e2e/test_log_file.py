@@ -1,0 +1,34 @@
+"""`BRIDGE_LOG_FILE`, as whoever runs a bridge under a client that hides its stderr sees it."""
+
+from pathlib import Path
+
+from tests.e2e.bridge_process import BridgeProcess
+
+
+async def test_the_file_has_all_that_stderr_has_and_more_whatever_the_level(tmp_path: Path) -> None:
+    path = tmp_path / "bridge.log"
+    settings = {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR", "LLM_API_KEY": "kept-secret"}
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.initialize()
+        await bridge.call("echo", text="hello there")
+        await bridge.request("logging/setLevel", {"level": "error"})
+    lines = path.read_text().splitlines()
+    assert all(line.startswith("[Server] ") for line in lines)
+    assert set(bridge.stderr.splitlines()) <= set(lines)
+    assert "[Server] Ready to accept connections" in lines
+    assert any("-> 2025-11-25 tools/call id" in one and "hello there" in one for one in lines)
+    assert "Ready" not in bridge.stderr
+    assert "kept-secret" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_cannot_be_written_is_a_warning_and_the_bridge_goes_on(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "no folder" / "bridge.log"
+    async with BridgeProcess(tmp_path, {"BRIDGE_LOG_FILE": str(path)}) as bridge:
+        await bridge.initialize()
+        warnings = (await bridge.status())["warnings"]
+    (warning,) = (one for one in warnings if "BRIDGE_LOG_FILE" in one)
+    assert f"[Server] WARNING: {warning}" in bridge.stderr.splitlines()
+    assert warning.endswith("cannot be written: No such file or directory")
