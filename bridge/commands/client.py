@@ -2,11 +2,14 @@
 
 import argparse
 import asyncio
+import os
 import sys
 
 from bridge.commands.exit import FAILURE
+from bridge.commands.settings import PACKAGE_ROOT, current_directory
 from bridge.console.conversation import run_client
 from bridge.logs import can_print
+from bridge.settings.load import load
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -14,7 +17,15 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     command = parsed.server or _own_command(parsed)
-    return asyncio.run(run_client(command, as_json=parsed.json))
+    # For the model alone: what the settings say of rooms is the server's.
+    configuration = load(
+        dict(os.environ),
+        cwd=current_directory(),
+        package_root=PACKAGE_ROOT,
+        env_file=parsed.env_file,
+        searching=not parsed.sandbox,
+    )
+    return asyncio.run(run_client(command, as_json=parsed.json, configuration=configuration))
 
 
 def _own_command(parsed: argparse.Namespace) -> list[str]:

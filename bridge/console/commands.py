@@ -132,13 +132,20 @@ AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
 """Asks a person for an argument, and returns it by its name, or nothing."""
 
 
+Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
+"""Takes an answer with an instruction, and returns the one that is shown."""
+
+
 class CommandRunner:
     """Carries out commands, one after the other.
 
-    `ask` is None where nobody can be asked for arguments.
+    `ask` is None where nobody can be asked for arguments, `interpret` where no model can be.
     """
 
-    def __init__(self, client: Client, ask: AskArgument | None) -> None:
+    def __init__(
+        self, client: Client, ask: AskArgument | None, interpret: Interpreter | None = None
+    ) -> None:
+        self._interpret = interpret
         self.catalogue_is_stale = False
         """Whether to read the lists of the server again before the next command."""
         self._client = client
@@ -161,7 +168,10 @@ class CommandRunner:
         except RequestError as refusal:
             answer = formatting.error_response(refusal)
         seconds = None if answer.own else monotonic() - began - self.asking_seconds
-        return replace(answer, seconds=seconds)
+        answer = replace(answer, seconds=seconds)
+        if answer.instruction and self._interpret is not None:
+            return await self._interpret(answer)
+        return answer
 
     async def _run(self, command: Command) -> Answer:
         name, rest = command.name, command.rest

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from bridge.console.client import Client
-from bridge.console.commands import LEAVE, Command, CommandRunner, parse
+from bridge.console.commands import LEAVE, Command, CommandRunner, Interpreter, parse
 from bridge.console.errors import InputCancelledError, OutputError, ServerError
 from bridge.console.formatting import Answer, console_error
 from bridge.console.forms import fill_in
@@ -20,6 +20,7 @@ from bridge.console.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
+from bridge.settings.table import Configuration
 from bridge.text import one_line
 
 GREETING = 'Connected! Type a message or "help" for commands.'
@@ -52,14 +53,16 @@ OCCUPANTS_CHANGED = (" * ", " in the room as ")
 """Found in the lines after which the nicknames are read again, for completion."""
 
 
-async def run_client(command: Sequence[str], *, as_json: bool) -> int:
+async def run_client(command: Sequence[str], *, as_json: bool, configuration: Configuration) -> int:
     """Talk to the MCP server that `command` starts; return the exit code.
 
     From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
-    code is 1 if any call failed, or the server did.
+    code is 1 if any call failed, or the server did. `configuration` may have a model.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    running = asyncio.create_task(_run(command, interactive=interactive, as_json=as_json))
+    running = asyncio.create_task(
+        _run(command, configuration, interactive=interactive, as_json=as_json)
+    )
     if interactive:
         # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
         # of the cancellation is the signal's number, for the exit code.
@@ -72,7 +75,9 @@ async def run_client(command: Sequence[str], *, as_json: bool) -> int:
         return 128 + int(error.args[0])
 
 
-async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> int:
+async def _run(
+    command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
+) -> int:
     # The server must not write to the terminal itself: it would garble the prompt, and may send
     # escape sequences. We read its stderr and show it escaped, and the room's events in it.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -93,7 +98,14 @@ async def _run(command: Sequence[str], *, interactive: bool, as_json: bool) -> i
                 root = logging.getLogger("bridge")
                 root.handlers = [_LogHandler(frontend.tell)]
                 root.handlers[0].setLevel(root.level)
-        return await _Conversation(client, frontend, to_terminal=to_terminal).run()
+        interpret = None
+        wrong = any(one.variable.startswith("LLM_") for one in configuration.problems)
+        if not as_json and (configuration.llm_base_url or wrong):
+            # Most clients have no model, and are not to wait for what asks one.
+            from bridge.console.interpreting import interpreter_for
+
+            interpret = interpreter_for(configuration)
+        return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")
     finally:
@@ -118,7 +130,14 @@ class _LogHandler(logging.Handler):
 class _Conversation:
     """The talk with one server, from the handshake to the end of input."""
 
-    def __init__(self, client: Client, frontend: Frontend, *, to_terminal: bool) -> None:
+    def __init__(
+        self,
+        client: Client,
+        frontend: Frontend,
+        interpret: Interpreter | None,
+        *,
+        to_terminal: bool,
+    ) -> None:
         """`to_terminal` says whether stderr is a terminal."""
         self._client = client
         self._server = client.server
@@ -130,7 +149,7 @@ class _Conversation:
         self._following = False
         """Whether what happens in the room is shown at the prompt."""
         self._server.on_log_line = self._take_log_line
-        self._runner = CommandRunner(client, frontend.ask)
+        self._runner = CommandRunner(client, frontend.ask, interpret)
         self._reading_nicknames: asyncio.Task[None] | None = None
         self._call: asyncio.Task[Answer] | None = None
         """The command that is being carried out."""

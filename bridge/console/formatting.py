@@ -35,6 +35,10 @@ class Answer:
     """Whether the server was not asked: the words are the console's, and may be several lines."""
     seconds: float | None = None
     """How long the server took, once that is known."""
+    data: Json = None
+    """What `instruction` is about, without it; `value` has both."""
+    instruction: str = ""
+    """How to report the data to a person; empty where the tool has none."""
 
 
 def console_message(text: str, *, raw: Json = None) -> Answer:
@@ -55,9 +59,29 @@ def tool_result(result: Json) -> Answer:
         return Answer(result, result, "null" if result is None else "")
     failed = result.get("isError") is True
     structured = result.get("structuredContent")
+    if not failed and (pair := _interpretable(content, structured)):
+        data, instruction = pair
+        value = data if isinstance(data, dict) else {"data": data}
+        together = {**value, "interpret": instruction}
+        return Answer(result, together, data=data, instruction=instruction)
     if not failed and structured is not None and _repeats(content, structured):
         return Answer(result, structured)
     return Answer(result, None, "\n".join(map(_content_block, content)), failed)
+
+
+def _interpretable(content: Sequence[Json], structured: Json) -> tuple[Json, str] | None:
+    """Return the data and the instruction of a result that has both, in any dialect."""
+    match content:
+        case [{"type": "json", "json": data}, {"type": "interpret", "prompt": str(instruction)}]:
+            return data, instruction
+        # A revision without structured content has the same object as a text.
+        case [{"type": "text", "text": str(text)}, {"type": "text"}] if structured is None:
+            with suppress(ValueError, RecursionError):
+                structured = json.loads(text)
+    match structured:
+        case {"interpret": str(instruction), **data} if data and instruction:
+            return data, instruction
+    return None
 
 
 def error_response(refusal: RequestError) -> Answer:
@@ -119,7 +143,9 @@ def first_line(description: str) -> str:
 def for_person(answer: Answer) -> str:
     """Return `answer` in several lines, with the time it took."""
     text = answer.text
-    if not text and answer.value is not None:
+    if not text and answer.instruction:
+        text = f"{_readable(answer.data)}\n\nHow to read this: {visible(answer.instruction)}"
+    elif not text and answer.value is not None:
         text = _page(answer.value) or _as_json(answer.value, indent=2)
     if answer.seconds is None:
         return text
@@ -174,6 +200,10 @@ def _content_block(block: Json) -> str:
     match block.get("type"):
         case "text":
             return visible(str(block.get("text")))
+        case "json":
+            return _as_json(block.get("json"), indent=2)
+        case "interpret":
+            return visible(str(block.get("prompt")))
         case "resource" if isinstance(block.get("resource"), dict):
             return resource_contents({"contents": [block["resource"]]}).text
         case "resource_link":
@@ -202,6 +232,17 @@ def _summary(item: Mapping[str, Json]) -> str:
     title = one_line(str(item.get("title") or ""), FIRST_LINE_CHARACTERS)
     shown = (title, first_line(str(item.get("description") or "")))
     return ": ".join(one for one in shown if one)
+
+
+def _readable(data: Json) -> str:
+    """Return an object as a line a field; anything else as JSON."""
+    if not isinstance(data, dict):
+        return _as_json(data, indent=2)
+    shown = {
+        one_line(str(name)): visible(one) if isinstance(one, str) else _as_json(one, indent=2)
+        for name, one in data.items()
+    }
+    return "\n".join(f"{name}: {one}" for name, one in shown.items())
 
 
 def _json_text(text: str) -> str:

@@ -58,11 +58,11 @@ class Prompt:
 def write_prompt(
     instruction: str,
     material: Material,
-    schema: Schema,
+    schema: Schema | None,
     code: str,
     misfit: Mapping[str, str] | None = None,
 ) -> Prompt:
-    """Return the request; `code` is random and new.
+    """Return the request; `code` is random and new, and without a `schema` the answer is text.
 
     `misfit` is the `answer` to an earlier request that did not fit, and the `problem` with it.
 
@@ -82,7 +82,8 @@ def write_prompt(
     if misfit is not None:
         line = data_line({name: text[:MAX_ECHO_CHARACTERS] for name, text in misfit.items()})
         parts += [AGAIN, _between([line], code)]
-    parts += [FORM_RULE, compact(schema)]
+    if schema is not None:
+        parts += [FORM_RULE, compact(schema)]
     return Prompt(f"{instruction}\n\n{DATA_RULE}", "\n\n".join(parts))
 
 
