@@ -41,6 +41,9 @@ SCRIPT_SECONDS = 300.0
 CLOSING_SECONDS = 1.0
 """How long a terminal may take to restore its modes when the server has ended."""
 
+QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
+"""Shown when a line is typed while a command is carried out."""
+
 EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
 """A line of the bridge's log about an event of the room, and what of it a person is shown."""
 
@@ -186,6 +189,7 @@ class _Conversation:
                 return await fill_in(params, self._frontend)
             finally:
                 self._runner.asking_seconds += monotonic() - began
+                self._watch_typing()  # the prompt took its place
 
     def _interrupt(self) -> None:
         """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""
@@ -249,6 +253,7 @@ class _Conversation:
     async def _answer(self, command: Command) -> Answer | None:
         """Carry out `command` and return its answer; None if the person cancelled it."""
         self._call = asyncio.create_task(self._runner.run(command))
+        self._watch_typing()
         try:
             async with asyncio.timeout(None if self._interactive else SCRIPT_SECONDS):
                 return await self._call
@@ -261,7 +266,21 @@ class _Conversation:
             self._frontend.tell("(cancelled)")
         except (InputCancelledError, EOFError):
             self._frontend.tell("(not called)")
+        finally:
+            if self._interactive:
+                asyncio.get_running_loop().remove_reader(sys.stdin)
         return None
+
+    def _watch_typing(self) -> None:
+        """See to it that a line that is typed while no prompt stands is not met with silence."""
+        if self._interactive and self._call is not None and not self._call.done():
+            # Nobody reads it before the next prompt: the terminal keeps it.
+            asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
+
+    def _tell_queued(self) -> None:
+        """Say, once a command, that a line was typed while it is carried out."""
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        self._frontend.tell(QUEUED)
 
     def _take_log_line(self, line: str) -> None:
         """Show a line of the server's log, and read anew who is there if that may have changed."""

@@ -354,3 +354,29 @@ def test_answers_of_a_raw_request_are_shown_as_they_came(sandboxed: Terminal) ->
     request = {"jsonrpc": "2.0", "id": 7, "method": "xmppStatus"}
     sandboxed.type(f"/raw {json.dumps(request)}{ENTER}")
     sandboxed.shows('  "id": 7,')
+
+
+def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
+    sandboxed: Terminal,
+) -> None:
+    sandboxed.type(f"/wait timeoutSeconds=3{ENTER}")
+    sandboxed.shows("echo> /wait")
+    sandboxed.type("hello\r")
+    sandboxed.shows("(queued until the call that runs has ended")
+    assert "Echo: hello" not in sandboxed.written
+    sandboxed.shows("Echo: hello")
+    assert sandboxed.written.count("(queued") == 1
+    sandboxed.prompts()
+
+
+def test_ctrl_c_gives_up_what_is_queued_with_the_call(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/wait timeoutSeconds=50{ENTER}")
+    sandboxed.shows("echo> /wait")
+    sandboxed.type("hello\r")
+    sandboxed.shows("(queued")
+    sandboxed.type(CTRL_C)
+    sandboxed.shows("(cancelled)")
+    sandboxed.prompts()
+    sandboxed.type(f"there{ENTER}")
+    sandboxed.shows("Echo: there")
+    assert "Echo: hello" not in sandboxed.written
