@@ -16,6 +16,7 @@ from bridge.console.errors import InputCancelledError, OutputError, ServerError
 from bridge.console.formatting import Answer, console_error
 from bridge.console.forms import fill_in
 from bridge.console.frontend import Frontend, Pipe, call_on_termination
+from bridge.console.interpreting import interpreter_for
 from bridge.console.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
 from bridge.mcp.framing import SkippedInput
@@ -104,9 +105,6 @@ async def _run(
         interpret = None
         wrong = any(one.variable.startswith("LLM_") for one in configuration.problems)
         if not as_json and (configuration.llm_base_url or wrong):
-            # Most clients have no model, and are not to wait for what asks one.
-            from bridge.console.interpreting import interpreter_for
-
             interpret = interpreter_for(configuration)
         return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:
