@@ -42,9 +42,7 @@ from urllib.parse import quote, unquote
 
 from bridge.mcp.content import CONTENT_TYPES, INTERPRET, Interpret
 from bridge.mcp.context import Context
-from bridge.mcp.errors import ArgumentError as ArgumentError
 from bridge.mcp.errors import McpError
-from bridge.mcp.errors import ToolError as ToolError
 from bridge.mcp.jsonrpc import Object
 from bridge.mcp.schema import (
     Member,

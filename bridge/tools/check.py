@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import always
-from bridge.mcp.toolset import ToolError, tool
+from bridge.mcp.toolset import tool
 from bridge.settings.sources import Problem
 from bridge.settings.table import TABLE, Configuration, Setting
 from bridge.text import one_line

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import always
-from bridge.mcp.toolset import ArgumentError, tool
+from bridge.mcp.toolset import tool
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
     FIELDS,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
-from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.text import one_line, quoted
 from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError

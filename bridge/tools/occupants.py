@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
-from bridge.mcp.toolset import ArgumentError, ToolError, tool
+from bridge.mcp.toolset import tool
 from bridge.text import iso, quoted, visible
 from bridge.tools.entries import (
     NOTICE,

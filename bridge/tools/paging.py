@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import Bounds, always
-from bridge.mcp.toolset import ArgumentError
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 
 if TYPE_CHECKING:

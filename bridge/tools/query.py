@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import Bounds, always, wire_name
-from bridge.mcp.toolset import ToolError, tool
+from bridge.mcp.toolset import tool
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, noticed, sanitized
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import nobody, occupant_entry

@@ -8,8 +8,9 @@ from typing import Annotated, TypeAlias
 
 from bridge.mcp.asking import STATE_SECONDS
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import Bounds, always
-from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, ArgumentError, ToolError, tool
+from bridge.mcp.toolset import DEFAULT_DEADLINE_SECONDS, tool
 from bridge.text import iso, one_line, quoted
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import (

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import always
-from bridge.mcp.toolset import ArgumentError, tool
+from bridge.mcp.toolset import tool
 from bridge.text import iso
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sanitized

@@ -19,7 +19,7 @@ import pytest
 
 import bridge
 from bridge.mcp.context import Context
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.errors import ToolError
 from bridge.settings.load import load
 from bridge.text import MAX_QUOTED_CHARACTERS, one_line
 from bridge.tools.check import CurrentSettings, xmpp_check

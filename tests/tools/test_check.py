@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ToolError
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ToolError
 from bridge.settings.load import load
 from bridge.settings.table import VARIABLES, Configuration, Setting, Settings
 from bridge.tools import check

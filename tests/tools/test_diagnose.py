@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.errors import ToolError
 from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ArgumentError
 from bridge.text import iso, visible
 from bridge.tools import history, paging
 from bridge.tools.entries import NOTICE

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.errors import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink

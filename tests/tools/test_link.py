@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.mcp.toolset import ArgumentError, ToolError
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, in_rooms
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.text import iso, visible
 from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size

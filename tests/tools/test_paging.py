@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.mcp.toolset import ArgumentError
+from bridge.mcp.errors import ArgumentError
 from bridge.text import one_line
 from bridge.tools import paging
 from bridge.tools.paging import MAX_INLINE_COST, Page, TimeSlice, event_filter

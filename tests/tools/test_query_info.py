@@ -6,8 +6,8 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools import query
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink

@@ -5,8 +5,9 @@ from xml.etree.ElementTree import Element
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import MismatchError, object_of
-from bridge.mcp.toolset import ArgumentError, Tool, ToolError
+from bridge.mcp.toolset import Tool
 from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import query
 from bridge.tools.entries import NOTICE

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.mcp.toolset import ToolError
+from bridge.mcp.errors import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
 from bridge.tools.query import find

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.asking import STATE_SECONDS, Question
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.jsonrpc import Object
-from bridge.mcp.toolset import ArgumentError, ToolError
 from bridge.tools import send
 from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES

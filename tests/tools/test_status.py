@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import render
-from bridge.mcp.toolset import ArgumentError, Toolset
+from bridge.mcp.toolset import Toolset
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
 from bridge.text import visible

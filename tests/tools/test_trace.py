@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ArgumentError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.context import Context
+from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import MismatchError
-from bridge.mcp.toolset import ArgumentError
 from bridge.tools import paging, wait
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
