@@ -185,8 +185,10 @@ class RequestStates:
         self._used = {id_: until for id_, until in self._used.items() if until > now}
         if state["until"] <= now:
             raise _refusal(f"has expired: an answer is taken for {STATE_SECONDS:g} s")
-        if state["id"] in self._used or len(self._used) >= MAX_STATES:
+        if state["id"] in self._used:
             raise _refusal("was used before")
+        if len(self._used) >= MAX_STATES:
+            raise _refusal("cannot be taken: too many were taken in the last minutes")
         self._used[state["id"]] = state["until"]
         return state
 

@@ -69,7 +69,7 @@ class Finding(NamedTuple):
     """Whether one cause is the case."""
 
     ok: bool | None
-    """False: it is, or may be. None: it cannot be told."""
+    """False: it is, or is likely. None: it cannot be told."""
     detail: str
     """A sentence. What strangers chose stands in it `quoted`."""
     hint: str = ""
@@ -250,6 +250,10 @@ def _voice(evidence: Evidence) -> Finding:
     if taken is not None:
         by = f" by {_name(actor)}" if (actor := getattr(taken.event, "actor", None)) else ""
         when = f" (voice was taken at {iso(taken.at)}{by})"
+    if evidence.status.moderated is False:
+        # Only a moderated room must refuse it (XEP-0045, 7.4); servers differ in others.
+        detail = f"{who} is a visitor{when}; the room is not moderated, so it may be heard."
+        return Finding(None, detail, "Should it not be heard, a moderator can give it voice.")
     return Finding(
         False,
         f"{who} has no voice: it is a visitor, and the room passes on nothing that it says{when}.",
@@ -420,7 +424,8 @@ def _commands(evidence: Evidence) -> Finding:
                 "hidden characters.",
                 "A program takes it for another text: type it anew instead of copying it.",
             )
-    return Finding(True, f"None of the last {len(others)} messages to it has hidden characters.")
+    count = len(others)
+    return Finding(True, f"None of the last {count} messages of others has hidden characters.")
 
 
 def _said(evidence: Evidence) -> Finding:

@@ -34,14 +34,14 @@ class Join:
         self._room = occupant.partition("/")[0]
         self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
         self._denied = asyncio.Event()
-        """Set when the room says that it is none."""
+        """Set when the room's address says that it is no room."""
         self._silence = "silent-join"
-        """The situation that a silence is, as far as the service has told."""
+        """The key of the fault if the room never answers, by what its service has said."""
 
     async def run(
         self, password: Secret | None, since: str | None, *, history: bool
     ) -> OccupantJoined:
-        """Ask to be let in; return our own presence, with which the room does it.
+        """Ask to be let in; return our own presence, with which the room lets us in.
 
         `since` is the time from which on the room's history is wanted, in UTC; without `history`
         none is. Raises `ConnectionFailedError`.

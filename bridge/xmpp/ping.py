@@ -72,7 +72,7 @@ class Comparison:
             return "Our own server is silent, or the connection to it is dead."
         if pong.target.own:
             return "The room, or the service it is on, is silent: our server answers."
-        return "The address alone is silent: our server answers."
+        return "The address is silent, or its own server is: our server answers."
 
 
 async def ping(connection: Connection, target: Target, seconds: float) -> Pong:

@@ -71,7 +71,7 @@ class Occupant:
 
     @property
     def voice(self) -> bool:
-        """Whether what they say reaches the others (XEP-0045, section 5.1)."""
+        """Whether the role has voice (XEP-0045, section 5.1), which a moderated room asks for."""
         return self.role in {"moderator", "participant"}
 
     @property

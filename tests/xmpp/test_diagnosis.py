@@ -142,6 +142,15 @@ def test_who_took_the_voice_is_told() -> None:
     assert _voiceless(taken, said("pong", type="chat")).ok is False
 
 
+@pytest.mark.parametrize(("moderated", "ok"), [(True, False), (None, False), (False, None)])
+def test_voice_is_missed_where_the_room_may_ask_for_it(
+    moderated: bool | None, ok: bool | None
+) -> None:
+    visitor = evidence(occupant=replace(BOT, role="visitor"))
+    status = replace(visitor.status, moderated=moderated)
+    assert look("voice", visitor._replace(status=status)).ok is ok
+
+
 def test_a_visitor_that_is_heard_has_voice_enough() -> None:
     assert _voiceless(said("pong")).ok is True
 

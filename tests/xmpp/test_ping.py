@@ -97,7 +97,7 @@ async def _compared(played: Played, target: Target, seconds: float = HASTY) -> C
         (
             Target(TargetKind.DOMAIN, "other.example"),
             {SERVER: ANSWER},
-            "The address alone is silent: our server answers.",
+            "The address is silent, or its own server is: our server answers.",
         ),
         (
             Target(TargetKind.ACCOUNT, "w@other.example"),
