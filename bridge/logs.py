@@ -104,7 +104,12 @@ class FileHandler(logging.Handler):
         data = b"".join(line.encode() + b"\n" for line in lines)
         with suppress(OSError):
             if self._is_over(len(data)):
-                self._begin_anew(len(data))
+                try:
+                    self._begin_anew(len(data))
+                except OSError:  # the former one cannot be replaced: what is kept is bounded still
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                    if self._at(os.fstat(self._descriptor)):
+                        os.ftruncate(self._descriptor, 0)
             os.write(self._descriptor, data)
 
     def close(self) -> None:

@@ -102,8 +102,11 @@ async def serve(
     def read_anew() -> Configuration:
         newest = read()
         limiter.set_rate(newest.send_rate, newest.source_of("BRIDGE_SEND_RATE"))
-        limiter.confirm_in = _confirm_in(newest)
-        limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY") if newest.read_only else ""
+        if newest.settings is not None:  # a file that is gone or broken lifts no restriction
+            limiter.confirm_in = limiter.read_only_in = ""
+        if newest.read_only:
+            limiter.read_only_in = newest.source_of("BRIDGE_READ_ONLY")
+        limiter.confirm_in = _confirm_in(newest) or limiter.confirm_in
         return newest
 
     current = CurrentSettings(configuration, read_anew)

@@ -34,7 +34,10 @@ def serve(name: str, version: str, toolsets: Sequence[Toolset], *, instructions:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         report(f"[Server] WARNING: {one_line(problem)}")
     implementation = Implementation(name, name, version, instructions)
-    asyncio.run(serve_sets(implementation, merge(toolsets), configuration, stdio))
+    tools = merge(toolsets)
+    if configuration.read_only:
+        tools = tools.that_only_read("what changes anything is withheld by BRIDGE_READ_ONLY")
+    asyncio.run(serve_sets(implementation, tools, configuration, stdio))
 
 
 async def serve_sets(

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -289,6 +289,16 @@ def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> No
         "[Server] | ValueError: why",
     ]
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_file_that_cannot_be_put_aside_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    (tmp_path / "log.1" / "in the way").mkdir(parents=True)
+    with closing(FileHandler("[Server]", path, max_bytes=100)) as handler:
+        for number in range(50):
+            handler.add(f"line {number}")
+    assert path.read_text().endswith("line 49\n")
+    assert path.stat().st_size <= 100
 
 
 def test_a_full_file_is_put_aside_and_one_former_is_kept(tmp_path: Path) -> None:

@@ -193,7 +193,11 @@ class RequestStates:
         return state
 
     def _signature(self, body: str, call: Json) -> str:
-        bound = json.dumps([body, call], sort_keys=True)
+        try:
+            bound = json.dumps([body, call], sort_keys=True)
+        except RecursionError as error:
+            reason = "the arguments are nested too deeply for a call that asks"
+            raise RpcError(jsonrpc.INVALID_PARAMS, reason) from error
         return hmac.new(self._key, bound.encode(), "sha256").hexdigest()
 
 

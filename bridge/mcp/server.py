@@ -174,10 +174,14 @@ class Server:
     def fail(self, call: Call, error: BaseException) -> Send | None:
         """Return the response to a call whose tool raised `error`; None as in `complete`."""
         if isinstance(error, InputRequired) and call.meta is not None:
+            try:
+                state = self._states.issue(call.bound, error.questions, call.answers)
+            except RpcError as refusal:
+                return self._deliver(call, Response(call.id, error=refusal.wire()))
             result: dict[str, Json] = {
                 "resultType": "input_required",
                 "inputRequests": {name: one.wire() for name, one in error.questions.items()},
-                "requestState": self._states.issue(call.bound, error.questions, call.answers),
+                "requestState": state,
             }
             return self._deliver(call, Response(call.id, self._result(result, call.meta.revision)))
         if isinstance(error, ToolError):

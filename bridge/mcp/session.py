@@ -80,6 +80,10 @@ class Received(NamedTuple):
         return f"{one_line(self.dialect)} {one_line(self.method, 100)} id {preview(self.id)}"
 
 
+PEOPLE_ANSWERED = frozenset({"inputResponses", "requestState"})
+"""Params with what the client's user said, in the revisions without a handshake."""
+
+
 class SentRequest(NamedTuple):
     """A request of ours that the client has not answered yet."""
 
@@ -184,7 +188,7 @@ class Session:
             case Request(id=id_, method=method, params=params):
                 received = Received(size, started, self._server.dialect(message), method, id_)
                 if log.isEnabledFor(logging.DEBUG):
-                    log.debug("<- %s, %d bytes: %s", received, size, preview(params))
+                    log.debug("<- %s, %d bytes: %s", received, size, preview(_logged(params)))
             case Notification(method=method, params=params):
                 received = Received(size, started, self._server.dialect(message), method)
                 if log.isEnabledFor(logging.DEBUG):
@@ -418,12 +422,21 @@ def _sent(
             return f"{method}, our request, id {id_}", ""
         case Notification(method=method):
             return f"{method}, notification", ""
+        case Response(error=None, result={"resultType": "input_required"}):
+            return f"{received}, questions", ""
         case Response(error=None, result=result):
             failed = isinstance(result, dict) and result.get("isError") is True
             return f"{received}, {'failed' if failed else 'result'}", f": {preview(result)}"
         case Response(error=error):
             code = None if error is None else error.get("code")
             return f"{received}, error {code}", f": {preview(error)}"
+
+
+def _logged(params: Json) -> Json:
+    """Return what the log has of params: not what people answered, as in the handshake era."""
+    if not isinstance(params, dict):
+        return params
+    return {name: one for name, one in params.items() if name not in PEOPLE_ANSWERED}
 
 
 def _log_cause(cause: BaseException, received: Received | None) -> None:

@@ -68,18 +68,42 @@ class RateLimiter:
         """The setting, and where it is set if it is, for who has to change it."""
         self._interval = SECONDS / per_minute
 
-    def take(self, now: float) -> float:
-        """Take a token and return 0; or take none, and return the seconds until there is one.
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token, 0 if there is one.
 
         `now` is in seconds, of any clock that is not set back.
         """
-        self._missing = max(0.0, self._missing - (now - self._at))
-        self._at = now
-        wait = self._missing + self._interval - SECONDS
-        if wait > TOLERANCE_SECONDS:
+        wait = self._missing_at(now) + self._interval - SECONDS
+        return wait if wait > TOLERANCE_SECONDS else 0.0
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0; or take none, and return the seconds until there is one."""
+        if wait := self.wait(now):
             return wait
-        self._missing += self._interval
+        self._missing = self._missing_at(now) + self._interval
+        self._at = now
         return 0.0
+
+    def _missing_at(self, now: float) -> float:
+        return max(0.0, self._missing - (now - self._at))
+
+    def check(self, wait: float) -> None:
+        """Raise `ToolError` where nothing may be sent, or only after `wait` seconds."""
+        if self.read_only_in:
+            raise ToolError(
+                "Not sent: nothing may be sent since the settings were read anew.",
+                condition="not-allowed",
+                hint=f"Who runs the bridge has set BRIDGE_READ_ONLY in {self.read_only_in}.",
+            )
+        if wait:
+            seconds = math.ceil(wait)
+            raise ToolError(
+                f"Not sent: {self.rate} may be sent, and these are used up; the next may be "
+                f"sent in {seconds} s.",
+                condition="policy-violation",
+                hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: "
+                f"{self.setting}.",
+            )
 
     def give_back(self) -> None:
         """Return a token that was taken for nothing."""
@@ -143,26 +167,13 @@ async def xmpp_send(
             hint="Give less of one of them; xmppWait with the cursor of the result waits on.",
         )
     membership = link.room(room)
-    if limiter.read_only_in:
-        raise ToolError(
-            "Not sent: nothing may be sent since the settings were read anew.",
-            condition="not-allowed",
-            hint=f"Who runs the bridge has set BRIDGE_READ_ONLY in {limiter.read_only_in}.",
-        )
     try:
         check_body(message)
+        limiter.check(limiter.wait(time.monotonic()))  # nobody is asked about what cannot be sent
         if limiter.confirm_in:
             await _confirm(context, limiter.confirm_in, membership.name, message)
         # Taken before there is anything to wait for: of two calls at once, one gets the last.
-        if wait := limiter.take(time.monotonic()):
-            seconds = math.ceil(wait)
-            raise ToolError(
-                f"Not sent: {limiter.rate} may be sent, and these are used up; the next may be "
-                f"sent in {seconds} s.",
-                condition="policy-violation",
-                hint=f"Try again in {seconds} s. Who runs the bridge sets the rate: "
-                f"{limiter.setting}.",
-            )
+        limiter.check(limiter.take(time.monotonic()))
         reflection = await membership.say(message, timeout_seconds)
     except UnsendableError as error:
         raise ArgumentError(

@@ -154,6 +154,11 @@ async def test_restrictions_that_are_set_while_it_runs_hold_after_the_next_check
             assert refusal.value.data["condition"] == condition
             (variable,) = restriction
             assert f"{variable} in '{places.elsewhere}'" in refusal.value.data["hint"]
+        places.elsewhere.unlink()
+        await run.call("xmppCheck")
+        with pytest.raises(RpcFailedError) as refusal:
+            await run.bare("xmppSend", message="with no file to forbid it")
+        assert refusal.value.data["condition"] == "not-allowed"
         _write(places.elsewhere, settings)
         check = await run.call("xmppCheck")
         assert "restarted" not in check["phases"][0].get("hint", "")

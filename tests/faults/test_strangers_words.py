@@ -225,6 +225,7 @@ QUOTING_NOBODY = {
     "tools/history.py _position",
     "tools/history.py _time",
     "tools/send.py xmpp_send",
+    "tools/send.py check",
     "tools/send.py _confirm",
     "tools/check.py xmpp_check",
     "tools/status.py echo",
@@ -248,7 +249,7 @@ def test_every_place_where_a_tool_makes_an_error_is_known() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"ToolError", "ArgumentError"}
     )
     assert set(found) == QUOTING | QUOTING_NOBODY
-    several = {"tools/send.py xmpp_send", "tools/send.py _confirm"}
+    several = {"tools/send.py xmpp_send", "tools/send.py check", "tools/send.py _confirm"}
     assert {one for one in found if found[one] > 1} == several
 
 

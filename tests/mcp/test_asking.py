@@ -60,6 +60,16 @@ def test_an_answer_with_its_state_counts_for_consent_too() -> None:
     assert answers.to("ok", PLAIN) == answers.to("ok", CONSENT) == YES
 
 
+def test_arguments_that_are_nested_too_deeply_are_refused_and_end_nothing() -> None:
+    deep: Json = []
+    for _ in range(10_000):
+        deep = [deep]
+    issuer = states()
+    assert "nested too deeply" in refusal(issuer, deep, {"requestState": "x.y"})
+    with pytest.raises(RpcError, match="nested too deeply"):
+        asked(issuer, "ok", call=deep)
+
+
 def test_a_state_is_taken_once() -> None:
     issuer = states()
     state = asked(issuer, "ok")

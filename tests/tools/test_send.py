@@ -346,6 +346,29 @@ async def test_what_a_person_does_not_want_sent_is_not_and_costs_nothing(action:
     assert rate.take(0.0) == 0.0
 
 
+async def test_nobody_is_asked_about_what_cannot_be_sent() -> None:
+    played, (context, asked) = Played(), _asked("accept")
+    rate = _confirming(1)
+    await xmpp_send(played.link, rate, context, message="hello")
+    with pytest.raises(ToolError, match="are used up"):
+        await xmpp_send(played.link, rate, context, message="and again")
+    assert len(asked) == 1
+
+
+async def test_what_was_forbidden_while_a_person_was_asked_is_not_sent() -> None:
+    played, rate = Played(), _confirming()
+
+    async def ask(questions: Mapping[str, Question], seconds: float) -> Mapping[str, Object]:
+        del seconds
+        rate.read_only_in = "the environment"
+        return {name: {"action": "accept"} for name in questions}
+
+    context = Context(lambda *_: None, lambda *_: None, "elicitation/create".__eq__, ask)
+    with pytest.raises(ToolError, match="nothing may be sent"):
+        await xmpp_send(played.link, rate, context, message="hello")
+    assert played.said == []
+
+
 async def test_a_client_that_cannot_ask_sends_nothing_and_is_told_why() -> None:
     played = Played()
     refusal = await _refused(played, rate=_confirming())
