@@ -120,7 +120,10 @@ ROOTS = Question("roots/list", {})
 
 
 def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[Any]:
-    """Return what a person answered; raises `MismatchError` for what does not fit the form."""
+    """Return what a person answered; raises `MismatchError` for what does not fit the form.
+
+    The content of a form that is given as a schema is not checked.
+    """
     match answer.get("action"):
         case "accept":
             content = answer.get("content", {})
