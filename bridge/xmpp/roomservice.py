@@ -80,7 +80,8 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
             answer = await connection.request("get", service, stanzas.items_query())
     except (IqError, TimeoutError, ConnectionFailedError):
         return []
-    listed = [one for one in stanzas.items_in(answer)[:MAX_ROOMS_COMPARED] if one != room]
+    items = [one.jid for one in disco.items_in(answer)[:MAX_ROOMS_COMPARED]]
+    listed = [one for one in items if one != room]
     names = {
         name: one
         for one in listed
@@ -133,11 +134,11 @@ class RoomService:
         try:
             async with asyncio.timeout(DISCO_SECONDS):
                 answer = await self._connection.request("get", domain, stanzas.items_query())
-                for item in stanzas.items_in(answer)[:MAX_SERVICES_ASKED]:
-                    if "@" not in item and item != doubted:
-                        description, _ = await ask(self._connection, item)
+                for item in disco.items_in(answer)[:MAX_SERVICES_ASKED]:
+                    if "@" not in item.jid and item.jid != doubted:
+                        description, _ = await ask(self._connection, item.jid)
                         if stanzas.MUC in description.features:
-                            self.others.append(item)
+                            self.others.append(item.jid)
         except (IqError, TimeoutError):
             return
         if self.others:

@@ -472,13 +472,6 @@ def items_query() -> Element:
     return Element(f"{{{DISCO_ITEMS}}}query")
 
 
-def items_in(iq: Element) -> list[str]:
-    """Return the addresses that the answer names, prepared, in its order."""
-    path = f"{{{DISCO_ITEMS}}}query/{{{DISCO_ITEMS}}}item"
-    found = (prepared(one.get("jid", "")) for one in iq.iterfind(path))
-    return [one for one in found if one]
-
-
 def default_configuration() -> Element:
     """Return the payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
     payload = Element(f"{{{MUC_OWNER}}}query")
