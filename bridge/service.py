@@ -70,8 +70,17 @@ INSTRUCTIONS = (
 """How the tools work together, for the model."""
 
 MODULES = (
-    *(status, send, history, wait, occupants, query, trace, check, diagnose),
-    *(resources, prompts),
+    status,
+    send,
+    history,
+    wait,
+    occupants,
+    query,
+    trace,
+    check,
+    diagnose,
+    resources,
+    prompts,
 )
 """What the bridge offers, in the order in which it is listed."""
 

@@ -6,7 +6,7 @@ bare dialect the result of an object is the object itself.
 
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from bridge.mcp.jsonrpc import Json, compact
 from bridge.mcp.revisions import Revision
@@ -79,7 +79,7 @@ INTERPRET = {"interpret": {"type": "string", "description": "how to report this 
 Content: TypeAlias = str | Image | Audio | ResourceLink | EmbeddedResource
 """What is one block of content; a text too, as it is."""
 
-CONTENT_TYPES = (str, Image, Audio, ResourceLink, EmbeddedResource)
+CONTENT_TYPES = get_args(Content)
 
 
 def text_block(text: str) -> dict[str, Json]:

@@ -302,11 +302,13 @@ class Resource(NamedTuple):
 
         A URI may have that where a template expands it to `%40`, and people write it so.
         """
-        as_specified, as_written = (
-            _VARIABLE.sub(lambda found: quote(values[found[1]], safe, errors="replace"), self.uri)  # noqa: B023
-            for safe in ("", "@")
+        return self._with(values, safe=""), self._with(values, safe="@")
+
+    def _with(self, values: Mapping[str, str], safe: str) -> str:
+        """Return the URI with these values, in which the characters `safe` stand as they are."""
+        return _VARIABLE.sub(
+            lambda found: quote(values[found[1]], safe, errors="replace"), self.uri
         )
-        return as_specified, as_written
 
     def variables(self, uri: str) -> dict[str, str] | None:
         """Return the values with which this template makes `uri`; None if it never does."""

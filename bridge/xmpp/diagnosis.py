@@ -265,13 +265,12 @@ def _account(evidence: Evidence) -> Finding:
     occupant, who = evidence.occupant, evidence.who
     if occupant is None:
         return _nobody(evidence)
-    if occupant.real_jid is None:
+    if occupant.account is None:
         return Finding(None, "The room does not show the bridge whose accounts are in it.")
-    account = _bare(occupant.real_jid)
     same = [
         "the bridge itself" if one.own else _name(one.nickname)
         for one in evidence.status.occupants
-        if one.real_jid and one.jid != occupant.jid and _bare(one.real_jid) == account
+        if one.jid != occupant.jid and one.account == occupant.account
     ]
     if not same:
         return Finding(True, f"Nobody else in the room has the account of {who}.")
@@ -462,10 +461,6 @@ def _alike(name: str, names: Sequence[str]) -> list[str]:
     seen = {searchable(one[:NAME_CHARACTERS]): one for one in names[:MAX_COMPARED]}
     wanted = searchable(name[:NAME_CHARACTERS])
     return [seen[one] for one in get_close_matches(wanted, seen, MAX_ALIKE)]
-
-
-def _bare(jid: str) -> str:
-    return jid.partition("/")[0]
 
 
 def _name(name: object) -> str:

@@ -39,7 +39,6 @@ MAX_OCCUPANTS = 10_000
 MAX_UNHEARD = 1_000
 """Ids kept of our messages that the room has not sent back: it may never do so."""
 
-
 MAX_DEPARTURES = 100
 """Departures kept, one a nickname: of a room where nobody stays, these are the newest."""
 
