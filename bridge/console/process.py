@@ -281,7 +281,7 @@ class ServerProcess:
             result = await self.answering[request.method](params)
             self._write(jsonrpc.encode(Response(request.id, result)))
         finally:
-            del self._answers[request.id]
+            self._answers.pop(request.id, None)  # a server may use one id twice
 
 
 def _flaw(value: object, levels: int = MAX_DEPTH) -> str:

@@ -108,8 +108,8 @@ async def xmpp_check(link: RoomLink, current: CurrentSettings, context: Context,
     becomes of the bridge's own connection; it starts anew, by itself, if the settings changed or
     if the check passes while it is out of the room. Of several rooms, `rooms` has the outcomes.
     Sends no message. Mostly under a second, at most 50 s. Each call logs in once: mend a wrong
-    password before calling again, since servers lock accounts. What is not of the connection or the
-    rooms takes effect only with a restart, but for BRIDGE_READ_ONLY=1 and BRIDGE_SEND_RATE.
+    password before calling again, since servers lock accounts. Settings of other things wait for a
+    restart, but for BRIDGE_READ_ONLY=1, BRIDGE_CONFIRM_SEND and BRIDGE_SEND_RATE.
     """
     try:
         async with asyncio.timeout(TURN_SECONDS):

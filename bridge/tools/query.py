@@ -14,6 +14,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, noticed, sanit
 from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import nobody, occupant_entry
 from bridge.tools.paging import Page
+from bridge.tools.send import MAX_WAIT_SECONDS
 from bridge.xmpp.faults import ConnectionFailedError
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
-
-MAX_WAIT_SECONDS = 50
-"""Clients give up on a tool call after a minute."""
 
 LISTS_BYTES = 3_000
 """Of the result as JSON, at least, for its lists; what is left out of them is counted."""
