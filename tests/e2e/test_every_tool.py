@@ -81,6 +81,11 @@ async def test_every_tool_of_every_set_works_in_all_three_ways_of_speaking(
     # However a client writes it: with spaces, and in ASCII.
     own = [one for one in tools if one["name"] in TOOLS]
     assert len(json.dumps({"tools": own})) <= LISTED_BYTES
+    for one in own:
+        assert not {"anyOf", "oneOf", "allOf"} & one["inputSchema"].keys()
+        assert one["description"].startswith(("Use ", "To ", "Test "))  # when to use it
+    (recipe,) = [one["description"] for one in own if one["name"] == "xmppStatus"]
+    assert recipe.partition("If a bot is silent:")[2].split()[-1] == "nickname."
     for one in tools:
         name, arguments = one["name"], CALLS[one["name"]]
         shapes = []
