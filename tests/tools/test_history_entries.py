@@ -1,0 +1,147 @@
+"""What an entry of xmppHistory tells, in brief and in full."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    Phase,
+    Source,
+)
+from tests.tools.looking import bodies, page_of
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    ROOM,
+    Played,
+    in_rooms,
+)
+
+NAME = "McpDebug"
+OUT = MessageSent(f"{ROOM}/{NAME}", NAME, "hello", "m1")
+BACK = MessageReceived(f"{ROOM}/{NAME}", NAME, "hello", id="m1", own=True)
+
+
+async def test_what_we_said_is_one_entry_and_two_in_full() -> None:
+    played = Played()
+    played.publish(OUT)
+    (unheard,) = (await page_of(played))["entries"]
+    assert (unheard["cursor"], unheard["body"], unheard["heard"]) == ("epoch-1", "hello", False)
+    played.publish(dataclasses.replace(BACK, id="another", own=False))
+    played.publish(BACK)
+    _, heard = (await page_of(played))["entries"]
+    assert (heard["cursor"], heard["body"], heard["heard"]) == ("epoch-3", "hello", True)
+    out, _, back = (await page_of(played, detail="full"))["entries"]
+    assert (out["direction"], out["id"], "reflection" in out) == ("out", "m1", False)
+    assert (back["direction"], back["id"], back["reflection"]) == ("in", "m1", True)
+
+
+async def test_a_message_is_heard_though_an_archive_or_another_page_told_of_it() -> None:
+    played = Played()
+    played.publish(OUT)
+    played.publish(dataclasses.replace(BACK, source=Source.HISTORY))
+    (entry,) = (await page_of(played))["entries"]
+    assert (entry["cursor"], entry["source"], "heard" in entry) == ("epoch-2", "history", False)
+
+
+async def test_what_was_sent_is_heard_in_its_own_room_only() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.publish(OUT)
+    played.publish(dataclasses.replace(BACK, from_=f"{LOGS}/{NAME}"), LOGS)
+    assert [one["heard"] for one in (await page_of(played))["entries"]] == [False, True]
+
+
+@given(
+    st.lists(st.sampled_from(["out", "back", "noise", "step"]), max_size=30),
+    st.integers(1, 5),
+    st.sampled_from([2_000, 9_000]),
+)
+async def test_whatever_we_said_is_told_once_whether_it_was_heard_or_not(
+    steps: list[str], limit: int, size: int
+) -> None:
+    played = Played()
+    waiting: list[int] = []
+    expected: dict[str, str] = {}
+    for number, step in enumerate(steps):
+        cursor = f"epoch-{number + 1}"
+        match step:
+            case "out":
+                played.publish(dataclasses.replace(OUT, id=f"m{number}"))
+                waiting.append(number)
+                expected[cursor] = "False"
+            case "back" if waiting:
+                told = waiting.pop()
+                played.publish(dataclasses.replace(BACK, id=f"m{told}"))
+                del expected[f"epoch-{told + 1}"]
+                expected[cursor] = "True"
+            case "step":
+                played.publish(ConnectionChanged(Phase.JOINING))
+            case _:
+                played.hear("noise")
+                expected[cursor] = "None"
+    found: dict[str, str] = {}
+    page: dict[str, Any] = {"next": "oldest", "more": True}
+    while page["more"]:
+        page = await page_of(played, since=page["next"], limit=limit, maxBytes=size)
+        found |= {one["cursor"]: str(one.get("heard")) for one in page["entries"]}
+    assert [*found.items()] == sorted(expected.items(), key=lambda it: int(it[0][6:]))
+
+
+STEPS: list[Event] = [
+    ConnectionChanged(Phase.CONNECTING),
+    Connected("bot@example/r", "xmpp://example:5222", None, "PLAIN"),
+    Joined(f"{ROOM}/{NAME}", NAME, created=False),
+    ConnectionChanged(Phase.JOINED),
+]
+
+
+async def test_the_steps_of_connecting_are_told_if_they_are_asked_for_and_faults_always() -> None:
+    played = Played()
+    for step in STEPS:
+        played.publish(step, "")
+    played.publish(ConnectionChanged(Phase.WAITING, FAULT), "")
+    (lost,) = (await page_of(played))["entries"]
+    assert (lost["kind"], lost["condition"]) == ("connection", FAULT.condition)
+    for asked in ({"kinds": ["connection"]}, {"detail": "full"}):
+        assert len((await page_of(played, **asked))["entries"]) == 5
+    assert (await page_of(played, kinds=["message"]))["entries"] == []
+
+
+SILENT = MessageReceived(f"{ROOM}/Robot", "Robot")
+
+
+@pytest.mark.parametrize("detail", ["brief", "full"])
+async def test_a_message_without_a_body_is_an_entry(detail: str) -> None:
+    played = Played()
+    played.publish(dataclasses.replace(SILENT, encrypted="OMEMO"))
+    played.publish(dataclasses.replace(SILENT, payload=("composing (chatstates)",)))
+    played.publish(dataclasses.replace(SILENT, encrypted="OMEMO", body="[This is encrypted]"))
+    typed = [
+        {name: one[name] for name in ("encrypted", "payload", "body") if name in one}
+        for one in (await page_of(played, detail=detail))["entries"]
+    ]
+    assert typed == [
+        {"encrypted": "OMEMO"},
+        {"payload": ["composing (chatstates)"]},
+        {"encrypted": "OMEMO", "body": "[This is encrypted]"},
+    ]
+
+
+async def test_a_disguised_line_is_found_by_what_a_reader_sees_of_it() -> None:
+    played = Played()
+    played.hear("!p\u202ei\u200bng", "other")
+    (entry,) = (await page_of(played, contains="!PING"))["entries"]
+    assert entry["body"] == "!p\\u{202E}i\\u{200B}ng"
+    assert bodies(await page_of(played, contains=entry["body"])) == [entry["body"]]
+    assert bodies(await page_of(played, contains="\u202e")) == [entry["body"]]
+    assert bodies(await page_of(played, pattern="!ping")) == []
+    assert bodies(await page_of(played, pattern="\u202e")) == [entry["body"]]

@@ -1,0 +1,96 @@
+"""xmppHistory where the bridge has several rooms."""
+
+from typing import Any
+
+import pytest
+
+from bridge.mcp.errors import ArgumentError
+from bridge.xmpp.events import (
+    ConnectionChanged,
+    Phase,
+)
+from bridge.xmpp.journal import Journal
+from tests.tools.looking import bodies, page_of
+from tests.tools.played import (
+    FAULT,
+    LOGS,
+    OTHER_LOBBY,
+    ROOM,
+    Played,
+    in_rooms,
+)
+
+
+def _talking() -> Played:
+    """A participant in three rooms, in two of which something was said while it reconnected."""
+    played = in_rooms(ROOM, LOGS, OTHER_LOBBY)
+    played.hear("one")
+    played.hear("two", room=LOGS)
+    played.publish(ConnectionChanged(Phase.WAITING, FAULT), "")
+    played.publish(ConnectionChanged(Phase.JOINING), LOGS)
+    played.hear("three", room=LOGS)
+    played.hear("four")
+    return played
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({}, [(ROOM, "one"), (LOGS, "two"), None, (LOGS, "three"), (ROOM, "four")]),
+        ({"room": ROOM}, [(ROOM, "one"), (ROOM, "four")]),
+        ({"room": "LOGS"}, [(LOGS, "two"), (LOGS, "three")]),
+        ({"room": OTHER_LOBBY}, []),
+        ({"room": LOGS, "limit": 1}, [(LOGS, "three")]),
+        ({"room": LOGS, "since": "epoch-2"}, [(LOGS, "three")]),
+        ({"room": LOGS, "since": "epoch-1", "limit": 1}, [(LOGS, "two")]),
+        ({"room": LOGS, "contains": "e", "kinds": ["message"]}, [(LOGS, "three")]),
+        ({"room": LOGS, "kinds": ["connection"]}, [(LOGS, "")]),
+        ({"kinds": ["connection"]}, [None, (LOGS, "")]),
+    ],
+)
+async def test_of_several_rooms_all_are_told_of_or_the_one_that_is_named(
+    given_: dict[str, object], told: list[tuple[str, str] | None]
+) -> None:
+    page = await page_of(_talking(), **given_)
+    assert [
+        (one["room"], one.get("body", "")) if "room" in one else None for one in page["entries"]
+    ] == told
+
+
+async def test_with_one_room_no_entry_names_it() -> None:
+    played = Played()
+    played.hear("hello")
+    for given_ in ({}, {"room": ROOM}, {"room": "lobby"}):
+        (entry,) = (await page_of(played, **given_))["entries"]
+        assert (entry["body"], "room" in entry) == ("hello", False)
+
+
+async def test_what_one_room_has_lost_is_no_gap_in_another() -> None:
+    played = in_rooms(ROOM, LOGS)
+    played.journal = Journal("epoch", 10)
+    played.journal.share_among((ROOM, LOGS))
+    played.hear("kept", room=LOGS)
+    played.hear(*map(str, range(30)))
+    page = await page_of(played, room=LOGS, since="epoch-0")
+    assert (bodies(page), page.get("gap"), page["oldest"]) == (["kept"], None, "epoch-0")
+    assert (await page_of(played, room=ROOM, since="epoch-0"))["gap"]["reason"] == "evicted"
+    assert (await page_of(played, since="epoch-0"))["gap"]["reason"] == "evicted"
+
+
+async def test_pages_of_one_room_lose_nothing_while_others_go_on() -> None:
+    played = in_rooms(ROOM, LOGS)
+    told: list[str] = []
+    page: dict[str, Any] = {"next": played.journal.oldest}
+    for number in range(20):
+        played.hear(f"a{number}", f"b{number}", room=LOGS)
+        played.hear("noise", "more of it")
+        page = await page_of(played, room=LOGS, since=page["next"], limit=3)
+        told += bodies(page)
+    assert page["more"] is False
+    assert told == [f"{letter}{number}" for number in range(20) for letter in "ab"]
+
+
+async def test_another_room_is_refused_before_anything_is_read() -> None:
+    for more in ({}, {"archive": True}):
+        with pytest.raises(ArgumentError, match="no room of the settings"):
+            await page_of(_talking(), room="nowhere", **more)
