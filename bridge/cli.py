@@ -189,12 +189,26 @@ def _add_watch(add: Add) -> None:
         "Joins the room and shows what happens there, as it happens; times are UTC. Ctrl-C ends "
         "it. What happens in the room goes to stdout, the state of the connection and everything "
         "else to stderr. It takes part under the nickname with `-watch` behind it, so that a "
-        "bridge may be in the room at the same time.",
+        "bridge may be in the room at the same time. Where stdout is no terminal, an event is one "
+        "line, written at once. With a filter, --first or --timeout, what the room tells whoever "
+        "enters it is left out: who is there, its history, its subject.",
         "xmpp-bridge watch --json | jq -ac 'select(.kind == \"message\") | .body'",
+        "xmpp-bridge watch --from Robot --contains error --first --timeout 600",
     )
     _add_settings(command)
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
     _add_flag(command, "--json", "one JSON object a line")
+    _add_flag(command, "--first", "end with the first event, and exit code 0")
+    command.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end after so long; exit code 1 if nothing was shown by then",
+    )
+    # Not for `serve`, whose first answer an agent waits for.
+    from bridge.console.selection import add_filters
+
+    add_filters(command)
 
 
 def _add_sandbox(add: Add) -> None:
@@ -297,6 +311,12 @@ def _repeats(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_REPEATS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_REPEATS}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) or float(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return float(text)
 
 
 def _settings() -> str:

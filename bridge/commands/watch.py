@@ -6,8 +6,10 @@ from functools import partial
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
 from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.console.errors import ArgumentError
+from bridge.console.selection import Selection, selection_of
 from bridge.console.watch import watch
-from bridge.logs import can_print, open_log
+from bridge.logs import can_print, complain, open_log
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -20,7 +22,24 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
     complain_of(configuration)
     if configuration.settings is None:
         return USAGE
+    try:
+        selection = selection_of(parsed, configuration.settings.rooms)
+    except ArgumentError as error:
+        complain(f"xmpp-bridge: {error}")
+        return USAGE
+    if selection is None and (parsed.first or parsed.timeout is not None):
+        selection = Selection()
+    if selection is not None and parsed.stanzas:
+        complain("xmpp-bridge: --stanzas goes with no filter, --first or --timeout")
+        return USAGE
     open_log("[Client]", configuration.log_level)
-    well = await watch(configuration.settings, stanzas=parsed.stanzas, as_json=parsed.json)
+    well = await watch(
+        configuration.settings,
+        stanzas=parsed.stanzas,
+        as_json=parsed.json,
+        selection=selection,
+        first=parsed.first,
+        seconds=parsed.timeout,
+    )
     ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
     return SUCCESS if well else FAILURE

@@ -15,12 +15,14 @@ from xml.etree.ElementTree import indent
 from bridge.console.frontend import call_on_termination
 from bridge.console.output import Output, look_of
 from bridge.console.screen import Paint, cut, hanging, padded, width
+from bridge.console.selection import Selection
 from bridge.logs import complain
 from bridge.settings.table import Settings
 from bridge.text import iso, one_line, visible
 from bridge.xmpp import events
+from bridge.xmpp.events import Phase, Source
 from bridge.xmpp.faults import Fault, Retry
-from bridge.xmpp.formatting import format_event
+from bridge.xmpp.formatting import MAX_TEXT_CHARACTERS, format_event
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
@@ -67,8 +69,9 @@ class RoomView:
     """Writes events and stanzas as lines for a terminal, or for a pipe.
 
     A message begins with the speaker between `<` and `>`, and nothing else does; no text of a
-    stranger comes to stand at the left edge. Of several rooms, a pipe gets the name in each line,
-    and a terminal in a line of its own, before the first event of another room than before.
+    stranger comes to stand at the left edge. A pipe gets one line an event, with the date, of
+    several rooms the name, and as much of a message as of any text. On a terminal a date or a room
+    stands in a line of its own, before the first event of another day or room than before.
     """
 
     def __init__(
@@ -93,19 +96,23 @@ class RoomView:
         event = record.event
         if isinstance(event, events.MessageSent):
             return ""
-        head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):%H:%M:%S}") + "  "
+        columns = self._columns()
+        form = "%Y-%m-%dT%H:%M:%SZ" if columns is None else "%H:%M:%S"
+        head = self._paint.dim(f"{datetime.fromtimestamp(record.at, UTC):{form}}") + "  "
         room = one_line(record.room) if self._names_rooms else ""
         above: list[str] = []
-        if room and self._columns() is None:
+        if room and columns is None:
             head += f"{room}: "
         elif room and room != self._room:
             self._room = room
-            above = hanging("", 0, f"--- {room}", EVENT_INDENT, self._columns())
+            above = hanging("", 0, f"--- {room}", EVENT_INDENT, columns)
         if isinstance(event, events.MessageReceived):
-            lines = self._message(head, event)
+            lines = self._message(head, event, columns)
         else:
-            lines = self._other(head, event)
-        return "\n".join([*self._new_day(record.at), *map(self._paint.dim, above), *lines])
+            lines = self._other(head, event, columns)
+        if columns is not None:
+            above = [*self._new_day(record.at), *map(self._paint.dim, above)]
+        return "\n".join([*above, *lines])
 
     def stanza(self, traced: TracedStanza) -> str:
         """Return a head, and the XML of a piece of the stream, indented."""
@@ -125,8 +132,7 @@ class RoomView:
         before, self._day = self._day, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
         return [self._paint.dim(f"--- {self._day}")] if before not in {"", self._day} else []
 
-    def _message(self, head: str, said: events.MessageReceived) -> list[str]:
-        columns = self._columns()
+    def _message(self, head: str, said: events.MessageReceived, columns: int | None) -> list[str]:
         beside = EVENT_INDENT + len("<>") + 2
         limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
         nickname = padded(f"<{cut(_unambiguous(said.sender), limit)}>", NICKNAME_WIDTH + len("<>"))
@@ -135,15 +141,16 @@ class RoomView:
         if about and said.body:
             about += " "
         used = EVENT_INDENT + width(nickname) + 2
-        first, *rest = hanging("", used, about + visible(said.body), INDENT, columns)
+        body = one_line(said.body, MAX_TEXT_CHARACTERS) if columns is None else visible(said.body)
+        first, *rest = hanging("", used, about + body, INDENT, columns)
         if first.startswith(about):
             first = self._paint.dim(about) + first.removeprefix(about)
         painted = self._paint.nickname(said.sender, nickname)
         return [f"{head}{painted}  {first}", *rest]
 
-    def _other(self, head: str, event: events.Event) -> list[str]:
+    def _other(self, head: str, event: events.Event, columns: int | None) -> list[str]:
         line = format_event(events.encode(event))
-        first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, self._columns())
+        first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
         paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
         match event:
             case events.SendFailed() | events.RoomError() | events.ConnectionChanged(fault=Fault()):
@@ -151,18 +158,66 @@ class RoomView:
         return [f"{head}{paint(first)}", *map(paint, rest)]
 
 
-async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
+class News:
+    """Tells what happens from what a room sends to whoever enters it.
+
+    That is who is there, its history, and its subject. What the history has when we come back is
+    news: it happened meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._entering: set[str] = set()
+        """Rooms that have not sent our own presence yet, which comes after that of all others."""
+        self._subject_due: set[str] = set()
+        """Rooms that have not sent their subject since then; it comes after the history."""
+        self._known: set[str] = set()
+        """Rooms that we have entered before."""
+
+    def has(self, record: Record) -> bool:
+        """Whether `record`, which comes after all that were given before, is news."""
+        room = record.room
+        match record.event:
+            case events.ConnectionChanged(phase=Phase.JOINING):
+                self._entering.add(room)
+            case events.ConnectionChanged(phase=Phase.JOINED):
+                self._entering.discard(room)
+            case events.OccupantPresence(self_=own) if room in self._entering:
+                if own:
+                    self._entering.discard(room)
+                    self._subject_due.add(room)
+                return False
+            case events.SubjectChanged() if room in self._subject_due:
+                self._subject_due.discard(room)
+                self._known.add(room)
+                return False
+            case events.MessageReceived(source=Source.HISTORY):
+                return room in self._known
+        return True
+
+
+async def watch(
+    settings: Settings,
+    *,
+    stanzas: bool,
+    as_json: bool,
+    selection: Selection | None = None,
+    first: bool = False,
+    seconds: float | None = None,
+) -> bool:
     """Write what happens in the room to stdout, and our connection's events to stderr.
 
-    It ends with Ctrl-C, and when nobody reads stdout any more. Return False if nothing can be
-    written, or if the rooms cannot be reached and trying again would do harm.
+    With a `selection` that is only what it picks of the news. It ends with Ctrl-C, when nobody
+    reads stdout any more, after so many `seconds`, and with `first` after one event. Return False
+    if nothing can be written, if the rooms cannot be reached and trying again would do harm, or if
+    it was to end by itself and nothing was shown.
     """
     # Under a name of its own, beside a bridge that may be in the room already.
     participant = Participant(settings._replace(nickname=f"{settings.nickname}-watch"))
     journal = participant.journal
     stdout, stderr = sys.stdout, sys.stderr  # stderr is None if it was closed
     ended = asyncio.Event()
-    hopeless = False
+    hopeless = shown = False
+    news = News()
     output = Output(stdout, stderr, ended.set)
     several = len(settings.rooms) > 1
     view = notices = RoomView(*look_of(stdout), names_rooms=several)
@@ -171,12 +226,20 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
         notices = RoomView(*look_of(stderr), names_rooms=several)
 
     def on_record(record: Record) -> None:
-        nonlocal hopeless
+        nonlocal hopeless, shown
         about_us = isinstance(record.event, ABOUT_US)
-        if as_json and not stanzas:
-            output.write(json.dumps(journal.encode(record)))
-        elif not (stanzas or about_us) and (text := view.event(record)):
+        is_news = news.has(record)  # asked of each, so that it knows when we enter
+        if selection is None:
+            wanted = not stanzas and (as_json or not about_us)
+        else:
+            wanted = is_news and selection.picks(record) and not (first and shown)
+        if wanted and (
+            text := json.dumps(journal.encode(record)) if as_json else view.event(record)
+        ):
+            shown = True
             output.write(text)
+            if first:
+                ended.set()
         if about_us and stderr is not None:
             output.write_notice(notices.event(record))
         match record.event:
@@ -194,7 +257,9 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     call_on_termination(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
     running.add_done_callback(lambda task: ended.set())
-    await ended.wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ended.wait()
     participant.leave()
     running.cancel()
     with suppress(asyncio.CancelledError):
@@ -202,7 +267,8 @@ async def watch(settings: Settings, *, stanzas: bool, as_json: bool) -> bool:
     output.close()
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
-    return not hopeless and output.error is None
+    awaits = first or seconds is not None
+    return not hopeless and output.error is None and (shown or not awaits)
 
 
 def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.console.screen import Paint, width
-from bridge.console.watch import INDENT, NICKNAME_LIMIT, NOTES_LIMIT, RoomView
+from bridge.console.watch import INDENT, NICKNAME_LIMIT, NOTES_LIMIT, News, RoomView
 from bridge.text import iso
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.formatting import MAX_TEXT_CHARACTERS
 from bridge.xmpp.journal import Record
 from bridge.xmpp.trace import TracedStanza
 
@@ -171,7 +172,8 @@ def test_whatever_is_said_stays_behind_its_own_time(
 
 def _assert_unforged(shown: str, columns: int | None) -> None:
     first, *rest = shown.removesuffix("\n").split("\n")
-    assert first.startswith("12:00:01")
+    assert first.startswith("2023-11-15T12:00:01Z  " if columns is None else "12:00:01")
+    assert columns is not None or not rest
     assert all(line.startswith(" ") or (columns == 1) for line in rest)
     printable = shown.replace("\n", "").replace("\t", "" if columns is None else "\t")
     assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]", printable)
@@ -210,8 +212,18 @@ def test_a_mark_is_no_place_for_a_long_text() -> None:
 
 
 def test_the_further_lines_of_a_message_stand_under_the_first() -> None:
-    first, second = _shown(_at(None), _said("Bob", "one\ntwo")).splitlines()
+    first, second = _shown(_at(80), _said("Bob", "one\ntwo")).splitlines()
     assert first.index("one") == second.index("two") == INDENT
+
+
+def test_in_a_pipe_a_message_is_one_line_as_long_as_a_text_may_be() -> None:
+    (line,) = _shown(_at(None), _said("Bob", "one\ntwo\u2028three")).splitlines()
+    assert line.endswith("  one\\u{A}two\\u{2028}three")
+    longest = "x" * MAX_TEXT_CHARACTERS
+    assert _shown(_at(None), _said("Bob", longest)).endswith(f"  {longest}\n")
+    shown = _shown(_at(None), _said("Bob", f"{longest}y"))
+    assert shown.endswith(f"  {longest}... ({MAX_TEXT_CHARACTERS + 1} characters)\n")
+    assert f"{longest}y" in "".join(_shown(_at(80), _said("Bob", f"{longest}y")).split())
 
 
 def test_the_width_is_asked_for_anew_each_time() -> None:
@@ -228,9 +240,9 @@ def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
         view.event(Record(2, NOON, _here("Bob"), "a\nb@muc")),
         view.event(Record(3, NOON, events.ConnectionChanged(events.Phase.WAITING))),
     ]
-    assert shown[0] == "12:00:00  lobby@muc: <Alice>             hello"
-    assert shown[1].startswith("12:00:00  a\\u{A}b@muc: * Bob is here (")
-    assert shown[2] == "12:00:00  waiting"
+    assert shown[0] == "2023-11-15T12:00:00Z  lobby@muc: <Alice>             hello"
+    assert shown[1].startswith("2023-11-15T12:00:00Z  a\\u{A}b@muc: * Bob is here (")
+    assert shown[2] == "2023-11-15T12:00:00Z  waiting"
 
 
 @pytest.mark.parametrize("columns", [80, 12, 1])
@@ -288,7 +300,7 @@ MIDNIGHT = NOON + DAY / 2
 
 
 def test_a_line_with_the_date_stands_before_what_is_shown_first_on_another_day() -> None:
-    view = RoomView(Paint(on=False))
+    view = _at(80)
     shown = [
         view.event(Record(1, at, event))
         for at, event in (
@@ -312,3 +324,41 @@ def test_stanzas_have_the_date_of_another_day_before_them_too() -> None:
     view = RoomView(Paint(on=False))
     for at, head in ((MIDNIGHT - 1, "23:59:59  <--"), (MIDNIGHT, "--- 2023-11-16\n00:00:00  <--")):
         assert view.stanza(TracedStanza(1, at, "in", "1", "<a/>")).startswith(head)
+
+
+SUBJECT = events.SubjectChanged("Release day", "Alice")
+US = _here("McpDebug-watch", self_=True)
+OLD = _said("Alice", "good evening", source=Source.HISTORY)
+ENTERING = events.ConnectionChanged(Phase.JOINING)
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "news"),
+    [
+        ((ENTERING,), _here("Alice"), False),
+        ((ENTERING,), US, False),
+        ((ENTERING, US), OLD, False),
+        ((ENTERING, US, OLD), SUBJECT, False),
+        ((ENTERING, US, OLD), _said("Alice", "hello"), True),
+        ((ENTERING, US, SUBJECT), _here("Bob"), True),
+        ((ENTERING, US, SUBJECT), events.SubjectChanged("another"), True),
+        ((ENTERING, US, SUBJECT, ENTERING), _here("Alice"), False),
+        ((ENTERING, US, SUBJECT, ENTERING, US), OLD, True),
+        ((ENTERING, US, SUBJECT, ENTERING, US), SUBJECT, False),
+        ((ENTERING, US, SUBJECT, ENTERING, US, SUBJECT), events.SubjectChanged("another"), True),
+        (
+            (ENTERING, US, SUBJECT, ENTERING, events.ConnectionChanged(Phase.JOINED)),
+            _here("Bob"),
+            True,
+        ),
+        ((), events.ConnectionChanged(Phase.WAITING), True),
+    ],
+)
+def test_what_a_room_tells_whoever_enters_is_no_news(
+    before: tuple[Event, ...], event: Event, news: bool
+) -> None:
+    told = News()
+    for number, one in enumerate(before):
+        told.has(Record(number, NOON, one, ROOM))
+    told.has(Record(0, NOON, ENTERING, "another@muc"))
+    assert told.has(Record(len(before), NOON, event, ROOM)) is news

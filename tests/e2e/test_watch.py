@@ -19,6 +19,8 @@ from tests.servers.witness import Witness
 
 WATCHER = "McpDebug-watch"
 TIME = "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+STAMP = f"2[0-9]{{3}}-[01][0-9]-[0-3][0-9]T{TIME}Z"
+"""A time as a pipe has it."""
 FLOOD_BYTES = 400_000
 """More than the pipe and our thread's hand hold together: whoever waits for a reader, waits."""
 
@@ -30,7 +32,7 @@ async def _room(server: XmppServer, settings: dict[str, str]) -> AsyncIterator[W
 
 
 def _without_times(text: str) -> str:
-    return re.sub(TIME, "T", text)
+    return re.sub(STAMP, "T", text)
 
 
 async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
@@ -43,18 +45,16 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
     ):
         await wilma.joined(WATCHER)
         wilma.say("one\ntwo")
-        await watching.shows("two\n")
+        await watching.shows("one\\u{A}two\n")
         watching.signal(signal.SIGINT)
         assert await watching.ended() == 0
         await wilma.left(WATCHER)
-    assert _without_times(watching.out).endswith(
-        "T  <Wilma>             one\n" + " " * 30 + "two\n"
-    )
+    assert _without_times(watching.out).endswith("T  <Wilma>             one\\u{A}two\n")
     assert "* Wilma is here (" in watching.out
     assert "\x1b" not in watching.out + watching.err
     assert f"in the room as {settings['MUC_ROOM']}/{WATCHER}" in watching.err
-    assert all(re.match(f"{TIME}  [<*] ?| {{30}}", line) for line in watching.out.splitlines())
-    assert all(re.match(f"{TIME}  [a-z]", line) for line in watching.err.splitlines())
+    assert all(re.match(f"{STAMP}  [<*]", line) for line in watching.out.splitlines())
+    assert all(re.match(f"{STAMP}  [a-z]", line) for line in watching.err.splitlines())
 
 
 @pytest.mark.parametrize("columns", [None, 80])
@@ -196,6 +196,81 @@ async def test_stanzas_are_shown_without_their_secrets(
     assert "in the room as" in watching.err
 
 
+async def test_the_first_event_that_the_filters_pick_ends_it(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    wanted = ("--from", "Wilma", "--contains", "done", "--first", "--timeout", "20")
+    async with _room(xmpp_server, settings) as wilma:
+        wilma.say("done, before anybody watched")
+        await wilma.heard("done, before anybody watched")
+        async with Watching(tmp_path, settings, *wanted) as watching:
+            await wilma.joined(WATCHER)
+            wilma.say("not yet")
+            wilma.say("DONE\nat last")
+            wilma.say("done again")
+            assert await watching.ended() == 0
+    assert _without_times(watching.out) == "T  <Wilma>             DONE\\u{A}at last\n"
+
+
+async def test_who_and_what_was_there_before_is_no_event_to_wait_for(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    kinds = ("--kind", "join", "--kind", "subject", "--kind", "message")
+    async with (
+        _room(xmpp_server, settings) as wilma,
+        Watching(tmp_path, settings, *kinds, "--json", "--first") as watching,
+    ):
+        await wilma.joined(WATCHER)
+        await watching.says("in the room as")
+        async with Witness(xmpp_server, xmpp_server.bot, settings["MUC_ROOM"], "Fred"):
+            assert await watching.ended() == 0
+    (line,) = watching.out.splitlines()
+    assert (json.loads(line)["kind"], json.loads(line)["sender"]) == ("join", "Fred")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--first",), ("--contains", "nothing"), ("--kind", "message", "--json")]
+)
+async def test_where_nothing_is_picked_in_time_it_ends_with_1(
+    arguments: tuple[str, ...], sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    async with Watching(tmp_path, settings, *arguments, "--timeout", "0.5") as watching:
+        assert await watching.ended() == 1
+    assert watching.out == ""
+
+
+async def test_whatever_was_picked_within_the_time_it_ends_with_0(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    arguments = ("--kind", "connection", "--json", "--timeout", "0.5")
+    async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
+        assert await watching.ended() == 0
+    assert {json.loads(line)["kind"] for line in watching.out.splitlines()} == {"connection"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--room", "nix"), 'xmpp-bridge: --room "nix" is no room of the settings; MUC_ROOM has'),
+        (("--stanzas", "--first"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
+        (("--stanzas", "--kind", "join"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
+        (("--timeout", "0"), "argument --timeout: '0' is no number of seconds"),
+        (("--timeout", "-1"), "argument --timeout: "),
+        (("--pattern", "["), "argument --pattern: no regular expression of RE2: missing ]"),
+    ],
+)
+async def test_what_cannot_be_picked_is_a_usage_error(
+    arguments: tuple[str, ...], told: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
+        assert await watching.ended() == 2
+    assert told in watching.err
+    assert (watching.out, "Traceback" in watching.err) == ("", False)
+
+
 async def test_a_wrong_password_ends_it_with_the_reason(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
@@ -285,7 +360,7 @@ async def test_a_pager_that_stands_still_stops_nothing(
     settings = prosody.environment()
     async with (
         _room(prosody, settings) as wilma,
-        Watching(tmp_path, settings, reads=False) as watching,
+        Watching(tmp_path, settings, "--json", reads=False) as watching,
     ):
         await wilma.joined(WATCHER)
         for sent in range(FLOOD_BYTES // 20_000):
