@@ -16,13 +16,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bridge import __version__
-from bridge.commands.exit import FAILURE, INTERRUPTED, ignore_further_signals
-from bridge.logs import complain
+from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
+from bridge.logs import complain, write_out
 from bridge.settings.table import TABLE
 from bridge.text import one_line
 
 MAX_REPEATS = 1_000
 """Of a check: each logs in, and servers count."""
+
+MAX_MS = 1_000_000
+"""Of a threshold for a whole check, which is over sooner."""
+
+MAX_DAYS = 10_000
+"""Of a threshold for a certificate: none is valid for longer."""
+
+MAX_SECONDS = 1_000_000
+"""To wait for an event: eleven days."""
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
@@ -56,10 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What is loaded and made from here on stays, asyncio first; the service, once it is
         # started, enables it again.
         gc.disable()
+    # Whatever such a plugin cannot find out, a mistake on the command line too, is UNKNOWN.
+    plugin = words[0] == "check" and any(word.endswith("nagios") for word in words)
     try:
         # An agent waits for `serve`: the parsers of other commands would take a millisecond.
         parsed = parser(words[0]).parse_args(words)
         return int(import_module(f"bridge.commands.{parsed.module}").run(parsed))
+    except SystemExit as ended:
+        if not (plugin and ended.code):
+            raise
+        return _unknown("the command line is wrong: see xmpp-bridge check --help")
     except KeyboardInterrupt:
         ignore_further_signals()
         return INTERRUPTED
@@ -70,7 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"xmpp-bridge: the installation is not whole ({one_line(str(error), 200)}); install "
             "xmpp-debug-bridge and what it depends on again"
         )
-        return FAILURE
+        return _unknown("the installation is not whole") if plugin else FAILURE
+
+
+def _unknown(why: str) -> int:
+    write_out(f"XMPP UNKNOWN - {why}")
+    return UNKNOWN
 
 
 class Parser(argparse.ArgumentParser):
@@ -169,18 +189,34 @@ def _add_check(add: Add) -> None:
         "stage found and how long it took. Exit code 0 only if every stage passed, 1 if one "
         "failed, 2 if the settings are wrong or incomplete.",
         "xmpp-bridge check --repeat 10",
+        "xmpp-bridge check --format nagios --warn 2000 --crit 10000",
     )
     _add_settings(command)
     _add_flag(command, "--send", "also say something in the room, and await it back")
-    _add_flag(command, "--json", "one JSON object")
     command.add_argument(
-        "--repeat",
-        type=_repeats,
-        default=1,
-        metavar="N",
-        help="check N times, and show the median and the worst of each stage; a refused password "
-        "ends it, since trying on would lock the account",
+        "--format",
+        choices=("text", "json", "prometheus", "nagios"),
+        default="text",
+        help="text, json (one object), prometheus (metrics), or nagios (one line, and the exit "
+        "codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN)",
     )
+    command.add_argument(
+        "--json", action="store_const", dest="format", const="json", help="--format json"
+    )
+    _add_number(
+        command, "--warn", MAX_MS, "MS", "milliseconds in all from which to warn (median of N)"
+    )
+    _add_number(command, "--crit", MAX_MS, "MS", "milliseconds in all from which it has failed")
+    help_ = (
+        "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
+        "code of nagios only"
+    )
+    _add_number(command, "--cert-days", MAX_DAYS, "N", help_, default=14)
+    help_ = (
+        "check N times, and show the median and the worst of each stage; a refused password "
+        "ends it, since trying on would lock the account"
+    )
+    _add_number(command, "--repeat", MAX_REPEATS, "N", help_, default=1)
 
 
 def _add_watch(add: Add) -> None:
@@ -199,12 +235,8 @@ def _add_watch(add: Add) -> None:
     _add_flag(command, "--stanzas", "the stanzas themselves, laid out, without their secrets")
     _add_flag(command, "--json", "one JSON object a line")
     _add_flag(command, "--first", "end with the first event, and exit code 0")
-    command.add_argument(
-        "--timeout",
-        type=_seconds,
-        metavar="SECONDS",
-        help="end after so long; exit code 1 if nothing was shown by then",
-    )
+    help_ = "end after so long; exit code 1 if nothing was shown by then"
+    _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
     # Not for `serve`, whose first answer an agent waits for.
     from bridge.console.selection import add_filters
 
@@ -268,6 +300,17 @@ def _add_flag(command: Parser, option: str, help_: str) -> None:
     command.add_argument(option, action="store_true", help=help_)
 
 
+def _add_number(
+    command: Parser, option: str, most: int, unit: str, help_: str, default: int | None = None
+) -> None:
+    def number(text: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,8}", text) or int(text) > most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+        return int(text)
+
+    command.add_argument(option, type=number, metavar=unit, default=default, help=help_)
+
+
 def _add_env_file(command: Parser, help_: str) -> None:
     command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
 
@@ -305,18 +348,6 @@ def _server_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
         raise argparse.ArgumentTypeError("a name has 1 to 64 letters, digits, - and _")
     return text
-
-
-def _repeats(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= MAX_REPEATS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MAX_REPEATS}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) or float(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return float(text)
 
 
 def _settings() -> str:

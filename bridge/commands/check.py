@@ -6,33 +6,48 @@ import signal
 import time
 from functools import partial
 
-from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import (
+    FAILURE,
+    INTERRUPTED,
+    SUCCESS,
+    UNKNOWN,
+    USAGE,
+    ignore_further_signals,
+)
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.check import check, show_unconfigured
-from bridge.logs import can_print, complain, open_log
+from bridge.console.monitoring import Level, Limits, plugin_line
+from bridge.logs import can_print, complain, open_log, write_out
 from bridge.xmpp.report import settings_stage
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Check the connection once, or as often as asked for."""
-    return run_with_settings(parsed, partial(_check, parsed)) if can_print() else FAILURE
+    if not can_print():
+        return UNKNOWN if parsed.format == "nagios" else FAILURE
+    return run_with_settings(parsed, partial(_check, parsed))
 
 
 async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     started = time.perf_counter()
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
+    plugin = parsed.format == "nagios"
     if configuration.settings is None:
-        complain_of(configuration)
-        if parsed.json:
-            show_unconfigured(configuration, first)
-        return USAGE
+        if not plugin:  # its one line has it
+            complain_of(configuration)
+        show_unconfigured(configuration, first, parsed.format)
+        return UNKNOWN if plugin else USAGE
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
-        complain(
-            "xmpp-bridge: --send would say something in the room, and BRIDGE_READ_ONLY in "
+        told = (
+            "--send would say something in the room, and BRIDGE_READ_ONLY in "
             f"{source} forbids that; check without --send"
         )
+        if plugin:
+            write_out(plugin_line(Level.UNKNOWN, told))
+            return UNKNOWN
+        complain(f"xmpp-bridge: {told}")
         return USAGE
     open_log("[Client]", configuration.log_level)
     checking = asyncio.create_task(
@@ -40,15 +55,19 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             configuration.settings,
             first,
             send=parsed.send,
-            as_json=parsed.json,
+            form=parsed.format,
             times=parsed.repeat,
+            limits=Limits(parsed.warn, parsed.crit, parsed.cert_days),
             in_effect=configuration.in_effect.values(),
         )
     )
     # Of our own, so that a second Ctrl-C does not cut short what the first began: hanging up.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
     try:
-        return SUCCESS if await checking else FAILURE
+        level = await checking
+        if plugin:
+            return level
+        return SUCCESS if level in {Level.OK, Level.WARNING} else FAILURE
     except asyncio.CancelledError:
         return INTERRUPTED
     finally:

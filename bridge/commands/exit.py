@@ -8,6 +8,8 @@ FAILURE = 1
 """What was checked or asked for failed."""
 USAGE = 2
 """The command line or the settings are wrong."""
+UNKNOWN = 3
+"""Of a monitoring plugin: what it is about cannot be told."""
 INTERRUPTED = 128 + signal.SIGINT
 """Ctrl-C before it was done, as a shell has it."""
 

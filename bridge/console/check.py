@@ -5,16 +5,18 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from itertools import zip_longest
 from statistics import median
 
+from bridge.console.monitoring import Level, Limits, exposition, plugin_line, plugin_result
 from bridge.console.output import READER_GONE, look_of
 from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.logs import complain, write_out
 from bridge.settings.table import Configuration, Setting, Settings
 from bridge.text import one_line
 from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import CheckStage, Report, expected_stages, unconfigured
+from bridge.xmpp.report import CheckStage, Report, by_stage, expected_stages, unconfigured
 
 NAME_WIDTH = 11
 HEAD_WIDTH = NAME_WIDTH + len("FAILED") + len("99999.9 ms") + 3
@@ -178,21 +180,6 @@ class CheckView:
         return hanging("", 0, text, PARAGRAPH_INDENT, self._columns())
 
 
-def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
-    """Return what came of each stage, by its name and its one of several rooms, in order.
-
-    It is of the runs that came as far as that.
-    """
-    rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
-    found: dict[tuple[str, str | None], list[CheckStage]] = {
-        stage: [] for stage in expected_stages(rooms or [""], send=True)
-    }
-    for report in reports:
-        for stage in report.phases:
-            found[stage.name, stage.room].append(stage)
-    return {name: stages for name, stages in found.items() if stages}
-
-
 def _middle_and_worst(stages: Sequence[CheckStage]) -> tuple[float, float]:
     """Return the median and the worst of the milliseconds of a stage."""
     times = [stage.ms for stage in stages]
@@ -219,14 +206,16 @@ async def check(
     first: CheckStage,
     *,
     send: bool,
-    as_json: bool,
+    form: str,
     times: int,
+    limits: Limits,
     in_effect: Iterable[Setting],
-) -> bool:
-    """Check so many times, and write the outcome to stdout; return whether every stage passed.
+) -> Level:
+    """Check so many times, and write the outcome to stdout; return how things stand.
 
-    `first` is the stage before the connection's: reading the settings. Whatever cannot be written
-    counts as not passed. When nobody reads stdout any more, no further run is begun.
+    `first` is the stage before the connection's: reading the settings. `form` is one of the formats
+    of the command line. Where the outcome cannot be written, it is unknown. When nobody reads
+    stdout any more, no further run is begun.
     """
     probe = Probe(settings)
     reports: list[Report] = []
@@ -238,11 +227,9 @@ async def check(
             reports.append(await probe.run(send=send))
             yield reports[-1]
 
-    if as_json:
+    if form != "text":
         async for _ in run():
             pass
-        shown = _json(first, reports, times)
-        screen.put([json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})])
     elif times == 1:
         screen.put(screen.view.title(settings.rooms))
         screen.show_stage(first)
@@ -255,18 +242,38 @@ async def check(
             screen.put(screen.view.run(len(reports), report))
         screen.put(["", *screen.view.spread(reports), ""])
         screen.put(screen.view.outcome(reports, times))
+    level, reasons = limits.judge(reports, now := datetime.now(UTC))
+    match form:
+        case "text":
+            told = reasons
+        case "json":
+            shown = _json(first, reports, times) | ({"warnings": reasons} if reasons else {})
+            told = [json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})]
+        case "prometheus":
+            told = exposition(settings.rooms, reports, now)
+        case "nagios":
+            told = [plugin_result(reports, limits, now)]
+    if told:
+        screen.put(told)
     if screen.error is not None and screen.error.errno not in READER_GONE:
         complain(f"xmpp-bridge: stdout cannot be written: {screen.error.strerror}")
-        return False
-    return all(report.ok for report in reports)
+        return Level.UNKNOWN
+    return level
 
 
-def show_unconfigured(configuration: Configuration, first: CheckStage) -> None:
-    """Write the problems of the settings as JSON, in the shape of any other check."""
-    problems = [one_line(str(problem)) for problem in configuration.problems]
-    shown = _object(unconfigured(configuration, first), problems)
-    shown["settings"] = [asdict(one) for one in configuration.in_effect.values()]
-    write_out(json.dumps(shown))
+def show_unconfigured(configuration: Configuration, first: CheckStage, form: str) -> None:
+    """Write the problems of the settings in the shape of any other check; as text, nothing."""
+    report = unconfigured(configuration, first)
+    match form:
+        case "json":
+            problems = [one_line(str(problem)) for problem in configuration.problems]
+            shown = report.encode() | {"problems": problems}
+            settings = [asdict(one) for one in configuration.in_effect.values()]
+            write_out(json.dumps(shown | {"settings": settings}))
+        case "prometheus":
+            write_out("\n".join(exposition([""], [report], datetime.now(UTC))))
+        case "nagios":
+            write_out(plugin_line(Level.UNKNOWN, report.diagnosis))
 
 
 class _Screen:
@@ -313,7 +320,7 @@ class _Screen:
 
 def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str, object]:
     """Return the reports of so many runs as JSON shows them, each preceded by `first`."""
-    runs = [_object(report.preceded_by(first)) for report in reports]
+    runs = [report.preceded_by(first).encode() | {"problems": []} for report in reports]
     if times == 1:
         return runs[0]
     taken = {
@@ -326,8 +333,3 @@ def _json(first: CheckStage, reports: Sequence[Report], times: int) -> dict[str,
         "medianMs": {stage: round(middle, 3) for stage, (middle, _) in taken.items()},
         "worstMs": {stage: worst for stage, (_, worst) in taken.items()},
     }
-
-
-def _object(report: Report, problems: Sequence[str] = ()) -> dict[str, object]:
-    """Return the report as JSON shows it, with the `problems` of the settings."""
-    return report.encode() | {"problems": list(problems)}

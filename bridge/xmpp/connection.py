@@ -8,6 +8,7 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -65,6 +66,7 @@ class Connection:
         on_stanza: Callable[[Element], None],
         trace: Tracer = untraced,
         on_finding: Callable[[str], None] = lambda finding: None,
+        on_expiry: Callable[[datetime], None] = lambda expiry: None,
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
@@ -73,6 +75,7 @@ class Connection:
         self._on_stage = on_stage
         self._on_stanza = on_stanza
         self._on_finding = on_finding
+        self._on_expiry = on_expiry
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._iq_tracker = IqTracker(settings, self.send, self.unless_ended)
@@ -132,6 +135,7 @@ class Connection:
             self._stream,
             self._negotiation,
             self._on_finding,
+            self._on_expiry,
         )
         return await self._run(Stage.TLS, work)
 

@@ -9,6 +9,8 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
@@ -110,6 +112,7 @@ class Probe:
             on_stage=begin,
             on_stanza=route,
             on_finding=recorder.add_finding,
+            on_expiry=recorder.note_expiry,
             trace=self._trace,
         )
         fault: Fault | None = None
@@ -138,7 +141,8 @@ class Probe:
         seconds = time.perf_counter() - started
         self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
         outcomes = [one.outcome for one in visits]
-        return report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
+        report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
+        return replace(report, certificate_expires=recorder.certificate_expires)
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
         """Go through the stages of the connection; return the fault that ended it, if one did."""
@@ -167,6 +171,7 @@ class Probe:
             on_stage=lambda stage: findings.clear(),  # the last stage is TLS
             on_stanza=lambda stanza: None,
             on_finding=findings.append,
+            on_expiry=recorder.note_expiry,
         )
         try:
             async with asyncio.timeout(LOOK_SECONDS):
@@ -190,6 +195,8 @@ class StageRecorder:
         """The stage under way; empty when none is."""
         self.room: str | None = None
         """The room that is visited, where there are several."""
+        self.certificate_expires: datetime | None = None
+        """As far as that is known."""
         self.advice = ""
         """The hint of the stage under way, should it pass."""
         self._began = 0.0
@@ -204,6 +211,10 @@ class StageRecorder:
     def add_finding(self, finding: str) -> None:
         """Note what was found."""
         self._findings.append(finding)
+
+    def note_expiry(self, at: datetime) -> None:
+        """Note when the server's certificate expires."""
+        self.certificate_expires = at
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
         """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""

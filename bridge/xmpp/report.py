@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from bridge.settings.table import Configuration
 from bridge.text import one_line
@@ -78,6 +79,8 @@ class Report:
     """Each of several rooms, in order."""
     candidates: tuple[str, ...] = ()
     """Rooms of the service that may be meant, where MUC_ROOM seems wrong."""
+    certificate_expires: datetime | None = None
+    """When the server's certificate does, refused or not; None without one that can be read."""
 
     def preceded_by(self, stage: CheckStage) -> "Report":
         """Return the report with `stage` before its own."""
@@ -126,6 +129,21 @@ def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str 
         *((name, None) for name in (SETTINGS, *CONNECTION_STAGES)),
         *((name, named(room, rooms)) for room in rooms for name in of_a_room),
     ]
+
+
+def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
+    """Return what came of each stage, by its name and its one of several rooms, in order.
+
+    It is of the runs that came as far as that.
+    """
+    rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
+    found: dict[tuple[str, str | None], list[CheckStage]] = {
+        stage: [] for stage in expected_stages(rooms or [""], send=True)
+    }
+    for report in reports:
+        for stage in report.phases:
+            found[stage.name, stage.room].append(stage)
+    return {name: stages for name, stages in found.items() if stages}
 
 
 def named(room: str, rooms: Sequence[str]) -> str | None:

@@ -35,8 +35,11 @@ async def secure(
     stream: Stream,
     negotiation: Negotiation,
     on_finding: Callable[[str], None],
+    on_expiry: Callable[[datetime], None],
 ) -> tuple[Tls | None, Element]:
     """Begin the stream on `sock`; return its protection, and the features offered under it.
+
+    `on_expiry` gets the time at which the server's certificate expires, if that can be read.
 
     Raises `ConnectionFailedError`, and `OSError` for failures of the socket and of OpenSSL.
     """
@@ -68,7 +71,7 @@ async def secure(
         if secured is not None:  # None: what was injected has ended the connection
             stream.connection_made(secured)
     _acknowledge_at_once(stream)
-    tls = _protection(stream, settings, on_finding)
+    tls = _protection(stream, settings, on_finding, on_expiry)
     return tls, await negotiation.features()
 
 
@@ -91,7 +94,12 @@ def ssl_object(stream: Stream) -> ssl.SSLObject | None:
     return secured
 
 
-def _protection(stream: Stream, settings: Settings, on_finding: Callable[[str], None]) -> Tls:
+def _protection(
+    stream: Stream,
+    settings: Settings,
+    on_finding: Callable[[str], None],
+    on_expiry: Callable[[datetime], None],
+) -> Tls:
     secured = ssl_object(stream)
     if secured is None:
         raise ConnectionResetError
@@ -100,16 +108,14 @@ def _protection(stream: Stream, settings: Settings, on_finding: Callable[[str], 
     checked = "checked" if tls.verified else "not checked"
     stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
     on_finding(f"{tls.version}, {tls.cipher}")
-    on_finding(_presented(secured))
-    return tls
-
-
-def _presented(secured: ssl.SSLObject) -> str:
-    data = secured.getpeercert(binary_form=True)
     try:
-        return certificate.describe(certificate.decode(data or b""), datetime.now(UTC))
+        presented = certificate.decode(secured.getpeercert(binary_form=True) or b"")
     except DerError as error:
-        return f"a certificate that cannot be read: {error}"
+        on_finding(f"a certificate that cannot be read: {error}")
+    else:
+        on_finding(certificate.describe(presented, datetime.now(UTC)))
+        on_expiry(presented.not_after)
+    return tls
 
 
 def make_context(settings: Settings, place: Place) -> ssl.SSLContext:

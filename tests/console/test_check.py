@@ -14,12 +14,11 @@ from bridge.console.check import (
     MIN_BAR_WIDTH,
     CheckView,
     bar,
-    by_stage,
 )
 from bridge.console.screen import Paint, width
 from bridge.text import one_line
 from bridge.xmpp.faults import Fault, Retry
-from bridge.xmpp.report import CheckStage, Report, Visit, report_of
+from bridge.xmpp.report import CheckStage, Report, Visit, by_stage, report_of
 
 SCREENS = Path(__file__).parent / "screens"
 ROOM = "lab@conference.example.org"

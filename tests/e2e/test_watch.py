@@ -237,7 +237,7 @@ async def test_where_nothing_is_picked_in_time_it_ends_with_1(
     arguments: tuple[str, ...], sandbox: XmppServer, tmp_path: Path
 ) -> None:
     settings = sandbox.environment()
-    async with Watching(tmp_path, settings, *arguments, "--timeout", "0.5") as watching:
+    async with Watching(tmp_path, settings, *arguments, "--timeout", "1") as watching:
         assert await watching.ended() == 1
     assert watching.out == ""
 
@@ -245,7 +245,7 @@ async def test_where_nothing_is_picked_in_time_it_ends_with_1(
 async def test_whatever_was_picked_within_the_time_it_ends_with_0(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
-    arguments = ("--kind", "connection", "--json", "--timeout", "0.5")
+    arguments = ("--kind", "connection", "--json", "--timeout", "1")
     async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
         assert await watching.ended() == 0
     assert {json.loads(line)["kind"] for line in watching.out.splitlines()} == {"connection"}
@@ -257,7 +257,7 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
         (("--room", "nix"), 'xmpp-bridge: --room "nix" is no room of the settings; MUC_ROOM has'),
         (("--stanzas", "--first"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
         (("--stanzas", "--kind", "join"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
-        (("--timeout", "0"), "argument --timeout: '0' is no number of seconds"),
+        (("--timeout", "0"), "argument --timeout: '0' is no number from 1 to 1000000"),
         (("--timeout", "-1"), "argument --timeout: "),
         (("--pattern", "["), "argument --pattern: no regular expression of RE2: missing ]"),
     ],

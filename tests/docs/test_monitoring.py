@@ -1,0 +1,118 @@
+"""What docs/monitoring.md tells to run does what it says."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.docs.pages import PAGES, blocks, quoted, section, tables
+from tests.servers.server import XmppServer
+
+SECONDS = 60.0
+"""Limit for one command of the page."""
+PAGE = PAGES["docs/monitoring.md"]
+(TEXTFILE, CI) = (one.text for one in blocks(PAGE, "sh"))
+(MAIL, METRICS) = (one.text for one in blocks(PAGE, "cron"))
+(ICINGA,) = blocks(PAGE, "icinga")
+(ALERTS,) = blocks(PAGE, "promql")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home of somebody who works in a clone, with a folder for the node exporter."""
+    for folder in (".config", "metrics", "xmpp-debug-bridge"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "xmpp-debug-bridge" / ".venv").symlink_to(sys.prefix)
+    return tmp_path
+
+
+def _settings(home: Path, environment: Mapping[str, str]) -> None:
+    lines = "".join(f"{name}={value}\n" for name, value in environment.items())
+    (home / ".config" / "xmpp-bridge.env").write_text(lines)
+
+
+def _run(command: str, home: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Run it as cron does: in `sh`, and with a short PATH."""
+    return subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), **environ},
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def _crontab(line: str) -> str:
+    """The command of a line of a crontab, in which a `%` would be a line break."""
+    assert "%" not in line
+    times, command = re.fullmatch(r"((?:\S+ ){5})(.+)\n", line).groups()  # type: ignore[union-attr]
+    assert re.fullmatch(r"\*/[0-9]+ (\* ){4}", times)
+    return str(command)
+
+
+def _metrics(home: Path) -> dict[str, float]:
+    assert [path.name for path in (home / "metrics").iterdir()] == ["xmpp.prom"]
+    text = (home / "metrics" / "xmpp.prom").read_text()
+    return {one.name: one.samples[0].value for one in text_string_to_metric_families(text)}
+
+
+@pytest.mark.parametrize("command", [TEXTFILE, _crontab(METRICS)])
+def test_the_collector_finds_the_metrics_of_every_check(
+    command: str, home: Path, prosody: XmppServer
+) -> None:
+    path = f"{home}/xmpp-debug-bridge/.venv/bin:/usr/bin:/bin"
+    _settings(home, prosody.environment())
+    assert _run(command, home, PATH=path).returncode == 0
+    well = _metrics(home)
+    assert well["xmpp_bridge_check_up"] == 1
+    rows = tables(section("docs/monitoring.md", "## Prometheus"))["metric"]
+    assert {quoted(row[0])[0] for row in rows} == well.keys()
+    _settings(home, prosody.environment(XMPP_PASSWORD="wrong-4711-wrong"))
+    _run(command, home, PATH=path)
+    assert _metrics(home)["xmpp_bridge_check_up"] == 0
+    named = set(re.findall(r"xmpp_bridge_[a-z_]+", ALERTS.text))
+    assert named <= well.keys()
+
+
+def test_cron_has_something_to_mail_only_of_a_check_that_failed(
+    home: Path, sandbox: XmppServer
+) -> None:
+    _settings(home, sandbox.environment())
+    well = _run(_crontab(MAIL), home)
+    assert (well.returncode, well.stdout, well.stderr) == (0, "", "")
+    _settings(home, sandbox.environment(XMPP_PASSWORD="wrong-4711-wrong"))
+    failed = _run(_crontab(MAIL), home)
+    assert "refused the login" in failed.stdout
+    assert "[not-authorized]" in failed.stdout
+
+
+def test_a_job_fails_with_a_check_and_keeps_its_outcome(home: Path, sandbox: XmppServer) -> None:
+    path = f"{home}/xmpp-debug-bridge/.venv/bin:/usr/bin:/bin"
+    well = _run(CI, home, **sandbox.environment(), PATH=path)
+    assert (well.returncode, well.stderr) == (0, "")
+    told = json.loads((home / "check.json").read_text())
+    assert (told["ok"], len(told["runs"])) == (True, 3)
+    refused = sandbox.environment(XMPP_PASSWORD="wrong-4711-wrong")
+    assert _run(CI, home, **refused, PATH=path).returncode == 1
+    assert json.loads((home / "check.json").read_text())["ok"] is False
+
+
+def test_the_command_of_icinga_is_one_that_runs(home: Path, sandbox: XmppServer) -> None:
+    command = json.loads(re.findall(r"command = (\[.+\])", ICINGA.text)[0])
+    values = {"xmpp_env_file": ".config/xmpp-bridge.env", "xmpp_warn": "9000"}
+    values |= {"xmpp_crit": "10000", "xmpp_cert_days": "21"}
+    for option, name in re.findall(r'"(--[a-z-]+)" = "\$(\w+)\$"', ICINGA.text):
+        command += [option, values.pop(name)]
+    assert not values
+    command[0] = command[0].replace("/home/you", str(home))
+    _settings(home, sandbox.environment())
+    ran = _run(shlex.join(command), home)
+    assert (ran.returncode, ran.stdout[:10]) == (0, "XMPP OK - ")

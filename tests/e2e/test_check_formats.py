@@ -1,0 +1,224 @@
+"""`xmpp-bridge check` as a probe: under a monitoring system, for Prometheus, with limits."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e import noise
+from tests.e2e.checking import run, shell
+from tests.servers.certificates import Authority
+from tests.servers.ports import free_ports
+from tests.servers.process import DOMAIN
+from tests.servers.prosody import running_prosody
+from tests.servers.server import XmppServer
+
+LINE = re.compile(
+    r"XMPP (OK|WARNING|CRITICAL|UNKNOWN) - ([^|<>\n]+?)"
+    r"( \| time=[0-9.]+s;[0-9.]*;[0-9.]*;0( certificate_days=-?[0-9]+;[0-9]+:)?)?\n"
+)
+CODES = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+NAGIOS = ("--format", "nagios")
+
+
+async def _plugin(
+    home: Path, environment: dict[str, str], *arguments: str
+) -> tuple[str, str, str | None]:
+    """Check as a monitoring system does; return the level, the text and the performance data."""
+    code, checking = await run(home, environment, *NAGIOS, *arguments)
+    line = LINE.fullmatch(checking.out)
+    assert line is not None, checking.out
+    assert code == CODES[line[1]]
+    assert "Traceback" not in checking.err
+    return line[1], line[2], line[3]
+
+
+@pytest.fixture
+def expired(authority: Authority, tmp_path: Path) -> Iterator[XmppServer]:
+    """A server whose certificate ran out yesterday."""
+    certificate = authority.issue_expired(DOMAIN)
+    with running_prosody(tmp_path / "server", authority, certificate) as process:
+        yield process.server
+
+
+async def test_a_server_that_is_well_is_ok(real_server: XmppServer, tmp_path: Path) -> None:
+    level, text, performance = await _plugin(tmp_path, real_server.environment())
+    assert (level, text[:17]) == ("OK", "Everything works:")
+    assert performance is not None
+    assert "certificate_days=36" in performance
+
+
+Broken = Callable[[XmppServer], dict[str, str]]
+
+
+def _nowhere(server: XmppServer) -> dict[str, str]:
+    (port,) = free_ports(1)
+    return server.environment(XMPP_SERVICE=f"xmpp://127.0.0.1:{port}")
+
+
+FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
+    "a wrong password": (
+        lambda server: server.environment(XMPP_PASSWORD="wrong-4711-wrong"),
+        (),
+        "CRITICAL",
+        "refused the login",
+    ),
+    "a wrong password, repeated": (
+        lambda server: server.environment(XMPP_PASSWORD="wrong-4711-wrong"),
+        ("--repeat", "3"),
+        "CRITICAL",
+        "refused the login",
+    ),
+    "no server": (_nowhere, (), "CRITICAL", "Nothing listens at"),
+    "a wrong room": (
+        lambda server: server.environment(MUC_ROOM=f"room@{server.domain}"),
+        (),
+        "CRITICAL",
+        "is no room service",
+    ),
+    "one wrong room of two": (
+        lambda server: server.environment(MUC_ROOM=f"{server.room()},room@{server.domain}"),
+        (),
+        "CRITICAL",
+        "1 of 2 rooms failed.",
+    ),
+    "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, --warn 1."),
+    "too slow": (
+        XmppServer.environment,
+        ("--warn", "1", "--crit", "2"),
+        "CRITICAL",
+        "ms, --crit 2.",
+    ),
+    "a certificate that is about to expire": (
+        XmppServer.environment,
+        ("--cert-days", "400"),
+        "WARNING",
+        "days left, --cert-days 400.",
+    ),
+    "a certificate that is about to expire, unchecked": (
+        lambda server: server.environment(NODE_TLS_REJECT_UNAUTHORIZED="0"),
+        ("--cert-days", "400"),
+        "WARNING",
+        "days left, --cert-days 400.",
+    ),
+    "a setting that is missing": (
+        lambda server: server.environment(XMPP_PASSWORD=None),
+        (),
+        "UNKNOWN",
+        "XMPP_PASSWORD",
+    ),
+    "a setting that is wrong": (
+        lambda server: server.environment(MUC_ROOM="nonsense | x=1"),
+        (),
+        "UNKNOWN",
+        "MUC_ROOM",
+    ),
+    "a message where none may be sent": (
+        lambda server: server.environment(BRIDGE_READ_ONLY="1"),
+        ("--send",),
+        "UNKNOWN",
+        "BRIDGE_READ_ONLY",
+    ),
+    "a mistake on the command line": (
+        XmppServer.environment,
+        ("--warn", "soon"),
+        "UNKNOWN",
+        "the command line is wrong",
+    ),
+    "a broken installation": (
+        lambda server: server.environment(PYTHONPATH="site"),
+        (),
+        "UNKNOWN",
+        "installation",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_each_fault_has_its_level(fault: str, prosody: XmppServer, tmp_path: Path) -> None:
+    broken, arguments, level, told = FAULTS[fault]
+    environment = broken(prosody)
+    if "PYTHONPATH" in environment:
+        environment |= noise.at_start(tmp_path / "site", noise.BROKEN_SLIXMPP)
+    found, text, performance = await _plugin(tmp_path / "home", environment, *arguments)
+    assert (found, told in text) == (level, True), text
+    assert (performance is None) is (level == "UNKNOWN")
+
+
+async def test_an_expired_certificate_is_critical_and_its_days_are_known(
+    expired: XmppServer, tmp_path: Path
+) -> None:
+    level, text, performance = await _plugin(tmp_path / "home", expired.environment())
+    assert level == "CRITICAL"
+    assert "cannot be trusted" in text
+    assert performance is not None
+    assert "certificate_days=-" in performance
+    unchecked = expired.environment(NODE_TLS_REJECT_UNAUTHORIZED="0")
+    level, text, _ = await _plugin(tmp_path / "home", unchecked)
+    assert (level, "days left" in text) == ("WARNING", True)
+
+
+@pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
+def test_where_the_line_cannot_be_written_the_level_is_unknown(
+    redirection: str, tmp_path: Path
+) -> None:
+    ran = shell(f'"$@" {redirection}', tmp_path, "--sandbox", *NAGIOS)
+    assert ran.returncode == 3
+    assert "Traceback" not in ran.stderr
+
+
+def _metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    return {
+        one.name.removeprefix("xmpp_bridge_check_"): [
+            (sample.labels, sample.value) for sample in one.samples
+        ]
+        for one in text_string_to_metric_families(text)
+    }
+
+
+async def test_prometheus_gets_every_stage_of_every_room(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    rooms = [real_server.room(), real_server.room()]
+    environment = real_server.environment(MUC_ROOM=",".join(rooms))
+    arguments = ("--format", "prometheus", "--repeat", "2")
+    code, checking = await run(tmp_path, environment, *arguments)
+    assert (code, checking.err) == (0, "")
+    metrics = _metrics(checking.out)
+    assert metrics["up"] == [({"room": room}, 1.0) for room in rooms]
+    for room in rooms:
+        stages = [labels["stage"] for labels, _ in metrics["seconds"] if labels["room"] == room]
+        assert stages[0] == "resolve"
+        assert {"tls", "sasl", "join", "leave"} <= set(stages)
+        assert len(stages) == len(set(stages))
+    assert all(364 < days <= 365 for _, days in metrics["certificate_days"])
+
+
+async def test_prometheus_is_told_of_a_failure_and_of_wrong_settings(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    arguments = ("--format", "prometheus")
+    refused = sandbox.environment(XMPP_PASSWORD="wrong-4711-wrong")
+    code, checking = await run(tmp_path, refused, *arguments)
+    assert (code, _metrics(checking.out)["up"]) == (1, [({"room": refused["MUC_ROOM"]}, 0.0)])
+    code, checking = await run(tmp_path, sandbox.environment(XMPP_PASSWORD=None), *arguments)
+    assert (code, _metrics(checking.out)["up"]) == (2, [({"room": ""}, 0.0)])
+
+
+async def test_limits_are_said_as_text_and_as_json_and_only_crit_fails(
+    prosody: XmppServer, tmp_path: Path
+) -> None:
+    environment = prosody.environment()
+    code, checking = await run(tmp_path, environment, "--warn", "1", "--cert-days", "400")
+    assert code == 0
+    days, walk = checking.out.splitlines()[-2:]
+    assert re.fullmatch(r"The certificate has 36[0-9] days left, --cert-days 400\.", days)
+    assert re.fullmatch(r"The walk took [0-9]+ ms, --warn 1\.", walk)
+    code, checking = await run(tmp_path, environment, "--crit", "1", "--format", "json")
+    told = json.loads(checking.out)
+    assert (code, told["ok"], len(told["warnings"])) == (1, True, 1)
+    code, checking = await run(tmp_path, environment, "--json")
+    assert (code, "warnings" in json.loads(checking.out)) == (0, False)
