@@ -6,8 +6,6 @@ server now and then (XEP-0199), a room after a silence, by a ping to ourselves t
 """
 
 import asyncio
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,10 +27,7 @@ class Timing:
     max_unconfirmed: float = 120.0
     """How long a room may leave it open whether we are in it; then we count as out."""
     check_interval: float = 5.0
-    """Between two looks at the clocks, and between two self-pings that decide nothing."""
-    clock_jump: float = 10.0
-    """How far the wall clock may run ahead of the loop's: beyond it the machine was asleep, and the
-    server is pinged at once."""
+    """Between two self-pings that decide nothing."""
 
 
 TIMING = Timing()
@@ -62,34 +57,15 @@ def verdict(condition: str | None) -> Verdict:
             return Verdict.OUT
 
 
-async def keep_alive(
-    connection: Connection,
-    timing: Timing,
-    on_wake: Callable[[], None] = lambda: None,
-    wall: Callable[[], float] = time.time,
-) -> Fault:
-    """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason.
-
-    `on_wake` is called when the machine was asleep.
-    """
-    loop = asyncio.get_running_loop()
-    offset = wall() - loop.time()
-    pinged = loop.time()
+async def keep_alive(connection: Connection, timing: Timing) -> Fault:
+    """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason."""
     while not connection.ended.done():
-        await asyncio.wait((connection.ended,), timeout=timing.check_interval)
-        now, before = loop.time(), offset
-        offset = wall() - now
-        asleep = offset - before > timing.clock_jump
-        if not asleep and now - pinged < timing.ping_interval:
-            continue
-        pinged = now
+        await asyncio.wait((connection.ended,), timeout=timing.ping_interval)
         try:
             async with asyncio.timeout(timing.ping_deadline):
                 await connection.ping(None)
         except TimeoutError:
             return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
-        if asleep:
-            on_wake()
     return connection.ended.result()
 
 

@@ -1,5 +1,4 @@
 import asyncio
-import time
 from collections.abc import Callable
 from typing import cast
 
@@ -11,7 +10,7 @@ from bridge.xmpp.keepalive import TIMING, Timing, Verdict, keep_alive, verdict
 from tests.xmpp.place import PLACE
 
 SECONDS = 5.0
-SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
+SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +64,9 @@ class Standing:
             await asyncio.get_running_loop().create_future()
         return answer
 
-    async def kept_alive(
-        self,
-        timing: Timing,
-        on_wake: Callable[[], None] = lambda: None,
-        wall: Callable[[], float] = time.time,
-    ) -> Fault:
+    async def kept_alive(self, timing: Timing) -> Fault:
         async with asyncio.timeout(SECONDS):
-            return await keep_alive(cast(Connection, self), timing, on_wake, wall)
+            return await keep_alive(cast(Connection, self), timing)
 
 
 END = Fault("gone", "It went.", "Wait.")
@@ -101,23 +95,3 @@ async def test_any_answer_to_a_ping_will_do() -> None:
     standing = Standing(answer)
     assert await standing.kept_alive(SERVER_ONLY) == END
     assert standing.pinged == [None] * 5
-
-
-async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_rooms_are_woken() -> (
-    None
-):
-    jumped = 0.0
-    standing = Standing(lambda: None)
-    timing = Timing(ping_interval=60.0, check_interval=0.005, clock_jump=10.0)
-
-    def end() -> None:
-        standing.ended.set_result(END)
-
-    def wall() -> float:
-        nonlocal jumped
-        now = time.time() + jumped
-        jumped = 11.0
-        return now
-
-    assert await standing.kept_alive(timing, end, wall) == END
-    assert standing.pinged == [None]
