@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from bridge.mcp.schema import ABSENT_IF_NONE, always, render
+from bridge.mcp.schema import always, render
 from bridge.text import JOINERS, visible
 
 NOTICE = (
@@ -51,9 +51,6 @@ Value = TypeVar("Value")
 Kind: TypeAlias = Literal[
     "message", "join", "leave", "nick", "role", "subject", "config", "error", "connection", "gap"
 ]
-OptionalFlag = Annotated[bool | None, ABSENT_IF_NONE]
-Escaped = Annotated[bool | None, ABSENT_IF_NONE, r"hidden characters stand as \u{...}"]
-
 
 Entry: TypeAlias = Annotated[
     dict[str, object],
