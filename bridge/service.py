@@ -4,7 +4,7 @@ import asyncio
 import gc
 import importlib
 import logging
-import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -127,7 +127,7 @@ async def serve(
         ways.append(f"BRIDGE_READ_ONLY in {configuration.source_of('BRIDGE_READ_ONLY')}")
     if ways:
         tools = tools.that_only_read(f"what writes to a room is withheld by {' and '.join(ways)}")
-    states = RequestStates(os.urandom(32), time.monotonic)
+    states = RequestStates(secrets.token_urlsafe, time.monotonic)
     server = Server(IMPLEMENTATION, Catalogue(tools, collaborators), states)
     session = Session(server, stdio.write, ready=stdio.ready)
     lazy.batcher.listeners.append(partial(_pass_on, lazy, session))

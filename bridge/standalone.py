@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import secrets
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ async def serve_sets(
 ) -> None:
     """Serve these tools, until the client or a signal ends it; raises `ToolsetError`."""
     gc.enable()  # `cli` has put it off
-    states = RequestStates(os.urandom(32), time.monotonic)
+    states = RequestStates(secrets.token_urlsafe, time.monotonic)
     server = Server(implementation, Catalogue(tools, [configuration]), states)
     await run_session(Session(server, stdio.write, ready=stdio.ready), stdio)
     await close(stdio)

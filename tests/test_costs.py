@@ -214,7 +214,7 @@ def test_an_echo_calls_few_functions() -> None:
         server = Server(
             Implementation("tests", "tests", "0", ""),
             Catalogue(replace(Toolset.of_modules("bridge", status), tools=(status.echo,)), ()),
-            RequestStates(b"key", lambda: 0.0),
+            RequestStates(str, lambda: 0.0),
         )
         written: list[bytes] = []
         asyncio.run(Session(server, written.append).run(chunks()))

@@ -5,11 +5,9 @@ call is answered with an `InputRequiredResult`, and the client calls again with 
 `requestState` that came with the questions (2026-07-28, "Multi Round-Trip Requests").
 """
 
-import hmac
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from bridge.mcp import jsonrpc
@@ -20,8 +18,8 @@ from bridge.mcp.schema import MismatchError, Schema, SchemaError, describe
 STATE_SECONDS = 300.0
 """How long after the questions their answers are taken: as long as a person may take over them."""
 
-MAX_STATES = 10_000
-"""Used states that are remembered until they expire; with more, none is taken."""
+MAX_STATES = 1_000
+"""Calls that wait for answers at once: people answer few in `STATE_SECONDS`."""
 
 PRIMITIVES = frozenset({"string", "number", "integer", "boolean", "array"})
 """The types that a field of a form may have; an array is one of choices."""
@@ -55,12 +53,12 @@ class Answers(NamedTuple):
     """What the client has answered to the questions of one call, by their names."""
 
     given: Mapping[str, Object] = {}
-    signed: frozenset[str] = frozenset()
-    """The names of those that this very call was answered with before."""
+    asked: frozenset[str] = frozenset()
+    """The names of those that this very call was asked for before."""
 
     def to(self, name: str, question: Question) -> Object | None:
         """Return the answer to a question; None if there is none that counts."""
-        return None if question.consent and name not in self.signed else self.given.get(name)
+        return None if question.consent and name not in self.asked else self.given.get(name)
 
 
 NO_ANSWERS = Answers()
@@ -137,32 +135,43 @@ def read_elicitation(answer: Object, form: type[Form] | Schema) -> Elicitation[A
     raise MismatchError("action: one of accept, decline, cancel is wanted")
 
 
+class _Waiting(NamedTuple):
+    """A call that was answered with questions."""
+
+    call: bytes
+    until: float
+    """On the clock."""
+    asked: frozenset[str]
+    answers: Answers
+    """Those that it had before."""
+
+
 class RequestStates:
     """Issues the `requestState` of questions, and takes it back once, with the answers.
 
-    A state is signed, together with the call that it belongs to, so that no client can change one
-    or use it for another call.
+    A state is the random name of a call that is kept here, so that no client can make one up,
+    change one or use it for another call.
     """
 
-    def __init__(self, key: bytes, clock: Callable[[], float]) -> None:
-        """Sign with `key`, which is random and of this process; the `clock` counts seconds."""
+    def __init__(self, name: Callable[[], str], clock: Callable[[], float]) -> None:
+        """`name` returns another random name each time; the `clock` counts seconds."""
+        self._name = name
         self._clock = clock
-        self._key = key
-        self._ids = count()
-        self._used: dict[int, float] = {}
-        """By their ids, until when on the clock."""
+        self._waiting: dict[str, _Waiting] = {}
 
-    def issue(self, call: Json, asked: Mapping[str, Question], answers: Answers) -> str:
-        """Return the state of `call`, which was asked this and has these answers so far."""
-        state = {
-            "id": next(self._ids),
-            "until": self._clock() + STATE_SECONDS,
-            "asked": [*asked],
-            "given": dict(answers.given),
-            "signed": [*answers.signed],
-        }
-        body = urlsafe_b64encode(json.dumps(state).encode()).decode()
-        return f"{body}.{self._signature(body, call)}"
+    def issue(self, call: Json, asked: Iterable[str], answers: Answers) -> str:
+        """Return the state of `call`, which was asked this and has these answers so far.
+
+        Raises `RpcError` where `MAX_STATES` are out.
+        """
+        now = self._clock()
+        self._waiting = {name: one for name, one in self._waiting.items() if one.until > now}
+        if len(self._waiting) >= MAX_STATES:
+            reason = f"{MAX_STATES} calls wait for answers; give some, or wait"
+            raise RpcError(jsonrpc.INVALID_PARAMS, reason)
+        state, until = self._name(), now + STATE_SECONDS
+        self._waiting[state] = _Waiting(_digest(call), until, frozenset(asked), answers)
+        return state
 
     def take(self, call: Json, params: Object) -> Answers:
         """Return the answers in `params` to the questions of `call`; raises `RpcError`."""
@@ -174,35 +183,23 @@ class RequestStates:
             raise RpcError(jsonrpc.INVALID_PARAMS, reason)
         if "requestState" not in params:
             return Answers(given)
-        state = self._checked(call, jsonrpc.param(params, "requestState", str, "a string"))
-        answered = {name: one for name, one in given.items() if name in state["asked"]}
-        return Answers(state["given"] | answered, frozenset([*state["signed"], *answered]))
-
-    def _checked(self, call: Json, sent: str) -> dict[str, Any]:
-        body, _, signature = sent.rpartition(".")
-        expected = self._signature(body, call)
-        if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
-            raise _refusal("is not one that this call was given here")
-        state: dict[str, Any] = json.loads(urlsafe_b64decode(body))
-        now = self._clock()
-        self._used = {id_: until for id_, until in self._used.items() if until > now}
-        if state["until"] <= now:
-            raise _refusal(f"has expired: an answer is taken for {STATE_SECONDS:g} s")
-        if state["id"] in self._used:
-            raise _refusal("was used before")
-        if len(self._used) >= MAX_STATES:
-            raise _refusal("cannot be taken: too many were taken in the last minutes")
-        self._used[state["id"]] = state["until"]
-        return state
-
-    def _signature(self, body: str, call: Json) -> str:
-        try:
-            bound = json.dumps([body, call], sort_keys=True)
-        except RecursionError as error:
-            reason = "the arguments are nested too deeply for a call that asks"
-            raise RpcError(jsonrpc.INVALID_PARAMS, reason) from error
-        return hmac.new(self._key, bound.encode(), "sha256").hexdigest()
+        state = jsonrpc.param(params, "requestState", str, "a string")
+        waiting = self._waiting.get(state)
+        if waiting is None or waiting.call != _digest(call) or waiting.until <= self._clock():
+            reason = (
+                "requestState is not one that this call was given here, or was used before, or has "
+                f"expired: it is taken for {STATE_SECONDS:g} s; call without it to be asked"
+            )
+            raise RpcError(jsonrpc.INVALID_PARAMS, reason)
+        del self._waiting[state]
+        answered = {name: one for name, one in given.items() if name in waiting.asked}
+        former, asked = waiting.answers
+        return Answers({**former, **answered}, asked | answered.keys())
 
 
-def _refusal(what: str) -> RpcError:
-    return RpcError(jsonrpc.INVALID_PARAMS, f"requestState {what}; call without it to be asked")
+def _digest(call: Json) -> bytes:
+    try:
+        return sha256(json.dumps(call, sort_keys=True).encode()).digest()
+    except RecursionError as error:
+        reason = "the arguments are nested too deeply for a call that asks"
+        raise RpcError(jsonrpc.INVALID_PARAMS, reason) from error

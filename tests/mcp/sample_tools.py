@@ -1,6 +1,7 @@
 """A few tools, resources and prompts of every kind, for tests of what serves them."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -21,8 +22,8 @@ IMPLEMENTATION = Implementation("sample", "Sample server", "1.2.3", "Ask count f
 
 
 def states(clock: Callable[[], float] = lambda: 0.0) -> RequestStates:
-    """What signs the states of one server."""
-    return RequestStates(b"key", clock)
+    """The states of one server."""
+    return RequestStates(map(str, itertools.count()).__next__, clock)
 
 
 async def _ask(questions: object, timeout_seconds: float) -> Any:

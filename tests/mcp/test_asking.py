@@ -1,6 +1,6 @@
 """Questions to the client, the answers to them, and the state that goes between the two."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal
@@ -37,7 +37,7 @@ NO: Object = {"action": "decline"}
 def asked(
     issuer: RequestStates, *names: str, answers: Answers = NO_ANSWERS, call: Json = CALL
 ) -> str:
-    return issuer.issue(call, dict.fromkeys(names, PLAIN), answers)
+    return issuer.issue(call, names, answers)
 
 
 def taken(issuer: RequestStates, state: object, call: Json = CALL, /, **given: object) -> Answers:
@@ -65,7 +65,7 @@ def test_arguments_that_are_nested_too_deeply_are_refused_and_end_nothing() -> N
     for _ in range(10_000):
         deep = [deep]
     issuer = states()
-    assert "nested too deeply" in refusal(issuer, deep, {"requestState": "x.y"})
+    assert "nested too deeply" in refusal(issuer, deep, {"requestState": asked(issuer, "ok")})
     with pytest.raises(RpcError, match="nested too deeply"):
         asked(issuer, "ok", call=deep)
 
@@ -75,7 +75,7 @@ def test_a_state_is_taken_once() -> None:
     state = asked(issuer, "ok")
     taken(issuer, state, ok=YES)
     said = refusal(issuer, CALL, {"requestState": state, "inputResponses": {"ok": YES}})
-    assert said.startswith("requestState was used before")
+    assert "was used before" in said
 
 
 def test_without_answers_it_is_taken_once_too() -> None:
@@ -85,28 +85,12 @@ def test_without_answers_it_is_taken_once_too() -> None:
     assert "was used before" in refusal(issuer, CALL, {"requestState": state})
 
 
-def spoilt(change: Callable[[str], str]) -> Callable[[str], object]:
-    return change
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        spoilt(lambda state: state[:-1] + ("0" if state[-1] != "0" else "1")),
-        spoilt(lambda state: "A" + state[1:]),
-        spoilt(lambda state: state.partition(".")[0]),
-        spoilt(lambda state: state.partition(".")[2]),
-        spoilt(lambda state: state + "0"),
-        spoilt(lambda state: state.replace(".", "")),
-        spoilt(lambda state: ""),
-        spoilt(lambda state: "\ud800.\ud800"),
-        spoilt(lambda state: asked(RequestStates(b"another key", lambda: 0.0), "ok")),
-    ],
-)
-def test_a_state_that_was_changed_is_refused(change: Callable[[str], object]) -> None:
+@pytest.mark.parametrize("change", ["0{}", "{}0", "", "\ud800", "{}.{}"])
+def test_a_state_that_was_changed_is_refused(change: str) -> None:
     issuer = states()
     state = asked(issuer, "ok")
-    said = refusal(issuer, CALL, {"requestState": change(state), "inputResponses": {"ok": YES}})
+    spoilt = change.format(state, state)
+    said = refusal(issuer, CALL, {"requestState": spoilt, "inputResponses": {"ok": YES}})
     assert "is not one that this call was given" in said
     assert taken(issuer, state, ok=YES).to("ok", CONSENT) == YES  # the true one is not used up
 
@@ -141,20 +125,22 @@ def test_a_state_is_taken_for_so_many_seconds(late: float, counts: bool) -> None
     clock.now += STATE_SECONDS + late
     if counts:
         assert taken(issuer, state, ok=YES).to("ok", CONSENT)
-        clock.now -= late - 0.001  # it is forgotten no sooner than it expires
-    said = refusal(issuer, CALL, {"requestState": state})
-    assert f"has expired: an answer is taken for {STATE_SECONDS:g} s" in said
+    else:
+        said = refusal(issuer, CALL, {"requestState": state})
+        assert f"expired: it is taken for {STATE_SECONDS:g} s" in said
 
 
-def test_only_so_many_used_states_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_calls_wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "MAX_STATES", 3)
     clock = Clock()
     issuer = states(clock)
-    for _ in range(3):
-        taken(issuer, asked(issuer, "ok"), ok=YES)
-    refusal(issuer, CALL, {"requestState": asked(issuer, "ok")})
+    given = [asked(issuer, "ok") for _ in range(3)]
+    with pytest.raises(RpcError, match="3 calls wait for answers"):
+        asked(issuer, "ok")
+    taken(issuer, given[0], ok=YES)
+    asked(issuer, "ok")
     clock.now += STATE_SECONDS
-    taken(issuer, asked(issuer, "ok"), ok=YES)
+    assert taken(issuer, asked(issuer, "ok"), ok=YES).to("ok", CONSENT) == YES
 
 
 # The answers
