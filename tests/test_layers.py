@@ -18,7 +18,6 @@ SPEAKS_XMPP = frozenset(
         "connection",
         "disco",
         "endpoint",
-        "iq",
         "intake",
         "keepalive",
         "sasl",

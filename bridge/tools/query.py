@@ -112,14 +112,14 @@ async def xmpp_info(
     the address refuses.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import disco, iq, iq_errors, xeps
+    from bridge.xmpp import disco, iq_errors, stanzas, xeps
 
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
     is_server = kind is iq_errors.TargetKind.SERVER
     try:
         found = await disco.discover(connection, address, is_server=is_server)
-    except iq.IqError as refused:
+    except stanzas.IqError as refused:
         condition, text = refused.error.condition, refused.error.text
         meaning = iq_errors.of_error(condition, text, kind, address, "service discovery")
         raise ToolError(

@@ -17,13 +17,12 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.text import quoted, stamp_of
 from bridge.xmpp import disco, stanzas
-from bridge.xmpp.connection import Connection
+from bridge.xmpp.connection import Connection, TooManyResultsError
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
 from bridge.xmpp.faults import Fault, quoted_text
-from bridge.xmpp.iq import IqError, TooManyResultsError
 from bridge.xmpp.message_body import NOT_XML
-from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER, IqError
 
 RSM = "http://jabber.org/protocol/rsm"
 FORWARD = "urn:xmpp:forward:0"

@@ -7,6 +7,7 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -19,15 +20,16 @@ from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import faults, sasl, session, stanzas
 from bridge.xmpp.endpoint import connect, resolve
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.iq import IqError, IqTracker
 from bridge.xmpp.session import (
     RESUMABLE,
     Negotiation,
     StreamManagement,
     UnexpectedElementError,
 )
+from bridge.xmpp.stanzas import IqError
 from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import channel_bindings, secure, ssl_object
 from bridge.xmpp.trace import Tracer, untraced
@@ -49,6 +51,10 @@ ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
 log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
+
+
+class TooManyResultsError(XmppError):
+    """An archive sent more results than the caller takes."""
 
 
 class Connection:
@@ -78,7 +84,14 @@ class Connection:
         self._on_expiry = on_expiry
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
-        self._iq_tracker = IqTracker(settings, self.send, self.unless_ended)
+        self._jid = ""
+        """Our full JID, once the stream is bound to one."""
+        self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
+        """The requests that wait for an answer, by their ids: to whom they went."""
+        self._collecting: dict[
+            tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
+        ] = {}
+        """The archive queries under way, by the archive's address and the id of the query."""
         self.management: StreamManagement | None = None
         """The stream management in use (XEP-0198); None without, and before the stream is bound."""
         self.channel_binding: str | None = None
@@ -99,15 +112,14 @@ class Connection:
             self._negotiation,
             self._resource,
             former,
-            self._iq_tracker.may_answer,
+            self._may_answer,
             self._acknowledge,
             self._on_finding,
         )
-        jid, self.management, resumed = await self._run(Stage.BIND, work)
+        self._jid, self.management, resumed = await self._run(Stage.BIND, work)
         self._stream.end_negotiation()
-        self._iq_tracker.jid = jid
         self._stage = Stage.STANDING
-        return Connected(jid, self.place.service, tls, mechanism, resumed)
+        return Connected(self._jid, self.place.service, tls, mechanism, resumed)
 
     def start_dispatch(self) -> None:
         """Hand over what came while the session began, and from now on what comes."""
@@ -148,13 +160,22 @@ class Connection:
 
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
         """Send an IQ and return its result; raises `IqError` where it is an error."""
-        return await self._iq_tracker.request(type_, to, payload)
+        return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
 
     async def collect(
         self, query_id: str, to: str, payload: Element, take: Callable[[Element], bool]
     ) -> Element:
-        """Send an archive query (XEP-0313) and return its final answer; see `IqTracker.collect`."""
-        return await self._iq_tracker.collect(query_id, to, payload, take)
+        """Send an archive query (XEP-0313) and return its final answer.
+
+        `take` is called with each result as it arrives, so that none is buffered, and returns
+        whether it is within the caller's limits; raises `TooManyResultsError` at once where not.
+        """
+        answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+        self._collecting[to, query_id] = (take, answer)
+        try:
+            return await self._ask("set", to, payload, answer)
+        finally:
+            del self._collecting[to, query_id]
 
     async def ping(self, target: str | None) -> str | None:
         """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
@@ -283,10 +304,50 @@ class Connection:
                 self._stream.write(stanzas.reply_to(element))
                 return
             self._on_stanza(element)
-            self._iq_tracker.handle_response(element)
-            return
-        if not self._iq_tracker.handle_archive_result(element):
+            self._handle_response(element)
+        elif not self._handle_archive_result(element):
             self._on_stanza(element)
+
+    # Requests of ours; those that are sent to us are answered by `stanzas.reply_to`.
+
+    async def _ask(
+        self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
+    ) -> Element:
+        id_ = secrets.token_hex(8)
+        self._requests[id_] = (to, answer)
+        try:
+            self.send(stanzas.iq_request(type_, to, id_, payload))
+            return await self.unless_ended(answer)
+        finally:
+            del self._requests[id_]
+
+    def _handle_response(self, iq: Element) -> None:
+        """Complete the request that a response belongs to; ignore one that belongs to none."""
+        to, answer = self._requests.get(iq.get("id", ""), (None, None))
+        if answer is None or answer.done() or not self._may_answer(iq.get("from"), to):
+            return
+        match iq.get("type"):
+            case "error":
+                answer.set_exception(IqError(stanzas.error_of(iq)))
+            case "result":
+                answer.set_result(iq)
+
+    def _handle_archive_result(self, stanza: Element) -> bool:
+        """Hand the archive result in `stanza` to its query; return whether a query took it."""
+        found = stanzas.archive_result(stanza) if self._collecting else None
+        if found is None or found[:2] not in self._collecting:
+            return False
+        archive, query_id, result = found
+        take, answer = self._collecting[archive, query_id]
+        if not answer.done() and not take(result):
+            answer.set_exception(TooManyResultsError())
+        return True
+
+    def _may_answer(self, sender: str | None, to: str | None) -> bool:
+        """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
+        if to is None or to == self._jid.partition("/")[0]:
+            return sender in {None, self._settings.domain, self._settings.jid, self._jid}
+        return stanzas.prepared(sender or "") == stanzas.prepared(to)
 
     def _lost(self, reason: BaseException | None) -> None:
         if reason is None:

@@ -10,8 +10,15 @@ from xml.etree.ElementTree import Element
 
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import quoted_text
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError, prepared
+from bridge.xmpp.stanzas import (
+    DATA_FORMS,
+    DISCO_INFO,
+    DISCO_ITEMS,
+    MUC,
+    IqError,
+    StanzaError,
+    prepared,
+)
 
 VERSION = "jabber:iq:version"
 LAST = "jabber:iq:last"

@@ -11,7 +11,7 @@ from bridge.xmpp import disco, faults, roomservice, stanzas
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import Event, OccupantJoined, RoomError
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
-from bridge.xmpp.iq import IqError
+from bridge.xmpp.stanzas import IqError
 
 PATIENCE_SECONDS = 5.0
 """How long a room may say nothing before its service is asked what it is."""

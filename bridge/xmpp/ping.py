@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
 from bridge.xmpp.keepalive import Verdict, verdict
+from bridge.xmpp.stanzas import IqError
 
 ALONE_SECONDS = 1.0
 """After which whoever stands between us and a silent address is pinged too: most answers come

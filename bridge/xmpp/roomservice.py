@@ -9,8 +9,7 @@ from bridge.xmpp import disco, faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.disco import Description
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import StanzaError
+from bridge.xmpp.stanzas import IqError, StanzaError
 
 DISCO_SECONDS = 5.0
 """For one answer to a query whose failure decides nothing."""

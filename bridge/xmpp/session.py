@@ -8,15 +8,14 @@ What is said before a session is established goes through a `Negotiation`, one a
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.text import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.iq import IqError, UnlessEnded
-from bridge.xmpp.stanzas import BIND, SM
+from bridge.xmpp.stanzas import BIND, SM, IqError
 
 MAX_RESUMPTION_SECONDS = 60
 """Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
@@ -36,6 +35,9 @@ cannot be resumed, or is ended."""
 
 _WRAP = 2**32
 """XEP-0198, section 4: the count starts over."""
+
+UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
+"""Awaits a future that the stream completes; raises `ConnectionFailedError` if it ends first."""
 
 MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
 """Whether a reply from the first address can be to a request to the second; None is the server."""

@@ -16,6 +16,7 @@ from slixmpp.jid import JID, InvalidJID
 from slixmpp.xmlstream.tostring import tostring
 
 from bridge.text import stamp_of
+from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import (
     AffiliationChanged,
     Event,
@@ -142,6 +143,14 @@ class StanzaError:
     text: str | None = None
     venue: str | None = None
     """With `gone`: the new address."""
+
+
+class IqError(XmppError):
+    """An IQ request was answered with an error."""
+
+    def __init__(self, error: StanzaError) -> None:
+        self.error = error
+        super().__init__(error.text or error.condition)
 
 
 def prepared(jid: str) -> str | None:

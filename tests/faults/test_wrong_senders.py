@@ -11,8 +11,8 @@ import pytest
 from bridge.xmpp import stanzas
 from bridge.xmpp.archive import ArchiveQuery
 from bridge.xmpp.events import MessageReceived, Phase
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.participant import Participant
+from bridge.xmpp.stanzas import IqError
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,

@@ -15,8 +15,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.xmpp.events import Event, MessageReceived, MessageSent, Phase
 from bridge.xmpp.faults import ConnectionFailedError
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DISCO_ITEMS, PING, StanzaError
+from bridge.xmpp.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
 from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
 from tests.tools.standing import Asked, Standing, occupant
 

@@ -19,8 +19,7 @@ from bridge.tools.query import (
 from bridge.xmpp import disco
 from bridge.xmpp.disco import ROOM_INFO
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
 from tests.tools.played import LOGS, ROOM
 from tests.tools.standing import outside, standing, standing_in
 from tests.xmpp.elements import parsed

@@ -13,8 +13,7 @@ from bridge.tools import query
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import PING, StanzaError
+from bridge.xmpp.stanzas import PING, IqError, StanzaError
 from tests.tools.played import LOGS, ROOM, arguments
 from tests.tools.standing import OWN, outside, standing, standing_in
 from tests.xmpp.elements import parsed

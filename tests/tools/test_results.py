@@ -45,12 +45,11 @@ from bridge.xmpp.events import (
     MessageSent,
     Phase,
 )
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.report import CheckStage, Report
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, IqError, StanzaError
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing

@@ -7,10 +7,9 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
-from bridge.xmpp.connection import Connection
+from bridge.xmpp.connection import Connection, TooManyResultsError
 from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.iq import IqError, TooManyResultsError
-from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, StanzaError
+from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, IqError, StanzaError
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"

@@ -20,8 +20,7 @@ from bridge.xmpp.archive import (
     NoArchiveError,
     UnknownPositionError,
 )
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import MAM, StanzaError
+from bridge.xmpp.stanzas import MAM, IqError, StanzaError
 from tests.xmpp.played_archive import (
     ROOM,
     Endless,

@@ -23,8 +23,7 @@ from bridge.xmpp.disco import (
     whole_number,
 )
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.iq import IqError
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, StanzaError
+from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
 from tests.xmpp.elements import parsed
 
 HASTY = 0.05

@@ -10,9 +10,8 @@ from bridge.xmpp import joining
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import OccupantJoined, RoomError
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Retry, Stage
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.joining import Join
-from bridge.xmpp.stanzas import DISCO_INFO, MUC, StanzaError
+from bridge.xmpp.stanzas import DISCO_INFO, MUC, IqError, StanzaError
 from tests.xmpp.elements import parsed
 
 PLACE = Place(

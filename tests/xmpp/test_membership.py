@@ -12,12 +12,11 @@ from bridge.text import iso
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import ConnectionChanged, Event, Gap, MessageSent, Phase
 from bridge.xmpp.faults import ConnectionFailedError, Fault, NotReflectedError, Place
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import TIMING, Timing
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.stanzas import DISCO_INFO, StanzaError, xml_of
+from bridge.xmpp.stanzas import DISCO_INFO, IqError, StanzaError, xml_of
 from tests.xmpp.elements import parsed
 from tests.xmpp.place import PLACE
 

@@ -9,14 +9,13 @@ import pytest
 from bridge.xmpp import roomservice
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.roomservice import (
     MAX_NAME_CHARACTERS,
     MAX_ROOMS_COMPARED,
     MAX_SIMILAR,
     similar_rooms,
 )
-from bridge.xmpp.stanzas import DISCO_ITEMS, StanzaError
+from bridge.xmpp.stanzas import DISCO_ITEMS, IqError, StanzaError
 
 SERVICE = "muc.example"
 OURS = f"loby@{SERVICE}"
