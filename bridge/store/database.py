@@ -1,0 +1,167 @@
+"""What the recorder asks of a database, and the values that go in and come out. Pure.
+
+Events are kept in their exact form (`bridge.xmpp.events.encode`), without cursor, time and room,
+which have columns of their own. SQLite (`bridge.store.sqlite`) is the one database so far.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+
+class StoreError(Exception):
+    """The root of every exception that `bridge.store` raises: a sentence on what is wrong."""
+
+
+class NotOurStoreError(StoreError):
+    """What is there is no store of ours, or not to be used; it is left as it is."""
+
+
+class BrokenStoreError(StoreError):
+    """The store can be read no more, and may be put aside."""
+
+    def __init__(self, message: str, file: tuple[int, int] | None) -> None:
+        super().__init__(message)
+        self.file = file
+        """Which file was found broken: another bridge may have begun a new one since."""
+
+
+class FullStoreError(StoreError):
+    """The disk is full, read-only, or cannot be written for another reason of the system's."""
+
+
+class BusyStoreError(StoreError):
+    """Somebody else holds the lock: the same may work in a moment."""
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Who saw what is recorded: one run of a bridge, under one account and nickname."""
+
+    account: str
+    """Bare JID."""
+    nickname: str
+    run: str
+    """Names the run: the epoch of its journal."""
+
+    def __str__(self) -> str:
+        return f"{self.account} as {self.nickname}"
+
+    @property
+    def domain(self) -> str:
+        """The domain of the account: its accounts share what they recorded."""
+        return self.account.rpartition("@")[2]
+
+
+class Happened(NamedTuple):
+    """One event on its way into the store."""
+
+    at: float
+    """Seconds since the epoch."""
+    room: str
+    """Bare JID; empty for what concerns the connection as a whole."""
+    event: Mapping[str, Any]
+    """Its exact form."""
+    text: str = ""
+    """Body, subject or status text, as `bridge.text.searchable` has it."""
+    shared: bool = False
+    """Whether everybody in the room saw it; else it is kept with its observer."""
+
+
+class TracedXml(NamedTuple):
+    """One stanza on its way into the store, and out of it; redacted."""
+
+    at: float
+    direction: str
+    connection: str
+    xml: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One event out of the store."""
+
+    id: int
+    """Its place in the one order of the store."""
+    at: float
+    room: str
+    event: dict[str, Any]
+    observer: Observer
+    shared: bool
+
+
+class Lease(NamedTuple):
+    """Who records what everybody in a room sees."""
+
+    run: str
+    """The run that renewed it last."""
+    beat: float
+    """When, in seconds of the machine's monotonic clock, which all processes share."""
+    seen_until: float | None
+    """Until when somebody recorded the room, in seconds since the epoch; None: nobody ever did."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which events are asked for; a condition that is None is no condition."""
+
+    rooms: tuple[str, ...]
+    """Bare JIDs."""
+    domain: str
+    """That of the accounts whose records count."""
+    connection_of: tuple[str, ...] = ()
+    """Accounts whose connection counts too: events without a room."""
+    start: float | None = None
+    """Seconds since the epoch, inclusive."""
+    end: float | None = None
+    """Seconds since the epoch, inclusive."""
+    kinds: frozenset[str] | None = None
+    contains: tuple[str, ...] = ()
+    """Searchable texts, one of which at least is in the event's text; empty: no condition."""
+
+
+class Database(Protocol):
+    """A store that is open. Used by one thread; every method may raise `StoreError`.
+
+    Writing happens inside `transaction`, which keeps all of it or nothing.
+    """
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Begin to write: nobody else writes until the block ends."""
+
+    def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
+        """Add events, in this order; one whose stanza id the room's records have is left out."""
+
+    def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
+        """Add stanzas, in this order."""
+
+    def lease(self, room: str, domain: str) -> Lease | None:
+        """Return who records the room for accounts of this domain; None: nobody ever did."""
+
+    def take(self, room: str, domain: str, lease: Lease) -> None:
+        """Write who records the room."""
+
+    def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
+        """Return what everybody in the room saw and was recorded after this place."""
+
+    def newest(self) -> int:
+        """Return the place of the newest event; 0 in an empty store."""
+
+    def page(self, query: Query, *, after: int, limit: int) -> Sequence[Recorded]:
+        """Return the oldest `limit` events that match, of those behind this place."""
+
+    def page_before(self, query: Query, *, before: int, limit: int) -> Sequence[Recorded]:
+        """Return the newest `limit` events that match, of those ahead of this place; ascending."""
+
+    def expire(self, before: float, max_bytes: int, most: int) -> int:
+        """Delete at most so many of the oldest events and stanzas; return how many went.
+
+        Those from before this time go, and any while the store is larger than `max_bytes`.
+        """
+
+    def stands(self) -> bool:
+        """Whether the store is still what is at its path."""
+
+    def close(self) -> None:
+        """Let go of it."""
