@@ -22,6 +22,12 @@ SEND_RATES = range(1, 6001)
 HISTORIES = range(100, 1_000_001)
 """Events kept in memory; fewer than 100 would not cover one burst, a million is about a GB."""
 
+STORE_DAYS = range(1, 36_501)
+"""Days for which what was recorded is kept; a hundred years are for ever."""
+
+STORE_SIZES = range(10, 1_000_001)
+"""MiB that a store may take; in fewer than 10 the tables' own pages would count."""
+
 Value = TypeVar("Value")
 
 Who: TypeAlias = Literal[
@@ -249,6 +255,16 @@ class Configuration:
     log_file = Variable[Path | None]("BRIDGE_LOG_FILE", values.path, who="ignored",
         meaning="file that gets the same lines at `DEBUG`, for a client that hides stderr: for its "
         "owner alone, at most 64 MiB and one former one, `name.1`", example="~/xmpp-bridge.log")
+    store = Variable[Path | None]("BRIDGE_STORE", values.path, who="ignored",
+        meaning="file in which what happens in the rooms is [recorded](store.md), for the next "
+        "agent too; several bridges may share it", example="~/.local/state/xmpp-bridge/rooms.db",
+        otherwise="`$XDG_STATE_HOME/xmpp-bridge/rooms.db`, if it is there")
+    store_days = Variable("BRIDGE_STORE_DAYS", values.whole_number(STORE_DAYS), default="30",
+        who="ignored", meaning="days for which the recorder keeps it")
+    store_mb = Variable("BRIDGE_STORE_MB", values.whole_number(STORE_SIZES), default="1024",
+        who="ignored", meaning="MiB of it that the recorder keeps; the oldest goes first")
+    store_stanzas = Variable("BRIDGE_STORE_STANZAS", values.switch, default="0", who="ignored",
+        meaning="`1` records the stanzas too, without their secrets")
     traffic_log = Variable[Path | None]("BRIDGE_TRAFFIC_LOG", values.path, who="ignored",
         meaning="file for a durable [log of the rooms](#the-room-on-disk), JSONL",
         example="~/xmpp-room.jsonl")

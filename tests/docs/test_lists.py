@@ -149,7 +149,7 @@ NEEDED = {
 }
 ROWS = tables(PAGES["docs/settings.md"])["variable"]
 SETTINGS = {quoted(row[0])[0]: row[1:] for row in ROWS}
-SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE"}
+SOUGHT = {"XMPP_DOMAIN", "XMPP_SERVICE", "BRIDGE_STORE"}
 """Whose defaults are found out, as the table says in words."""
 
 

@@ -23,6 +23,7 @@ HEADINGS = {
     "BRIDGE_READ_ONLY": "What the agent may do",
     "BRIDGE_TOOLSETS": "Further tools, and the model for tools that use one",
     "LOG_LEVEL": "Logs",
+    "BRIDGE_STORE": "What is recorded",
     "TIA_ENV_PATH": "In the process environment only",
 }
 """The parts of `.env.example`, each with the variable that begins it."""

@@ -38,6 +38,10 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         "BRIDGE_SEND_RATE": 60,
         "BRIDGE_HISTORY": 10_000,
         "BRIDGE_LOG_FILE": None,
+        "BRIDGE_STORE": None,
+        "BRIDGE_STORE_DAYS": 30,
+        "BRIDGE_STORE_MB": 1024,
+        "BRIDGE_STORE_STANZAS": False,
         "BRIDGE_TRAFFIC_LOG": None,
         "BRIDGE_TOOLSETS": (),
         "LLM_BASE_URL": None,
@@ -70,6 +74,10 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
             "BRIDGE_SEND_RATE": "7",
             "BRIDGE_HISTORY": "500",
             "BRIDGE_LOG_FILE": "logs/log",
+            "BRIDGE_STORE": "rooms.db",
+            "BRIDGE_STORE_DAYS": "7",
+            "BRIDGE_STORE_MB": "10",
+            "BRIDGE_STORE_STANZAS": "1",
             "BRIDGE_TRAFFIC_LOG": "logs/room.jsonl",
             "BRIDGE_TOOLSETS": "weather, llm,,weather",
             "LLM_BASE_URL": "https://llm.example.org/v1",
@@ -101,6 +109,10 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
     assert configuration.send_rate == 7
     assert configuration.history == 500
     assert configuration.traffic_log == folders.here / "logs/room.jsonl"
+    assert configuration.store == folders.here / "rooms.db"
+    assert configuration.store_days == 7
+    assert configuration.store_mb == 10
+    assert configuration.store_stanzas
     assert configuration.log_file == folders.here / "logs/log"
     assert configuration.toolsets == ("weather", "llm")
     assert configuration.llm_base_url == "https://llm.example.org/v1"
