@@ -89,6 +89,8 @@ class Recorded:
     event: dict[str, Any]
     observer: Observer
     shared: bool
+    heard: bool = False
+    """Whether it is what the observer said, and the room's copy of that is recorded too."""
 
 
 class Lease(NamedTuple):
@@ -119,6 +121,23 @@ class Query:
     kinds: frozenset[str] | None = None
     contains: tuple[str, ...] = ()
     """Searchable texts, one of which at least is in the event's text; empty: no condition."""
+    stanzas: bool = False
+    """Stanzas are asked for, as events of the kind `stanza`, and not what they meant."""
+
+
+class Span(NamedTuple):
+    """Between which places of a store the events of a time are."""
+
+    store: str
+    """Names the store: a new one in its place has another name."""
+    evicted: int
+    """The highest place of an event that was deleted; 0: none was."""
+    oldest: float
+    """The time of the oldest event that is kept, of any room."""
+    first: int
+    """The place ahead of the first of them."""
+    last: int
+    """The place of the last of them."""
 
 
 class Database(Protocol):
@@ -148,11 +167,17 @@ class Database(Protocol):
     def newest(self) -> int:
         """Return the place of the newest event; 0 in an empty store."""
 
-    def page(self, query: Query, *, after: int, limit: int) -> Sequence[Recorded]:
-        """Return the oldest `limit` events that match, of those behind this place."""
+    def span(self, query: Query) -> Span:
+        """Return where the events of the query's rooms and time are."""
 
-    def page_before(self, query: Query, *, before: int, limit: int) -> Sequence[Recorded]:
-        """Return the newest `limit` events that match, of those ahead of this place; ascending."""
+    def page(
+        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
+    ) -> tuple[list[Recorded], int]:
+        """Return the first events behind `after` that match, up to `until`, and how far was looked.
+
+        That is a bounded way: behind the place that is returned there may be more. With `backward`
+        it comes from `until`: the last event first, and there may be more ahead of the place.
+        """
 
     def expire(self, before: float, max_bytes: int, most: int) -> int:
         """Delete at most so many of the oldest events and stanzas; return how many went.

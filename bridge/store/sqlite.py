@@ -7,7 +7,7 @@ become `StoreError` here.
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from bridge.store.database import (
     Observer,
     Query,
     Recorded,
+    Span,
     TracedXml,
 )
 from bridge.store.location import FILE_MODE, Location, exists, identity
@@ -36,10 +37,18 @@ VERSION = 1
 BUSY_SECONDS = 2.0
 """How long one statement waits for another process to let go of the lock."""
 
+SPAN = 50_000
+"""Places that one look goes through, which takes some 30 ms: then others have their turn."""
+
 PAGES_FREED = 1_000
 """Handed back to the disk after a deletion, at 4 KiB each: a moment's work."""
 
 TABLES = """
+CREATE TABLE store (
+  id TEXT NOT NULL,
+  evicted INTEGER NOT NULL
+);
+INSERT INTO store VALUES (lower(hex(randomblob(4))), 0);
 CREATE TABLE observers (
   id INTEGER PRIMARY KEY,
   account TEXT NOT NULL,
@@ -70,6 +79,9 @@ CREATE TABLE events (
 CREATE INDEX events_at ON events (room, at);
 CREATE UNIQUE INDEX events_stanza_id ON events (room, stanza_id)
   WHERE shared AND stanza_id IS NOT NULL;
+CREATE TRIGGER eviction AFTER DELETE ON events BEGIN
+  UPDATE store SET evicted = max(evicted, old.id);
+END;
 CREATE TABLE stanzas (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   at INTEGER NOT NULL,
@@ -80,10 +92,26 @@ CREATE TABLE stanzas (
 );
 """
 
-_RECORDED = (
-    "SELECT events.id, at, jid, event, account, nickname, run, shared FROM events "
-    "JOIN rooms ON rooms.id = events.room JOIN observers ON observers.id = events.observer "
-)
+# What a bridge said comes back from the room within a minute: xmppSend waits no longer.
+_RECORDED = """
+SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared,
+  NOT events.shared AND events.kind = 'message'
+  AND json_extract(events.event, '$.direction') = 'out' AND EXISTS (
+    SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
+    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
+    AND json_extract(copy.event, '$.direction') = 'in'
+    AND json_extract(copy.event, '$.id') = json_extract(events.event, '$.id')
+    AND json_extract(copy.event, '$.from') = json_extract(events.event, '$.from'))
+FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room
+CROSS JOIN observers ON observers.id = events.observer
+"""
+
+_STANZAS = """
+SELECT events.id, at, '', json_object('kind', 'stanza', 'direction', direction,
+  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml),
+  account, nickname, run, 0, 0
+FROM stanzas AS events CROSS JOIN observers ON observers.id = events.observer
+"""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -193,21 +221,47 @@ class SqliteDatabase:
         found = self._all("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
         return int(found[0][0]) if found else 0
 
-    def page(self, query: Query, *, after: int, limit: int) -> Sequence[Recorded]:
-        """Return the oldest `limit` events that match, of those behind this place."""
-        where, values = _conditions(query)
-        return self._recorded(
-            f"WHERE events.id > ? AND {where} ORDER BY events.id LIMIT ?", (after, *values, limit)
+    def span(self, query: Query) -> Span:
+        """Return where the events of the query's rooms and time are."""
+        within, values = _within(query)
+        start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
+        table = "stanzas" if query.stanzas else "events"
+        last = f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
+        (found,) = self._all(
+            f"SELECT id, iif(?, 0, evicted), coalesce((SELECT at FROM {table} ORDER BY id), 0), "
+            f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
+            f"WHERE {within} AND at >= ?), {last})), "
+            f"iif(? IS NULL, {last}, coalesce((SELECT max(id) FROM {table} "
+            f"WHERE {within} AND at <= ?), 0)) FROM store",
+            (query.stanzas, start, *values, start, end, *values, end),
         )
+        store, evicted, oldest, first, last_ = found
+        return Span(store, evicted, oldest / 1000, first, last_)
 
-    def page_before(self, query: Query, *, before: int, limit: int) -> Sequence[Recorded]:
-        """Return the newest `limit` events that match, of those ahead of this place; ascending."""
-        where, values = _conditions(query)
+    def page(
+        self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
+    ) -> tuple[list[Recorded], int]:
+        """Return the first events behind `after` that match, up to `until`, and how far was looked.
+
+        That is a bounded way: behind the place that is returned there may be more. With `backward`
+        it comes from `until`: the last event first, and there may be more ahead of the place.
+        """
+        first, last = after, until
+        if backward:
+            first = max(after, until - SPAN)
+        else:
+            last = min(until, after + SPAN)
+        within, values = _within(query)
+        conditions, further = _conditions(query)
         found = self._recorded(
-            f"WHERE events.id < ? AND {where} ORDER BY events.id DESC LIMIT ?",
-            (before, *values, limit),
+            f"WHERE events.id > ? AND events.id <= ? AND {within} AND {conditions} "
+            f"ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
+            (first, last, *values, *further, limit),
+            _STANZAS if query.stanzas else _RECORDED,
         )
-        return found[::-1]
+        if len(found) == limit:
+            return found, found[-1].id - backward
+        return found, first if backward else last
 
     def expire(self, before: float, max_bytes: int, most: int) -> int:
         """Delete at most so many of the oldest events and stanzas; return how many went.
@@ -224,7 +278,7 @@ class SqliteDatabase:
         for table in ("events", "stanzas"):
             with _translated(self._path):
                 deleted += self._connection.execute(
-                    f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} ORDER BY id LIMIT ?) "  # noqa: S608 - a name of ours
+                    f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} ORDER BY id LIMIT ?) "
                     "AND (? OR at < ?)",
                     (most, too_large, round(before * 1000)),
                 ).rowcount
@@ -257,19 +311,21 @@ class SqliteDatabase:
             values = tuple(names.values())
             places = ", ".join("?" * len(values))
             columns = ", ".join(names)
-            self._all(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", values)  # noqa: S608 - names of ours
+            self._all(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", values)
             where = f"({columns}) = ({places})"
-            self._ids[key] = self._all(f"SELECT id FROM {table} WHERE {where}", values)[0][0]  # noqa: S608 - names of ours
+            self._ids[key] = self._all(f"SELECT id FROM {table} WHERE {where}", values)[0][0]
         return self._ids[key]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with _translated(self._path):
             return self._connection.execute(statement, values).fetchall()
 
-    def _recorded(self, conditions: str, values: Sequence[object]) -> list[Recorded]:
+    def _recorded(
+        self, conditions: str, values: Sequence[object], select: str = _RECORDED
+    ) -> list[Recorded]:
         return [
-            Recorded(id_, at / 1000, room, json.loads(event), Observer(*observer), bool(shared))
-            for id_, at, room, event, *observer, shared in self._all(_RECORDED + conditions, values)
+            Recorded(id_, at / 1000, room, json.loads(event), Observer(*by), bool(shared), heard)
+            for id_, at, room, event, *by, shared, heard in self._all(select + conditions, values)
         ]
 
 
@@ -333,28 +389,37 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
+def _within(query: Query) -> tuple[str, list[object]]:
+    """Return as SQL, with its values, whose records and of which rooms are asked for."""
+    by = f"observer IN (SELECT id FROM observers WHERE {_among('account', query.connection_of)})"
+    if query.stanzas:
+        return by, [*query.connection_of]
+    rooms = f"SELECT id FROM rooms WHERE domain = ? AND {_among('jid', query.rooms)}"
+    none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
+    return (
+        f"(room IN ({rooms}) OR (room IN ({none}) AND {by}))",
+        [query.domain, *query.rooms, query.domain, *query.connection_of],
+    )
+
+
 def _conditions(query: Query) -> tuple[str, list[object]]:
-    """Return the query as SQL, and its values."""
-
-    def among(name: str, wanted: Sequence[str]) -> str:
-        values.extend(wanted)
-        return f"{name} IN ({', '.join('?' * len(wanted))})"
-
-    values: list[object] = []
-    where = [
-        f"({among('jid', query.rooms)} OR (jid = '' AND {among('account', query.connection_of)}))"
-    ]
-    where.append(among("domain", [query.domain]))
+    """Return the other conditions of the query as SQL, and their values."""
+    where, values = ["TRUE"], list[object]()
     for condition, bound in (("at >= ?", query.start), ("at <= ?", query.end)):
         if bound is not None:
             where.append(condition)
             values.append(round(bound * 1000))
     if query.kinds is not None:
-        where.append(among("kind", sorted(query.kinds)))
+        where.append(_among("kind", query.kinds))
+        values += query.kinds
     if query.contains:
         where.append(f"({' OR '.join(['instr(text, ?)'] * len(query.contains))})")
-        values.extend(query.contains)
+        values += query.contains
     return " AND ".join(where), values
+
+
+def _among(name: str, wanted: Collection[str]) -> str:
+    return f"{name} IN ({', '.join('?' * len(wanted))})"
 
 
 @contextmanager
