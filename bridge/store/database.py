@@ -10,31 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 
-class StoreError(Exception):
-    """The root of every exception that `bridge.store` raises: a sentence on what is wrong."""
-
-
-class NotOurStoreError(StoreError):
-    """What is there is no store of ours, or not to be used; it is left as it is."""
-
-
-class BrokenStoreError(StoreError):
-    """The store can be read no more, and may be put aside."""
-
-    def __init__(self, message: str, file: tuple[int, int] | None) -> None:
-        super().__init__(message)
-        self.file = file
-        """Which file was found broken: another bridge may have begun a new one since."""
-
-
-class FullStoreError(StoreError):
-    """The disk is full, read-only, or cannot be written for another reason of the system's."""
-
-
-class BusyStoreError(StoreError):
-    """Somebody else holds the lock: the same may work in a moment."""
-
-
 @dataclass(frozen=True)
 class Observer:
     """Who saw what is recorded: one run of a bridge, under one account and nickname."""
@@ -133,7 +108,7 @@ class Span(NamedTuple):
     evicted: int
     """The highest place of an event that was deleted; 0: none was."""
     oldest: float
-    """The time of the oldest event that is kept, of any room."""
+    """The time of the oldest event that is kept, of any room; infinite where none is."""
     first: int
     """The place ahead of the first of them."""
     last: int
@@ -141,8 +116,9 @@ class Span(NamedTuple):
 
 
 class Database(Protocol):
-    """A store that is open. Used by one thread; every method may raise `StoreError`.
+    """A store that is open, used by one thread.
 
+    Every method may raise `bridge.store.errors.StoreError`.
     Writing happens inside `transaction`, which keeps all of it or nothing.
     """
 

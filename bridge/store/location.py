@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.store.database import BusyStoreError, FullStoreError, NotOurStoreError
+from bridge.store.errors import BusyStoreError, FullStoreError, NotOurStoreError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

@@ -9,23 +9,13 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bridge.store.database import (
-    BrokenStoreError,
-    BusyStoreError,
-    FullStoreError,
-    Happened,
-    Lease,
-    NotOurStoreError,
-    Observer,
-    Query,
-    Recorded,
-    Span,
-    TracedXml,
-)
+from bridge.store.database import Happened, Lease, Observer, Query, Recorded, Span, TracedXml
+from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
 from bridge.store.location import FILE_MODE, Location, exists, identity
 
 APPLICATION_ID = 0x584D5042
@@ -228,7 +218,7 @@ class SqliteDatabase:
         table = "stanzas" if query.stanzas else "events"
         last = f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
         (found,) = self._all(
-            f"SELECT id, iif(?, 0, evicted), coalesce((SELECT at FROM {table} ORDER BY id), 0), "
+            f"SELECT id, iif(?, 0, evicted), (SELECT at FROM {table} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
             f"WHERE {within} AND at >= ?), {last})), "
             f"iif(? IS NULL, {last}, coalesce((SELECT max(id) FROM {table} "
@@ -236,7 +226,7 @@ class SqliteDatabase:
             (query.stanzas, start, *values, start, end, *values, end),
         )
         store, evicted, oldest, first, last_ = found
-        return Span(store, evicted, oldest / 1000, first, last_)
+        return Span(store, evicted, inf if oldest is None else oldest / 1000, first, last_)
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False

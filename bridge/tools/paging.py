@@ -79,7 +79,7 @@ LostEntries: TypeAlias = Annotated[
     always(
         from_=Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"],
         to=Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"],
-        reason=Literal["evicted", "restarted"],
+        reason=Literal["evicted", "restarted", "replaced"],
     ),
 ]
 """Events that came after the cursor and are not kept any more; others between them may be."""

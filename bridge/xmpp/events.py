@@ -5,10 +5,11 @@ users see, in camelCase there: `from_` is an occupant JID (`room@service/nicknam
 nickname in it. `kind` is what users call such an event.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from operator import attrgetter
-from typing import ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from bridge.xmpp.faults import Fault
 
@@ -35,6 +36,9 @@ STATUS_CODES = {
     333: "put out for a technical reason, often a lost connection",
 }
 """XEP-0045, section 15.6, in plain words."""
+
+
+_UNCHECKED = ", certificate not checked"
 
 
 class Phase(StrEnum):
@@ -72,7 +76,7 @@ class Tls:
     verified: bool
 
     def __str__(self) -> str:
-        unverified = "" if self.verified else ", certificate not checked"
+        unverified = "" if self.verified else _UNCHECKED
         return f"{self.version}, {self.cipher}{unverified}"
 
 
@@ -355,6 +359,60 @@ def encode(event: Event) -> dict[str, object]:
             if value or (value is not None and name in _SHOWN_EMPTY)
         }
     return encoded
+
+
+def decode(exact: Mapping[str, Any]) -> Event:
+    """Return the event of which this is the exact form, as far as that tells it."""
+    cls = _class_of(exact)
+    values: dict[str, Any] = {
+        field: _DECODED.get(field, _as_it_is)(exact[name])
+        for field, name in _WIRE_NAMES[cls].items()
+        if name in exact and field != "kind"
+    }
+    text = exact.get("text", "")
+    if cls is ConnectionChanged and "condition" in exact:
+        values["fault"] = Fault(exact["condition"], text, exact["hint"], quotes=True)
+    elif cls is Connected:
+        version, _, cipher = exact["tls"].partition(", ")
+        kind = Tls(version, cipher.removesuffix(_UNCHECKED), not cipher.endswith(_UNCHECKED))
+        values |= {"tls": kind if cipher else None, "resumed": text != "logged in"}
+    elif cls is Joined:
+        values["created"] = text != "in the room"
+    elif cls is MessageReceived:
+        values["own"] = exact.get("reflection", False)
+    silent = {one.name: "" for one in fields(cls) if one.default is MISSING}
+    made: Event = cls(**silent | values)
+    return made
+
+
+def _class_of(exact: Mapping[str, Any]) -> type[Event]:
+    match exact:
+        case {"direction": "out"}:
+            return MessageSent
+        case {"kind": "error"} if "id" not in exact:
+            return RoomError
+        case {"kind": "leave", "destroyed": True}:
+            return RoomDestroyed
+        case {"kind": "role"} if "sender" not in exact:
+            return AffiliationChanged
+        case {"kind": "connection"} if "phase" not in exact:
+            return Connected if "service" in exact else Joined
+    kinds: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
+    return kinds[exact["kind"]]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_DECODED: dict[str, Callable[[Any], Any]] = {
+    "codes": frozenset,
+    "payload": tuple,
+    "reactions": tuple,
+    "source": Source,
+    "phase": Phase,
+}
+"""Fields whose values are other ones in the exact form."""
 
 
 def _encode_apart(event: Event) -> dict[str, object]:

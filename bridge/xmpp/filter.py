@@ -89,6 +89,11 @@ class Words:
         self._seen = {searchable(one) for one in spellings} - {""}
         self._unseen = {one for one in spellings if not searchable(one)}
 
+    @property
+    def searchable(self) -> tuple[str, ...]:
+        """Texts of which one is in `searchable` of any text in which it is found; none: unknown."""
+        return () if self._unseen else tuple(self._seen)
+
     def is_in(self, text: str) -> bool:
         """Whether it is found in `text`."""
         shown = searchable(text)
@@ -135,7 +140,7 @@ class EventFilter:
         if self.contains is None and self.pattern is None:
             return True
         text = text_of(event)
-        if self._words is not None and not self._words.is_in(text):
+        if self.words is not None and not self.words.is_in(text):
             return False
         return bool(text) and (self.pattern is None or self.pattern.is_in(text))
 
@@ -153,7 +158,8 @@ class EventFilter:
         return len(text) * cost
 
     @cached_property
-    def _words(self) -> Words | None:
+    def words(self) -> Words | None:
+        """What `contains` looks for."""
         return None if self.contains is None else Words(self.contains)
 
     def _matches_without_text(self, event: Event) -> bool:

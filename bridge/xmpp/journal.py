@@ -45,10 +45,11 @@ class Loss:
     """Records after a cursor that were evicted; others between them may be kept."""
 
     first: int
-    """The cursor's number plus one; of the former run's numbers if `reason` is `restarted`."""
+    """The cursor's number plus one; of the former run's numbers if `reason` is `restarted`, of the
+    former store's if it is `replaced`."""
     last: int
     """The highest number of this run that was evicted; 0 if none was."""
-    reason: Literal["evicted", "restarted"]
+    reason: Literal["evicted", "restarted", "replaced"]
 
 
 class Numbering:

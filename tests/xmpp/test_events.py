@@ -28,6 +28,7 @@ from bridge.xmpp.events import (
     Source,
     SubjectChanged,
     Tls,
+    decode,
     encode,
 )
 from bridge.xmpp.faults import Fault, Retry
@@ -351,6 +352,13 @@ def test_the_page_of_the_tools_has_each_field(event: Event, expected: dict[str, 
     del event
     fields_on_it = section("docs/tools.md", "## What an entry has")
     assert [name for name in expected if f"`{name}`" not in fields_on_it] == []
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD)
+def test_an_event_is_made_again_of_what_is_told(event: Event, expected: dict[str, object]) -> None:
+    again = decode(json.loads(json.dumps(expected)))
+    assert type(again) is type(event)
+    assert encode(again) == expected
 
 
 def test_every_event_is_told_here() -> None:
