@@ -243,6 +243,19 @@ def _add_watch(add: Add) -> None:
     add_filters(command)
 
 
+def _add_record(add: Add) -> None:
+    command = add(
+        "stay in the room and record what happens there",
+        "Stays in the room, with no agent, and records what happens there for whoever asks later; "
+        "every bridge finds it. It takes part under the nickname with `-record` behind it, so that "
+        "a bridge may be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if "
+        "the account or the room refuses it for good, 2 if the settings are wrong.",
+        "xmpp-bridge record --print-unit > ~/.config/systemd/user/xmpp-record.service",
+    )
+    _add_settings(command)
+    _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
+
+
 def _add_sandbox(add: Add) -> None:
     add(
         "a small local XMPP server to try things out with",
@@ -289,6 +302,7 @@ COMMANDS: dict[str, Callable[[Add], None]] = {
     "client": _add_client,
     "check": _add_check,
     "watch": _add_watch,
+    "record": _add_record,
     "sandbox": _add_sandbox,
     "register": _add_register,
     "unregister": _add_unregister,

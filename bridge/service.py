@@ -43,8 +43,8 @@ from bridge.tools.send import RateLimiter
 from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
+    from bridge.recording import Recording
     from bridge.xmpp.participant import Participant
-    from bridge.xmpp.traffic import TrafficLog
 
 FIRST_ANSWER_GRACE_SECONDS = 0.25
 """How long the room waits for the client's first request. Loading what the room needs takes as
@@ -185,38 +185,29 @@ class _LazyParticipant:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._traffic: TrafficLog | None = None
+        self.recording: Recording | None = None
+        """What puts it into the store, if there is one."""
         self.batcher: TurnBatcher[dict[str, object]] = TurnBatcher()
         """What happens in the room, in its exact form, for all who listen."""
-        self.batcher.listeners.append(self._write_down)
+        self.batcher.listeners.append(_log)
 
     @cached_property
     def participant(self) -> "Participant":
         # slixmpp comes with it, which takes longer to load than the first answer may take.
-        from bridge.xmpp import participant, traffic
+        from bridge import recording
+        from bridge.xmpp import participant
 
         given = self._configuration
         made = participant.Participant(given.settings, history=given.history)
-        if given.traffic_log is not None:
-            self._traffic = traffic.TrafficLog(given.traffic_log)
-            try:
-                self._traffic.open()
-            except traffic.TrafficLogError as error:  # it tries again by itself
-                log.warning("%s", error)
+        if (path := recording.store_path(given, os.environ)) is not None:
+            self.recording = recording.Recording(made, path, stanzas=given.store_stanzas)
         made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
         return made
 
     def warnings(self) -> list[str]:
         """What is not as the settings want it."""
-        problem = None if self._traffic is None else self._traffic.problem
+        problem = None if self.recording is None else self.recording.recorder.problem
         return [] if problem is None else [problem]
-
-    def _write_down(self, events: Sequence[dict[str, object]]) -> None:
-        """Add to the log, and to the one on disk."""
-        if log.isEnabledFor(logging.INFO):
-            log.info("\n".join(map(format_event, events)))
-        if self._traffic is not None:
-            self._traffic.write(*events)
 
     def leave(self) -> None:
         """Say goodbye to the room, if anything was ever wanted of it."""
@@ -224,10 +215,15 @@ class _LazyParticipant:
             self.participant.leave()
 
     def close(self) -> None:
-        """Write down what has not been written yet, and close the file."""
+        """Write down what has not been written yet, and let go of the store."""
         self.batcher.flush()
-        if self._traffic is not None:
-            self._traffic.close()
+        if self.recording is not None:
+            self.recording.recorder.close()
+
+
+def _log(events: Sequence[dict[str, object]]) -> None:
+    if log.isEnabledFor(logging.INFO):
+        log.info("\n".join(map(format_event, events)))
 
 
 def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str, object]]) -> None:
@@ -252,7 +248,7 @@ async def _take_part(lazy: _LazyParticipant, session: Session) -> None:
             await session.listed.wait()
     # In a thread: whoever asks meanwhile is not kept waiting by what slixmpp takes to load.
     try:
-        await asyncio.to_thread(importlib.import_module, "bridge.xmpp.participant")
+        await asyncio.to_thread(importlib.import_module, "bridge.recording")
     except ImportError as error:  # each tool says so, too
         log.error("the bridge is not whole and joins no room: %s", one_line(str(error), 200))
         return

@@ -122,7 +122,7 @@ def is_room_text(line: str) -> bool:
     """Whether `line` holds something that is said in the room.
 
     The history of typed lines does not keep it: room text is on disk only where the user asked
-    for a traffic log.
+    for a store.
     """
     command, tool = parse(line), TOOL_COMMANDS["send"].tool
     return command.name == "send" or (command.name in {"call", "raw"} and tool in command.rest)

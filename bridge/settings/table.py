@@ -265,9 +265,6 @@ class Configuration:
         who="ignored", meaning="MiB of it that the recorder keeps; the oldest goes first")
     store_stanzas = Variable("BRIDGE_STORE_STANZAS", values.switch, default="0", who="ignored",
         meaning="`1` records the stanzas too, without their secrets")
-    traffic_log = Variable[Path | None]("BRIDGE_TRAFFIC_LOG", values.path, who="ignored",
-        meaning="file for a durable [log of the rooms](#the-room-on-disk), JSONL",
-        example="~/xmpp-room.jsonl")
 
     env_path = Variable[str | None]("TIA_ENV_PATH", str, who="environment only",
         meaning="the `.env` file to use, for a bridge that an agent starts elsewhere; in the real "

@@ -42,6 +42,8 @@ class Happened(NamedTuple):
     """Body, subject or status text, as `bridge.text.searchable` has it."""
     shared: bool = False
     """Whether everybody in the room saw it; else it is kept with its observer."""
+    earlier: bool = False
+    """Whether it was before we came, and the room told us of it: its history, and who was there."""
 
 
 class TracedXml(NamedTuple):
@@ -72,11 +74,12 @@ class Lease(NamedTuple):
     """Who records what everybody in a room sees."""
 
     run: str
-    """The run that renewed it last."""
+    """The run that has it; empty once it was given up."""
     beat: float
-    """When, in seconds of the machine's monotonic clock, which all processes share."""
-    seen_until: float | None
-    """Until when somebody recorded the room, in seconds since the epoch; None: nobody ever did."""
+    """When it was renewed, in seconds of the machine's monotonic clock, which all processes share;
+    or given up."""
+    seen_until: float
+    """Until when somebody recorded the room, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.store.errors import BusyStoreError, FullStoreError, NotOurStoreError
+from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -43,67 +43,61 @@ class Location:
     """
 
     def __init__(self, path: Path) -> None:
-        """Lock what is there; raises `NotOurStoreError`, `FullStoreError`, `BusyStoreError`."""
+        """Make its folder and its lock; raises `NotOurStoreError` and `FullStoreError`."""
         self.path = path
-        _refuse_links_to(path)
-        self._descriptor = -1
+        exists(path)
         try:
-            _make_folders(path.parent)
-            for suffix in BESIDE:
-                _check(_beside(path, suffix))
-            lock = _beside(path, LOCK)
-            _check(lock)
+            for folder in reversed([one for one in path.parents if not one.exists()]):
+                folder.mkdir(FOLDER_MODE, exist_ok=True)  # another bridge may just have made it
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(lock, flags, FILE_MODE)
-            _check(lock)
+            self._descriptor = os.open(f"{path}{LOCK}", flags, FILE_MODE)
         except OSError as error:
-            self.close()
-            raise FullStoreError(
-                f"{str(path)!r} cannot be written ({error.strerror or type(error).__name__})"
-            ) from error
-        self.share()
+            raise _unusable(path, error) from error
 
-    def share(self) -> None:
-        """Have the lock together with everybody who uses the store; raises `BusyStoreError`."""
-        self._lock(fcntl.LOCK_SH)
-
-    def claim(self) -> None:
-        """Have the lock alone; raises `BusyStoreError` while anybody else uses the store."""
-        self._lock(fcntl.LOCK_EX)
-
-    def _lock(self, how: int) -> None:
+    def lock(self, *, alone: bool) -> None:
+        """Have the lock, alone or with others; raises `BusyStoreError` if that cannot be now."""
         try:
+            how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
             fcntl.flock(self._descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyStoreError(f"{str(self.path)!r} is in use by another bridge") from error
 
-    def put_aside(self) -> Path:
-        """Rename a broken store with all that belongs to it; the lock must be held alone.
-
-        Return where it is now.
-        """
-        aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns():x}")
-        for suffix in BESIDE:
-            with suppress(FileNotFoundError):
-                _beside(self.path, suffix).rename(_beside(aside, suffix))
-        return aside
-
     def close(self) -> None:
         """Give the lock back."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        os.close(self._descriptor)
+
+
+def put_aside(path: Path, broken: BrokenStoreError) -> None:
+    """Rename a broken store with all that belongs to it, unless another bridge has done so.
+
+    Raises `BusyStoreError` while anybody has it open.
+    """
+    location = Location(path)
+    try:
+        location.lock(alone=True)
+        aside = f"{path}.broken-{time.time_ns():x}"
+        if broken.file == identity(path):
+            for suffix in BESIDE:
+                with suppress(FileNotFoundError):
+                    Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+    except OSError as error:
+        raise _unusable(path, error) from error
+    finally:
+        location.close()
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file to read; raises `NotOurStoreError` for what must not be touched."""
-    _refuse_links_to(path)
+    """Whether a store is there; raises `NotOurStoreError` for what must not be touched."""
     try:
-        return _check(path)
+        if link := next((one for one in (*path.parents, path) if one.is_symlink()), None):
+            raise NotOurStoreError(
+                f"{str(link)!r} is a symbolic link, and a store is reached through none; "
+                f"{os.path.realpath(path)!r} would be right if it is yours"
+            )
+        found = [_is_ours(Path(f"{path}{suffix}")) for suffix in (*BESIDE, LOCK)]
     except OSError as error:
-        raise NotOurStoreError(
-            f"{str(path)!r} cannot be looked at ({error.strerror or type(error).__name__})"
-        ) from error
+        raise _unusable(path, error) from error
+    return found[0]
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -115,36 +109,23 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _refuse_links_to(path: Path) -> None:
-    for one in (*reversed(path.parents), path):
-        if one.is_symlink():
-            raise NotOurStoreError(
-                f"{str(one)!r} is a symbolic link, and a store is reached through none; "
-                f"{os.path.realpath(path)!r} would be right if it is yours"
-            )
-
-
-def _make_folders(folder: Path) -> None:
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    for one in reversed(missing):
-        with suppress(FileExistsError):  # another bridge has just made it
-            one.mkdir(FOLDER_MODE)
-
-
-def _check(path: Path) -> bool:
-    """Return whether a file is there; raise for one that is not ours to use."""
+def _is_ours(path: Path) -> bool:
+    """Return whether a file is there; raise `NotOurStoreError` for one that is not ours to use."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode):
-        raise NotOurStoreError(f"{str(path)!r} is no regular file; a path of a new file is needed")
-    if found.st_uid != os.geteuid():
-        raise NotOurStoreError(f"{str(path)!r} belongs to somebody else")
-    if found.st_nlink > 1:
-        raise NotOurStoreError(f"{str(path)!r} has another name too (a hard link)")
-    return True
+        why = "is no regular file"
+    elif found.st_uid != os.geteuid():
+        why = "belongs to somebody else"
+    elif found.st_nlink > 1:
+        why = "has another name too (a hard link)"
+    else:
+        return True
+    raise NotOurStoreError(f"{str(path)!r} {why}; the path of a new file would be right")
+
+
+def _unusable(path: Path, error: OSError) -> FullStoreError:
+    why = error.strerror or type(error).__name__
+    return FullStoreError(f"{str(path)!r} cannot be used ({why})")

@@ -24,7 +24,7 @@ APPLICATION_ID = 0x584D5042
 VERSION = 1
 """Of the tables, in `user_version`."""
 
-BUSY_SECONDS = 2.0
+BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
 
 SPAN = 50_000
@@ -33,7 +33,11 @@ SPAN = 50_000
 PAGES_FREED = 1_000
 """Handed back to the disk after a deletion, at 4 KiB each: a moment's work."""
 
-TABLES = """
+TABLES = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {VERSION};
+PRAGMA journal_mode = WAL;
 CREATE TABLE store (
   id TEXT NOT NULL,
   evicted INTEGER NOT NULL
@@ -114,18 +118,20 @@ class SqliteDatabase:
 
         Raises `StoreError`: `NotOurStoreError` where there is none to read.
         """
-        self._location = Location(path) if writable else None
+        self._path = path
         self._ids: dict[tuple[str, ...], int] = {}
+        self._location = Location(path) if writable else None
         try:
-            if self._location is not None and not exists(path):
-                self._location.claim()
-                _make(path)
-                self._location.share()
+            if self._location is not None:
+                if not exists(path):
+                    self._location.lock(alone=True)
+                    _make(path)
+                self._location.lock(alone=False)
             _refuse_foreign(path)
-            with _translated(path):
+            self._file = identity(path)
+            with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._path, self._file = path, identity(path)
         except BaseException:
             if self._location is not None:
                 self._location.close()
@@ -136,7 +142,7 @@ class SqliteDatabase:
         """Begin to write: nobody else writes until the block ends."""
         known = dict(self._ids)
         try:
-            with _translated(self._path):
+            with self._translated():
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
                 self._connection.execute("COMMIT")
@@ -146,14 +152,27 @@ class SqliteDatabase:
                 self._connection.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise what SQLite raises as the `StoreError` that it means."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            text = f"{str(self._path)!r}: {error}"
+            if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+                raise BrokenStoreError(text, self._file) from error
+            if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise BusyStoreError(text) from error
+            raise FullStoreError(text) from error
+
     def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
         """Add events, in this order; one whose stanza id the room's records have is left out."""
-        by = self._observer(observer)
         rows = [
             (
                 round(one.at * 1000),
-                self._room(one.room, observer.domain),
-                by,
+                self._id("rooms", jid=one.room, domain=observer.domain),
+                self._id("observers", **vars(observer)),
                 one.shared,
                 one.event["kind"],
                 one.event.get("stanzaId"),
@@ -162,23 +181,20 @@ class SqliteDatabase:
             )
             for one in happened
         ]
-        with _translated(self._path):
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO events "
-                "(at, room, observer, shared, kind, stanza_id, text, event) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                rows,
-            )
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO events "
+            "(at, room, observer, shared, kind, stanza_id, text, event) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
 
     def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
         """Add stanzas, in this order."""
-        by = self._observer(observer)
-        with _translated(self._path):
-            self._connection.executemany(
-                "INSERT INTO stanzas (at, observer, direction, connection, xml) "
-                "VALUES (?, ?, ?, ?, ?)",
-                [(round(at * 1000), by, *others) for at, *others in stanzas],
-            )
+        by = self._id("observers", **vars(observer))
+        self._connection.executemany(
+            "INSERT INTO stanzas (at, observer, direction, connection, xml) VALUES (?, ?, ?, ?, ?)",
+            [(round(at * 1000), by, *others) for at, *others in stanzas],
+        )
 
     def lease(self, room: str, domain: str) -> Lease | None:
         """Return who records the room for accounts of this domain; None: nobody ever did."""
@@ -189,21 +205,29 @@ class SqliteDatabase:
         if not found or found[0][0] is None:
             return None
         run, beat, seen_until = found[0]
-        return Lease(run, beat, None if seen_until is None else seen_until / 1000)
+        return Lease(run, beat, seen_until / 1000)
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write who records the room."""
-        seen_until = None if lease.seen_until is None else round(lease.seen_until * 1000)
         self._all(
             "UPDATE rooms SET recorder = ?, beat = ?, seen_until = ? WHERE id = ?",
-            (lease.run, lease.beat, seen_until, self._room(room, domain)),
+            (
+                lease.run,
+                lease.beat,
+                round(lease.seen_until * 1000),
+                self._id("rooms", jid=room, domain=domain),
+            ),
         )
 
     def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
         """Return what everybody in the room saw and was recorded after this place."""
         return self._recorded(
+            "SELECT events.id, at, jid, event, account, nickname, run, shared, FALSE "
+            "FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = room "
+            "CROSS JOIN observers ON observers.id = observer "
             "WHERE events.id > ? AND shared AND jid = ? AND domain = ? ORDER BY events.id",
             (id_, room, domain),
+            select="",
         )
 
     def newest(self) -> int:
@@ -258,20 +282,18 @@ class SqliteDatabase:
 
         Those from before this time go, and any while the store is larger than `max_bytes`.
         """
-        # A store whose pages are free is not large: `incremental_vacuum` hands them back.
-        (pages,), (size,), (free,) = (
-            self._all(f"PRAGMA {name}", ())[0]
-            for name in ("page_count", "page_size", "freelist_count")
+        ((used,),) = self._all(
+            "SELECT (page_count - freelist_count) * page_size "  # free pages are handed back below
+            "FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+            (),
         )
-        too_large = (pages - free) * size > max_bytes
         deleted = 0
         for table in ("events", "stanzas"):
-            with _translated(self._path):
-                deleted += self._connection.execute(
-                    f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} ORDER BY id LIMIT ?) "
-                    "AND (? OR at < ?)",
-                    (most, too_large, round(before * 1000)),
-                ).rowcount
+            oldest = f"SELECT id FROM {table} ORDER BY id LIMIT ?"
+            deleted += self._connection.execute(
+                f"DELETE FROM {table} WHERE id IN ({oldest}) AND (? OR at < ?)",
+                (most, used > max_bytes, round(before * 1000)),
+            ).rowcount
         self._all(f"PRAGMA incremental_vacuum({PAGES_FREED})", ())
         return deleted
 
@@ -286,28 +308,19 @@ class SqliteDatabase:
         if self._location is not None:
             self._location.close()
 
-    def _observer(self, observer: Observer) -> int:
-        return self._id(
-            "observers", account=observer.account, nickname=observer.nickname, run=observer.run
-        )
-
-    def _room(self, jid: str, domain: str) -> int:
-        return self._id("rooms", jid=jid, domain=domain)
-
-    def _id(self, table: str, **names: str) -> int:
+    def _id(self, table: str, **values: str) -> int:
         """Return the id of a row with these values, which is made if there is none."""
-        key = (table, *names.values())
+        key = (table, *values.values())
         if key not in self._ids:
-            values = tuple(names.values())
-            places = ", ".join("?" * len(values))
-            columns = ", ".join(names)
-            self._all(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", values)
-            where = f"({columns}) = ({places})"
-            self._ids[key] = self._all(f"SELECT id FROM {table} WHERE {where}", values)[0][0]
+            names, places = ", ".join(values), ", ".join("?" * len(values))
+            insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"
+            self._all(insert, key[1:])
+            select = f"SELECT id FROM {table} WHERE ({names}) = ({places})"
+            self._ids[key] = self._all(select, key[1:])[0][0]
         return self._ids[key]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        with _translated(self._path):
+        with self._translated():
             return self._connection.execute(statement, values).fetchall()
 
     def _recorded(
@@ -319,36 +332,17 @@ class SqliteDatabase:
         ]
 
 
-def put_aside(path: Path, broken: BrokenStoreError) -> Path | None:
-    """Put a broken store aside, for a new one to be begun; return where it is now.
-
-    None: another bridge has done so. Raises `BusyStoreError` while one has it open.
-    """
-    location = Location(path)
-    try:
-        location.claim()
-        return location.put_aside() if broken.file == identity(path) else None
-    finally:
-        location.close()
-
-
 def _make(path: Path) -> None:
     """Make an empty store; it comes to its place whole."""
-    new = path.with_name(f"{path.name}-new")
+    new = Path(f"{path}-new")
     try:
         new.unlink(missing_ok=True)  # of a bridge that was killed here
         os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
-        with _translated(new):
-            connection = _connect(new, "rw")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+        with closing(_connect(new, "rw")) as connection:
             connection.executescript(TABLES)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.close()
         new.rename(path)
-    except OSError as error:
-        raise FullStoreError(f"{str(path)!r} cannot be made ({error.strerror})") from error
+    except (OSError, sqlite3.Error) as error:
+        raise FullStoreError(f"{str(path)!r} cannot be made ({error})") from error
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -410,18 +404,3 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
 
 def _among(name: str, wanted: Collection[str]) -> str:
     return f"{name} IN ({', '.join('?' * len(wanted))})"
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Raise what SQLite raises as the `StoreError` that it means."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        text = f"{str(path)!r}: {error}"
-        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            raise BrokenStoreError(text, identity(path)) from error
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise BusyStoreError(text) from error
-        raise FullStoreError(text) from error

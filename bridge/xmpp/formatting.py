@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bridge.text import one_line
 
 MAX_TEXT_CHARACTERS = 2_000
-"""Of one text, such as a body; the journal and the traffic log have the rest."""
+"""Of one text, such as a body; the journal and the store have the rest."""
 
 
 _CONCERNS = {

@@ -90,7 +90,7 @@ def _pipelined(bench: Bench, command: Sequence[str]) -> None:
 
 
 def _intake(bench: Bench, command: Sequence[str]) -> None:
-    logged = {"BRIDGE_TRAFFIC_LOG": str(bench.folder / "traffic.jsonl")}
+    logged = {"BRIDGE_STORE": str(bench.folder / "rooms.db")}
     with Peer(command, {**bench.hall.environment, **logged}) as peer:
         peer.says(JOINED)
         bench.hall.flood(MESSAGES)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bridge.console.input_history import MAX_LINES, LineHistory
+from tests.disk import mask, no_file_beyond
 from tests.racing import at_the_moment, is_untouched, put, somebodys_file
-from tests.xmpp.traffic.logs import mask, no_file_beyond
 
 PRECIOUS = "precious\n" * (MAX_LINES + 1)
 """Longer than a history that is kept."""

@@ -20,7 +20,7 @@ from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
-from bridge.xmpp import backoff, diagnosis, faults, stream, traffic
+from bridge.xmpp import backoff, diagnosis, faults, stream
 from bridge.xmpp.events import Phase
 from bridge.xmpp.faults import Fault, Place, Retry
 from bridge.xmpp.report import expected_stages
@@ -292,7 +292,6 @@ def test_the_limits_on_the_pages_are_those_of_the_code() -> None:
             f"from {backoff.FIRST_SECONDS:g} s to {backoff.MOST_SECONDS:g} s",
             f"tries again every {backoff.LATER_SECONDS / 60:g} minutes",
         ),
-        "docs/settings.md": (f"At {traffic.MAX_BYTES >> 20} MiB it becomes",),
         "docs/tools.md": (
             f"at most `maxBytes` of JSON ({entries.RESULT_BYTES:,})",
             f"returns {send.SECOND_ANSWER_SECONDS:g} s after the first answer",

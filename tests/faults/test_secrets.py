@@ -52,7 +52,8 @@ def _environment(stage: Scene, home: Path, password: str | None = None) -> dict[
         MUC_ROOM=stage.room,
         MUC_PASSWORD=ROOM_PASSWORD,
         LOG_LEVEL="DEBUG",
-        BRIDGE_TRAFFIC_LOG=str(home / "traffic.jsonl"),
+        BRIDGE_STORE=str(home / "rooms.db"),
+        BRIDGE_STORE_STANZAS="1",
     )
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import MAX_BYTES, ConfigFile
+from tests.disk import mask, no_file_beyond
 from tests.racing import at_the_moment, is_untouched, put, somebodys_file
-from tests.xmpp.traffic.logs import mask, no_file_beyond
 
 BEFORE, AFTER = "x" * 1_000, "y" * 1_200
 PRECIOUS = "precious\n"

@@ -83,11 +83,11 @@ def test_a_relative_path_in_a_file_starts_in_its_folder(folders: Folders) -> Non
     write(folders.elsewhere, "certificate", "ca.pem")
     named = write(
         folders.elsewhere,
-        {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_TRAFFIC_LOG": "~/room.jsonl"},
+        {**ACCOUNT, "XMPP_TLS_CA_FILE": "ca.pem", "BRIDGE_STORE": "~/rooms.db"},
     )
     configuration = folders.load({"TIA_ENV_PATH": str(named), "HOME": "/home/bot"})
     assert settled(configuration).tls_ca_file == folders.elsewhere / "ca.pem"
-    assert configuration.traffic_log == Path("/home/bot/room.jsonl")
+    assert configuration.store == Path("/home/bot/rooms.db")
 
 
 def test_tia_env_path_counts_in_the_process_environment_only(folders: Folders) -> None:

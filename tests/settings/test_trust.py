@@ -24,7 +24,6 @@ IGNORED = {
     "BRIDGE_STORE_DAYS": "1",
     "BRIDGE_STORE_MB": "10",
     "BRIDGE_STORE_STANZAS": "1",
-    "BRIDGE_TRAFFIC_LOG": "room.jsonl",
     "BRIDGE_LOG_FILE": "log",
     "LLM_BASE_URL": "https://evil.example",
     "LLM_API_KEY": "k",
@@ -61,7 +60,6 @@ def test_a_strangers_file_cannot_choose_tools_models_and_logs(folders: Folders) 
     path = write(folders.here, ACCOUNT | IGNORED)
     configuration = folders.load({})
     settled(configuration)
-    assert configuration.traffic_log is None
     assert (configuration.store, configuration.store_stanzas) == (None, False)
     assert (configuration.store_days, configuration.store_mb) == (30, 1024)
     assert configuration.log_file is None

@@ -42,7 +42,6 @@ def test_three_variables_are_enough_and_all_else_has_its_default(folders: Folder
         "BRIDGE_STORE_DAYS": 30,
         "BRIDGE_STORE_MB": 1024,
         "BRIDGE_STORE_STANZAS": False,
-        "BRIDGE_TRAFFIC_LOG": None,
         "BRIDGE_TOOLSETS": (),
         "LLM_BASE_URL": None,
         "LLM_API_KEY": None,
@@ -78,7 +77,6 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
             "BRIDGE_STORE_DAYS": "7",
             "BRIDGE_STORE_MB": "10",
             "BRIDGE_STORE_STANZAS": "1",
-            "BRIDGE_TRAFFIC_LOG": "logs/room.jsonl",
             "BRIDGE_TOOLSETS": "weather, llm,,weather",
             "LLM_BASE_URL": "https://llm.example.org/v1",
             "LLM_API_KEY": " sk-key\n",
@@ -108,7 +106,6 @@ def test_every_variable_reaches_its_setting(folders: Folders) -> None:
     assert configuration.confirm_send
     assert configuration.send_rate == 7
     assert configuration.history == 500
-    assert configuration.traffic_log == folders.here / "logs/room.jsonl"
     assert configuration.store == folders.here / "rooms.db"
     assert configuration.store_days == 7
     assert configuration.store_mb == 10

@@ -63,7 +63,6 @@ WRONG = [
     ("BRIDGE_STORE_DAYS", "0", "from 1 to 36500"),
     ("BRIDGE_STORE_MB", "9", "from 10 to 1000000"),
     ("BRIDGE_STORE_STANZAS", "all", "1 or 0"),
-    ("BRIDGE_TRAFFIC_LOG", "a\x00b", "control characters"),
     ("BRIDGE_LOG_FILE", "a\x00b", "control characters"),
     ("LLM_BASE_URL", "llm.example.org", "https://api.example.org/v1"),
     ("LLM_BASE_URL", "https://llm.example.org/v1?key=k", "without credentials or query"),

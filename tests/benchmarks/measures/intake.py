@@ -7,7 +7,7 @@ from tests.benchmarks.peer import Peer
 NAME = "intake"
 MESSAGES = 10_000
 WARM_MESSAGES = 1_000
-LOGGED = f"{BRIDGE}, with a traffic log"
+LOGGED = f"{BRIDGE}, with a store"
 
 
 def measure(bench: Bench) -> Outcome:
@@ -24,9 +24,9 @@ def measure(bench: Bench) -> Outcome:
             return MESSAGES / seconds, 1e6 * (peer.cpu_seconds() - before) / MESSAGES
 
     def logging() -> tuple[float, float]:
-        path = bench.folder / "traffic.jsonl"
-        path.unlink(missing_ok=True)
-        logged = {**settings, "BRIDGE_TRAFFIC_LOG": str(path)}
+        for path in bench.folder.glob("rooms.db*"):
+            path.unlink()
+        logged = {**settings, "BRIDGE_STORE": str(bench.folder / "rooms.db")}
         return flooded(bench.bridge(logged), b"Z joined\n")
 
     found = alternated(

@@ -1,0 +1,134 @@
+"""`xmpp-bridge record`: stays in the rooms and records what happens there, with no agent."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.logs import complain, open_log, write_out
+from bridge.recording import Recording, store_path
+from bridge.registration.launch import own_command
+from bridge.settings.sources import TO_TRUST_IT
+from bridge.settings.table import Configuration
+from bridge.store.errors import NotOurStoreError, StoreError
+from bridge.store.recorder import Retention
+from bridge.store.sqlite import SqliteDatabase
+from bridge.xmpp.events import ConnectionChanged
+from bridge.xmpp.faults import Fault, Retry
+from bridge.xmpp.formatting import format_event
+from bridge.xmpp.journal import Record
+from bridge.xmpp.participant import Participant
+
+HISTORY = 1_000
+"""Events kept in memory, which nobody asks this process for."""
+
+UNIT = f"""\
+[Unit]
+Description=Recorder of XMPP rooms (xmpp-bridge)
+
+[Service]
+ExecStart=%s
+Restart=on-failure
+RestartSec=10
+# Wrong settings, a wrong password, a ban: trying again would lock the account.
+RestartPreventExitStatus={FAILURE} {USAGE}
+
+[Install]
+WantedBy=default.target
+"""
+
+log = logging.getLogger(__name__)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Record until a signal ends it, or print the unit that has systemd start it."""
+    return run_with_settings(parsed, partial(_print_unit if parsed.print_unit else _record, parsed))
+
+
+async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
+    configuration = read()
+    file = configuration.env_file if configuration.trusted else None
+    if file is None:
+        complain("xmpp-bridge: the unit has to name a file with the settings; name it: --env-file")
+        return USAGE
+    command, *options = own_command(sys.argv[0], sys.executable)
+    words = [*options[:-1], "record", "--env-file", file]
+    line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
+    return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
+
+
+def _word(text: str) -> str:
+    """Return a word of a command line as systemd.service(5) has it quoted."""
+    for special, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("\n", "\\n")):
+        text = text.replace(special, escaped)
+    return f'"{text}"'
+
+
+async def _record(parsed: argparse.Namespace, read: Reader) -> int:
+    configuration = read()
+    complain_of(configuration)
+    path = store_path(configuration, os.environ, making=True)
+    if configuration.settings is None:
+        return USAGE
+    if path is None:
+        complain(
+            f"xmpp-bridge: {configuration.env_file} may be a stranger's, and names rooms and "
+            f"an account for which nothing is recorded; {TO_TRUST_IT}"
+        )
+        return USAGE
+    if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
+        complain(f"WARNING: {problem}")
+    try:
+        SqliteDatabase(path).close()
+    except NotOurStoreError as error:
+        complain(f"xmpp-bridge: BRIDGE_STORE: {error}")
+        return USAGE
+    except StoreError as error:  # which may pass, and is said again by who records
+        log.debug("%s", error)
+    well = await _stay(configuration, path)
+    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
+    return SUCCESS if well else FAILURE
+
+
+async def _stay(configuration: Configuration, path: Path) -> bool:
+    """Return, at a signal or when nothing can be hoped for any more, whether it was a signal."""
+    settings = configuration.settings
+    assert settings is not None
+    # Under a name of its own, beside a bridge that may be in the room already.
+    participant = Participant(
+        settings._replace(nickname=f"{settings.nickname}-record"), history=HISTORY
+    )
+    retention = Retention(configuration.store_days, configuration.store_mb)
+    recording = Recording(
+        participant, path, stanzas=configuration.store_stanzas, retention=retention
+    )
+    ended = asyncio.Event()
+    hopeless: set[str] = set()
+
+    def on_record(record: Record) -> None:
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s", format_event(participant.journal.encode(record)))
+        match record.event:
+            case ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
+                hopeless.update([record.room] if record.room else settings.rooms)
+                if hopeless.issuperset(settings.rooms):
+                    ended.set()
+
+    participant.listen(on_record)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    running = asyncio.create_task(participant.run())
+    await ended.wait()
+    participant.leave()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    recording.recorder.close()
+    return not hopeless.issuperset(settings.rooms)

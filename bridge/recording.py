@@ -1,0 +1,147 @@
+"""Hands what happens in the rooms to the recorder: the one place that knows both."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from bridge.settings.table import Configuration
+from bridge.store.database import Happened, Observer, TracedXml
+from bridge.store.location import default_path, put_aside
+from bridge.store.recorder import Entered, Left, Recorder, Retention
+from bridge.store.sqlite import SqliteDatabase
+from bridge.text import searchable
+from bridge.xmpp import events
+from bridge.xmpp.events import Event, MessageReceived, Phase, Source
+from bridge.xmpp.filter import text_of
+from bridge.xmpp.journal import Record
+from bridge.xmpp.participant import Participant
+from bridge.xmpp.stanzas import xml_of
+from bridge.xmpp.trace import TracedStanza
+
+SHARED = (
+    events.OccupantPresence
+    | events.OccupantLeft
+    | events.NicknameChanged
+    | events.AffiliationChanged
+    | events.RoomDestroyed
+    | events.RoomConfigured
+    | events.SubjectChanged
+)
+"""What everybody in a room sees, beside what is said there."""
+
+ABOUT_US = 110
+"""The status code that only we get (XEP-0045, section 15.6.2)."""
+
+
+def store_path(
+    configuration: Configuration, environ: Mapping[str, str], *, making: bool = False
+) -> Path | None:
+    """Return where the store is; None where there is none, or none to be opened.
+
+    The usual place counts where a store is, or is to be made. A settings file that may be a
+    stranger's opens none: it names rooms that it shall not have the records of.
+    """
+    if not configuration.trusted:
+        return None
+    default = default_path(environ, Path(environ.get("HOME") or "/"))
+    return configuration.store or (default if making or os.path.lexists(default) else None)
+
+
+class Recording:
+    """What one participant sees, on its way to the store."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        path: Path,
+        *,
+        stanzas: bool = False,
+        retention: Retention | None = None,
+    ) -> None:
+        """Record from now on; with `stanzas`, these too."""
+        self._participant = participant
+        self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
+        self._observer: Observer | None = None
+        self._telling: dict[str, bool] = {}
+        """The rooms that we are in, and whether each may still tell of what was before."""
+        self._resumed = False
+        participant.listen(self._on_record)
+        if stanzas:
+            participant.trace.listen(self._on_stanza)
+
+    def _on_record(self, record: Record) -> None:
+        if not self._observe():
+            return
+        event = record.event
+        match event:
+            case events.OccupantJoined(self_=True) if record.room not in self._telling:
+                self._enter(record, telling=True)
+            case events.Connected(resumed=resumed):
+                self._resumed = resumed
+            case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
+                if record.room not in self._telling:
+                    self._enter(record, telling=False)
+            case events.ConnectionChanged(phase=phase) if phase is not Phase.JOINING:
+                self._leave(record.room)
+        self.recorder.add(self._happened(record))
+        if isinstance(event, events.OccupantLeft) and event.self_:
+            self._leave(record.room)
+
+    def _on_stanza(self, traced: TracedStanza) -> None:
+        if self._observe():
+            xml = xml_of(traced.xml)
+            self.recorder.add(TracedXml(traced.at, traced.direction, traced.connection, xml))
+
+    def _observe(self) -> bool:
+        """Tell the recorder who we are, if we are another than before; return whether we are."""
+        settings = self._participant.settings
+        if settings is None:
+            return False
+        run = self._participant.journal.numbering.epoch
+        observer = Observer(settings.jid, settings.nickname, run)
+        if observer != self._observer:
+            self._leave("")
+            self._observer = observer
+            self.recorder.add(observer)
+        return True
+
+    def _enter(self, record: Record, *, telling: bool) -> None:
+        self._telling[record.room] = telling
+        now = time.monotonic()
+        self.recorder.add(Entered(record.room, record.at, now, self._resumed and not telling))
+
+    def _leave(self, room: str) -> None:
+        """Note that we are out of a room, or of all."""
+        for name in [room] if room else [*self._telling]:
+            if self._telling.pop(name, None) is not None:
+                self.recorder.add(Left(name, time.time(), time.monotonic()))
+
+    def _happened(self, record: Record) -> Happened:
+        event, room = record.event, record.room
+        shared, earlier = isinstance(event, SHARED), room not in self._telling
+        told = self._telling.get(room) is False
+        if isinstance(event, MessageReceived) and event.type == "groupchat":
+            shared, earlier = True, earlier or event.source is not Source.LIVE
+            told = told or not earlier
+        elif isinstance(event, events.SubjectChanged):
+            earlier, told = not told, True
+        if room in self._telling:
+            self._telling[room] = not told
+        exact = events.encode(_seen_by_all(event) if shared else event)
+        text = searchable(text_of(event))
+        return Happened(record.at, room, exact, text, shared, shared and earlier)
+
+
+def _seen_by_all(event: Event) -> Event:
+    """Return `event` without what is true of us alone."""
+    match event:
+        case MessageReceived(own=True):
+            return replace(event, own=False)
+        case events.OccupantPresence() | events.OccupantLeft() if event.self_:
+            return replace(event, self_=False, codes=event.codes - {ABOUT_US})
+        case events.NicknameChanged(self_=True):
+            return replace(event, self_=False)
+    return event

@@ -1,0 +1,600 @@
+"""Writes what one bridge sees into the store that all bridges of a user share.
+
+What everybody in a room sees is written by whoever has the room's lease, and by nobody else. The
+others keep what they see until they find it in the store, so that any of them can take over and
+fill in what the former one had not written. What only one bridge sees, each writes itself.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+from bridge.store.database import (
+    Database,
+    Happened,
+    Lease,
+    Observer,
+    Query,
+    Recorded,
+    TracedXml,
+)
+from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
+from bridge.text import iso, one_line, seconds_of
+
+COMMIT_SECONDS = 0.25
+"""How long what happens waits for more, to be written together."""
+
+BATCH = 1_000
+"""Items in one transaction at most: another bridge waits for as long as it takes."""
+
+RENEW_SECONDS = 1.5
+"""The pause after which a lease is renewed, or looked at, though nothing happens."""
+
+LEASE_SECONDS = 6.0
+"""For how long a lease holds that is not renewed: with the pause, another bridge takes over within
+10 s."""
+
+PATIENCE_SECONDS = 10.0
+"""How long after we saw something whoever has the lease may take to write it."""
+
+SAME_SECONDS = 30.0
+"""Two bridges saw the same if it is alike and they saw it within so many seconds."""
+
+MAX_COMPARED = 1_000
+"""Recorded events that are compared with what we see on entering a room."""
+
+MAX_WAITING = 20_000
+"""Events and stanzas that wait to be written, at some 2 kB each; a long text counts as several."""
+
+TEXT_UNIT = 1_000
+"""Characters of text that count as one more."""
+
+RETRY_SECONDS = 10.0
+"""Between two tries at a store that fails: a full disk must cost the room nothing."""
+
+BUSY_SECONDS = 2.0
+"""How long a store may be locked before that is worth a warning."""
+
+FLUSH_SECONDS = 1.0
+"""How long a reader waits for what has happened to be written."""
+
+CLOSE_SECONDS = 1.0
+"""How long the end of the process waits for that."""
+
+EXPIRE_SECONDS = 10.0
+"""Between two looks at what is to be deleted."""
+
+EXPIRED_AT_ONCE = 2_000
+"""Events deleted in one transaction: twice as many as come in one."""
+
+CLOCK_SECONDS = 3_600.0
+"""Between two looks at the clock; while it jumps, nothing is deleted for its age."""
+
+JUMP_SECONDS = 60.0
+"""By how much the wall clock may differ from the monotonic one between two looks."""
+
+DAY_SECONDS = 86_400.0
+
+SAME = (
+    "kind",
+    "sender",
+    "type",
+    "id",
+    "body",
+    "subject",
+    "role",
+    "affiliation",
+    "show",
+    "status",
+    "newNickname",
+    "actor",
+    "reason",
+)
+"""The fields in which two bridges agree on what happened. A moderator is shown more of the rest."""
+
+log = logging.getLogger(__name__)
+
+
+class Entered(NamedTuple):
+    """We are in a room now."""
+
+    room: str
+    """Bare JID."""
+    at: float
+    """Seconds since the epoch."""
+    now: float
+    """Seconds of the monotonic clock."""
+    resumed: bool = False
+    """The server kept for us what came meanwhile (XEP-0198): it is still the former stay."""
+
+
+class Left(NamedTuple):
+    """We are in a room no more; the fields are those of `Entered`."""
+
+    room: str
+    at: float
+    now: float
+
+
+Item: TypeAlias = Observer | Entered | Left | Happened | TracedXml
+"""What a recorder is given, in order. An `Observer` says who saw all that comes after it."""
+
+
+class Moment(NamedTuple):
+    """When a transaction is, and which one of several."""
+
+    at: float
+    """Seconds since the epoch."""
+    now: float
+    """Seconds of the monotonic clock."""
+    more: bool = False
+    """Whether another one follows, with what happened before this moment too."""
+    closing: bool = False
+    """Whether it is the last of all."""
+
+
+class _Sighting(NamedTuple):
+    """An event that we saw, or found in the store."""
+
+    key: tuple[object, ...]
+    """Alike for all who saw the same."""
+    at: float
+    """When it happened, in seconds since the epoch; 0 where the key tells it from all others."""
+    noticed: float
+    """When we came to know of it, in seconds of the monotonic clock."""
+    number: float
+    """Its place among all that we were given; 0 for what was found."""
+    happened: Happened
+
+
+@dataclass
+class _Room:
+    """What we know of one room."""
+
+    inside: bool = False
+    since: Entered | None = None
+    """The beginning of our stay."""
+    began: float = 0
+    """Its place among all that we were given."""
+    until: Left | None = None
+    """The end of the stay."""
+    pending: list[_Sighting] = field(default_factory=list)
+    """What everybody saw, and we have not found in the store."""
+    found: list[_Sighting] = field(default_factory=list)
+    """What others have written, and we have not seen."""
+    place: int | None = None
+    """Up to where in the store we have looked for that."""
+    earlier: list[_Sighting] = field(default_factory=list)
+    """What the room told us of the time before we came."""
+    fills: bool | None = None
+    """Whether that is wanted, since nobody recorded the room when we came; None: not known yet."""
+    looked: float = 0.0
+    """When we last looked who has the lease, on the monotonic clock."""
+    news: bool = False
+    """Whether anything has happened since."""
+
+    def copy(self) -> "_Room":
+        """Return one that can be changed without changing this one."""
+        return replace(self, pending=[*self.pending], found=[*self.found], earlier=[*self.earlier])
+
+    def note(self, item: Entered | Left | Happened, number: int, now: float) -> None:
+        """Take in what happened."""
+        self.news = True
+        match item:
+            case Entered(resumed=resumed):
+                self.inside = True
+                if self.since is None or not resumed:
+                    self.since, self.fills = item, None
+                    # The gap before our stay comes before all that we were told on the way in.
+                    self.began = min([number, *(one.number for one in self.earlier)]) - 0.5
+            case Left():
+                self.inside, self.until, self.earlier = False, item, []
+            case Happened(earlier=True):
+                self.earlier.append(_sighting(item, now, number))
+            case Happened():
+                self.pending.append(_sighting(item, now, number))
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a writer knows after a transaction."""
+
+    observer: Observer | None
+    rooms: dict[str, _Room]
+    count: int
+    """Of all that we were given."""
+
+
+class Writer:
+    """What one bridge writes into the store, and when. It has no thread, no clock and no file."""
+
+    def __init__(self) -> None:
+        self._observer: Observer | None = None
+        self._rooms: dict[str, _Room] = {}
+        self._count = 0
+
+    def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
+        """Write `items` in one transaction; where that raises, nothing has happened."""
+        rooms = {name: room.copy() for name, room in self._rooms.items()}
+        turn = _Turn(database, moment, self._observer, rooms, self._count)
+        with database.transaction():
+            for item in items:
+                turn.take(item)
+            turn.settle(closing=moment.closing)
+        self._observer, self._rooms, self._count = turn.observer, turn.rooms, turn.count
+
+
+@dataclass
+class _Turn:
+    """One transaction of a `Writer`."""
+
+    database: Database
+    moment: Moment
+    observer: Observer | None
+    rooms: dict[str, _Room]
+    count: int
+    """Of all items so far."""
+    rows: list[tuple[float, Happened]] = field(default_factory=list)
+    """What is to be written, with its place among all that we were given."""
+    stanzas: list[TracedXml] = field(default_factory=list)
+
+    def take(self, item: Item) -> None:
+        """Note what happened."""
+        self.count += 1
+        match item:
+            case Observer():
+                self.settle(closing=True)
+                self.observer, self.rooms = item, {}
+            case TracedXml():
+                self.stanzas.append(item)
+            case Happened(shared=False):
+                self.rows.append((self.count, item))
+            case _:
+                room = self.rooms.setdefault(item.room, _Room())
+                room.note(item, self.count, self.moment.now)
+
+    def settle(self, *, closing: bool) -> None:
+        """Write what is to be written of what was noted; `closing`, this is the last of it."""
+        if self.observer is None:
+            return
+        held = []
+        for name, room in self.rooms.items():
+            if closing or room.news or self.moment.now - room.looked >= RENEW_SECONDS:
+                room.looked, room.news = self.moment.now, False
+                if self._settle(self.observer, name, room, closing=closing):
+                    held.append(room)
+        rows = [row for _, row in sorted(self.rows, key=itemgetter(0))]
+        self.database.append(self.observer, rows)
+        self.database.append_stanzas(self.observer, self.stanzas)
+        self.rows, self.stanzas = [], []
+        newest = self.database.newest() if held else 0
+        for room in held:
+            room.place = newest
+
+    def _settle(self, me: Observer, name: str, room: _Room, *, closing: bool) -> bool:
+        """Write what is ours to write of a room; return whether we have its lease."""
+        lease, now, since = self.database.lease(name, me.domain), self.moment.now, room.since
+        held = lease is not None and lease.run == me.run
+        if since is not None and not held:
+            self._find(me, name, room)
+        if room.found:
+            room.pending, room.found = _apart(room.pending, room.found)
+            room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
+        covered = lease is not None and since is not None and since.now <= lease.beat <= now
+        if lease is not None and lease.run and not held and 0 <= now - lease.beat <= LEASE_SECONDS:
+            if covered:
+                room.fills = False
+            self._leave_to(lease, room, 0.0 if closing else PATIENCE_SECONDS)
+        elif since is not None:
+            if room.fills is None:
+                room.fills = not covered
+                if lease is not None and not covered:
+                    event = gap(lease.seen_until, max(lease.seen_until, since.at))
+                    self.rows.append((room.began, Happened(since.at, name, event, shared=True)))
+            self.rows += [(one.number, one.happened) for one in room.pending]
+            room.pending = []
+            held = self._renew(me, name, room, held=held, closing=closing)
+        self._fill(me, name, room)
+        return held
+
+    def _renew(self, me: Observer, name: str, room: _Room, *, held: bool, closing: bool) -> bool:
+        """Take, keep or give up the lease; return whether we have it."""
+        moment, stays = self.moment, room.inside and not closing
+        # What is left over may still be lost: until it is written, nobody is told that it is.
+        if room.inside and not (held and stays and moment.more):
+            lease = Lease(me.run if stays else "", moment.now, moment.at)
+            self.database.take(name, me.domain, lease)
+        elif held and room.until is not None and not room.inside:
+            lease = Lease("", room.until.now, room.until.at)
+            self.database.take(name, me.domain, lease)
+        return stays
+
+    def _find(self, me: Observer, name: str, room: _Room) -> None:
+        """Look for what others have written since we looked last."""
+        if room.place is None:
+            room.place = max(0, self.database.newest() - MAX_COMPARED)
+        for one in self.database.shared_after(name, me.domain, room.place):
+            room.place = one.id
+            if one.observer.run != me.run:
+                room.found.append(_found(one, self.moment.now))
+
+    def _leave_to(self, lease: Lease, room: _Room, patience: float) -> None:
+        """Write as ours alone what whoever has the lease had the time to write, and did not."""
+        beyond = len(room.pending) - MAX_WAITING
+        pending = []
+        for position, one in enumerate(room.pending):
+            if position < beyond or one.noticed + patience < lease.beat:
+                self.rows.append((one.number, one.happened._replace(shared=False)))
+            else:
+                pending.append(one)
+        room.pending = pending
+
+    def _fill(self, me: Observer, name: str, room: _Room) -> None:
+        """Write what the room told us of the time before we came, where nobody else has it."""
+        # What has a stanza id the store has once, whoever writes it.
+        known = [one for one in room.earlier if "stanzaId" in one.happened.event]
+        others = [one for one in room.earlier if "stanzaId" not in one.happened.event]
+        room.earlier = others if room.fills is None else []
+        if room.fills and others:
+            query = Query((name,), me.domain, kinds=frozenset({"message"}))
+            recorded, _ = self.database.page(
+                query, after=0, until=self.database.newest(), limit=MAX_COMPARED, backward=True
+            )
+            fresh, _ = _apart(others, [_found(one, 0) for one in recorded])
+            known += fresh
+        self.rows += [(one.number, one.happened) for one in known]
+
+
+def gap(from_: float, to: float, **why: object) -> dict[str, object]:
+    """Return the exact form of a time of which something is missing, in seconds since the epoch."""
+    return {"kind": "gap", "from": iso(from_), "to": iso(to), **why}
+
+
+def _sighting(happened: Happened, noticed: float, number: float) -> _Sighting:
+    event = happened.event
+    if "stanzaId" in event:
+        return _Sighting(("", event["stanzaId"]), 0.0, noticed, number, happened)
+    codes = event.get("codes") if event["kind"] == "config" else None
+    key = (*map(event.get, SAME), codes and tuple(codes))
+    at = seconds_of(event.get("delayedFrom")) or happened.at
+    return _Sighting(key, at, noticed, number, happened)
+
+
+def _found(recorded: Recorded, noticed: float) -> _Sighting:
+    return _sighting(Happened(recorded.at, recorded.room, recorded.event), noticed, 0)
+
+
+def _apart(
+    ours: list[_Sighting], theirs: list[_Sighting]
+) -> tuple[list[_Sighting], list[_Sighting]]:
+    """Return what is only in the one, and what is only in the other: each is paired off once."""
+    by_key = defaultdict[tuple[object, ...], list[_Sighting]](list)
+    for one in theirs:
+        by_key[one.key].append(one)
+    only_ours = []
+    for one in ours:
+        alike = by_key.get(one.key, [])
+        same = next((it for it in alike if abs(it.at - one.at) <= SAME_SECONDS), None)
+        if same is None:
+            only_ours.append(one)
+        else:
+            alike.remove(same)
+    return only_ours, [one for alike in by_key.values() for one in alike]
+
+
+class Retention:
+    """Deletes what is too old or too much, a little at a time."""
+
+    def __init__(self, days: int, megabytes: int) -> None:
+        self._seconds = days * DAY_SECONDS
+        self._bytes = megabytes << 20
+        self._before = 0.0
+        self._due = 0.0
+        self._looked: Moment | None = None
+
+    def apply(self, database: Database, moment: Moment) -> bool:
+        """Delete some, if it is time; return whether there is more."""
+        if self._looked is None or moment.now - self._looked.now >= CLOCK_SECONDS:
+            # A clock that jumped may have jumped wrong, and what it makes old cannot be had again.
+            steady = self._looked is not None and (
+                abs((moment.at - self._looked.at) - (moment.now - self._looked.now)) < JUMP_SECONDS
+            )
+            self._before = moment.at - self._seconds if steady else 0.0
+            self._looked = moment
+        if moment.now < self._due:
+            return False
+        with database.transaction():
+            more = database.expire(self._before, self._bytes, EXPIRED_AT_ONCE) > 0
+        self._due = moment.now if more else moment.now + EXPIRE_SECONDS
+        return more
+
+
+@dataclass
+class _Loss:
+    """What could not be kept of one room; one thread counts it, and the other tells it."""
+
+    since: float
+    """When the first was lost that is not told, in seconds since the epoch."""
+    until: float
+    events: int = 0
+    """In all."""
+    told: int = 0
+    """How many of these the store has been told of."""
+
+    @property
+    def untold(self) -> int:
+        """How many it has not been told of."""
+        return self.events - self.told
+
+    def gap(self, room: str, reason: str | None) -> Happened:
+        """Return what tells the store of them."""
+        why = {} if reason is None else {"reason": reason}
+        return Happened(self.until, room, gap(self.since, self.until, events=self.untold, **why))
+
+
+class Recorder:
+    """Has a thread of its own write what it is given; whoever gives waits for nothing."""
+
+    def __init__(
+        self,
+        open_: Callable[[], Database],
+        put_aside: Callable[[BrokenStoreError], object],
+        retention: Retention | None = None,
+    ) -> None:
+        """`open_` opens the store, or a new one once `put_aside` has put a broken one aside."""
+        self._open = open_
+        self._put_aside = put_aside
+        self._retention = retention
+        self._writer = Writer()
+        self._database: Database | None = None
+        self._waiting: deque[Item] = deque()
+        self._batch: list[Item] = []
+        """What came before these, while it is being written."""
+        self._added = self._written = 0
+        """What was ever added, and what of it waits no more: the sums of the weights."""
+        self._losses: dict[str, _Loss] = {}
+        self._news, self._hurry = threading.Event(), threading.Event()
+        self._flushes: deque[Future[None]] = deque()
+        self._closing = False
+        self._failing_since: float | None = None
+        self._next_try = 0.0
+        self.problem: str | None = None
+        """Why nothing is being written, in a sentence; None while all is well."""
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    def add(self, item: Item) -> None:
+        """Have something written, in the order in which it is added; never waits.
+
+        What is beyond `MAX_WAITING` is lost, and counted.
+        """
+        weight = _weight(item)
+        if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
+            loss = self._losses.setdefault(getattr(item, "room", ""), _Loss(item.at, item.at))
+            if not loss.untold:
+                loss.since = item.at
+            loss.until = item.at
+            loss.events += 1
+            return
+        self._added += weight
+        self._waiting.append(item)
+        if len(self._waiting) >= BATCH:
+            self._hurry.set()
+        if not self._news.is_set():
+            self._news.set()
+
+    async def flush(self) -> None:
+        """Wait until what was added is written, or cannot be; at most `FLUSH_SECONDS`."""
+        written: Future[None] = Future()
+        self._flushes.append(written)
+        self._wake()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await asyncio.wrap_future(written)
+
+    def close(self) -> None:
+        """Write what is left, and let go of the store; takes at most `CLOSE_SECONDS`."""
+        self._closing = True
+        self._wake()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _wake(self) -> None:
+        self._hurry.set()
+        self._news.set()
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            self._news.wait(RENEW_SECONDS)
+            self._hurry.wait(COMMIT_SECONDS)
+            self._news.clear()
+            self._hurry.clear()
+            closing = self._closing
+            flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
+            if closing or time.monotonic() >= self._next_try:
+                self._try(closing=closing)
+            for one in flushes:
+                if one.set_running_or_notify_cancel():
+                    one.set_result(None)
+        self._let_go()
+        lost = len(self._batch) + len(self._waiting)
+        if lost := lost + sum(one.untold for one in self._losses.values()):
+            log.warning("%s; of what happened, %d events and stanzas were lost", self.problem, lost)
+
+    def _try(self, *, closing: bool) -> None:
+        try:
+            if self._database is not None and not self._database.stands():
+                self._let_go()
+            if self._database is None:
+                self._database = self._open()
+            self._write(self._database, closing=closing)
+        except BusyStoreError as error:
+            self._fail(error, 0.0)
+        except BrokenStoreError as error:
+            self._let_go()
+            try:
+                self._put_aside(error)
+            except StoreError as refused:
+                self._fail(refused, RETRY_SECONDS)
+            else:
+                log.warning("%s; it was put aside, and a new one is begun", one_line(str(error)))
+                self._wake()
+        except StoreError as error:
+            self._let_go()
+            self._fail(error, RETRY_SECONDS)
+        else:
+            if self.problem is not None:
+                log.warning("what happens is recorded again")
+            self.problem = self._failing_since = None
+
+    def _fail(self, error: StoreError, pause: float) -> None:
+        now = time.monotonic()
+        self._next_try = now + pause
+        self._failing_since = self._failing_since or now
+        if pause or now - self._failing_since >= BUSY_SECONDS:
+            problem = f"Nothing is being recorded: {one_line(str(error))}"
+            if self.problem is None:
+                log.warning("%s", problem)
+            self.problem = problem
+
+    def _write(self, database: Database, *, closing: bool) -> None:
+        more = True
+        while more:
+            moment = Moment(time.time(), time.monotonic())
+            while self._waiting and len(self._batch) < BATCH:
+                self._batch.append(self._waiting.popleft())
+            more = bool(self._waiting)
+            # It comes after what was kept, once all of that is written.
+            lost = [] if more else [one for one in list(self._losses.items()) if one[1].untold]
+            counts = [loss.events for _, loss in lost]
+            self._writer.write(
+                database,
+                [*self._batch, *(loss.gap(room, self.problem) for room, loss in lost)],
+                moment._replace(more=more, closing=closing and not more),
+            )
+            for (_, loss), count in zip(lost, counts, strict=True):
+                loss.told = count
+            self._written += sum(map(_weight, self._batch))
+            self._batch.clear()
+            if self._retention is not None and self._retention.apply(database, moment):
+                self._news.set()
+
+    def _let_go(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def _weight(item: Item) -> int:
+    match item:
+        case Happened(text=text) | TracedXml(xml=text):
+            return 1 + len(text) // TEXT_UNIT
+    return 1
