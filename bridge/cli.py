@@ -257,12 +257,23 @@ def _add_record(add: Add) -> None:
 
 
 def _add_sandbox(add: Add) -> None:
-    add(
+    command = add(
         "a small local XMPP server to try things out with",
-        "A small local XMPP server with one room and one resident that answers. For trying out; "
-        "use Prosody or ejabberd for anything else. Ctrl-C ends it.",
+        "A small local XMPP server with a room whose resident answers, and any further room that "
+        "is joined. For trying out and for tests; use Prosody or ejabberd for anything else. "
+        "Ctrl-C ends it.",
         "xmpp-bridge sandbox > .env",
         "(in another terminal: xmpp-bridge client)",
+        "xmpp-bridge sandbox --account robot:secret --fault late-reflection:seconds=3",
+    )
+    _add_repeatable(command, "--account", "NAME:PASSWORD", "a further account; may be given again")
+    _add_repeatable(
+        command,
+        "--fault",
+        "NAME[:KEY=VALUE,...]",
+        "something that goes wrong: drop, kick, silence, duplicate-nickname, late-reflection, "
+        "lost-reflection, refused-login; the keys are room, nickname and seconds; may be given "
+        "again",
     )
 
 
@@ -325,6 +336,14 @@ def _add_number(
     command.add_argument(option, type=number, metavar=unit, default=default, help=help_)
 
 
+def _add_repeatable(
+    command: argparse._ActionsContainer, option: str, metavar: str, help_: str
+) -> None:
+    command.add_argument(
+        option, dest=f"{option[2:]}s", action="append", default=[], metavar=metavar, help=help_
+    )
+
+
 def _add_env_file(command: Parser, help_: str) -> None:
     command.add_argument("--env-file", type=Path, metavar="PATH", help=help_)
 
@@ -335,14 +354,12 @@ def _add_settings(command: Parser) -> None:
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:
-    command.add_argument(
+    _add_repeatable(
+        command,
         "--toolset",
-        dest="toolsets",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a further set of tools: llm, samples, one that a package offers, or "
-        "MODULE:ATTRIBUTE; may be given again",
+        "NAME",
+        "a further set of tools: llm, samples, one that a package offers, or MODULE:ATTRIBUTE; may "
+        "be given again",
     )
 
 

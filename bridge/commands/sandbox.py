@@ -5,21 +5,32 @@ import asyncio
 import signal
 import sys
 
-from bridge.commands.exit import SUCCESS
+from bridge.commands.exit import SUCCESS, USAGE
 from bridge.logs import complain
+from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
+from bridge.text import one_line
 
 
-def run(_parsed: argparse.Namespace) -> int:
+def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
-    return asyncio.run(_serve())
+    return asyncio.run(_serve(parsed.accounts, parsed.faults))
 
 
-async def _serve() -> int:
+async def _serve(accounts: list[str], faults: list[str]) -> int:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with Sandbox() as address:
+    sandbox = Sandbox()
+    try:
+        for account in accounts:
+            _add_account(sandbox, account)
+        for fault in faults:
+            _begin_fault(sandbox, fault)
+    except ValueError as error:  # never with a password in it
+        complain(f"xmpp-bridge: {error}")
+        return USAGE
+    async with sandbox as address:
         sys.stdout.write("".join(f"{k}={v}\n" for k, v in address.environment().items()))
         sys.stdout.flush()
         complain(
@@ -29,3 +40,27 @@ async def _serve() -> int:
         )
         await stopped.wait()
     return SUCCESS
+
+
+def _add_account(sandbox: Sandbox, text: str) -> None:
+    name, _, password = text.partition(":")
+    if not password:
+        raise ValueError("--account takes NAME:PASSWORD")
+    if sandbox.add_account(name, password) != password:
+        raise ValueError("--account names an account that is there already")
+
+
+def _begin_fault(sandbox: Sandbox, text: str) -> None:
+    name, _, options = text.partition(":")
+    given = dict(option.partition("=")[::2] for option in options.split(",") if option)
+    room, nickname, seconds = (given.pop(key, "") for key in ("room", "nickname", "seconds"))
+    try:
+        if given or (name in STRIKES and not seconds):
+            raise ValueError(
+                "the keys are room, nickname and seconds, and drop and kick take seconds"
+            )
+        number = seconds.replace(".", "", 1).isdecimal()
+        length = float(seconds if number else "nan") if seconds else None
+        sandbox.fault(name, room=room, nickname=nickname, seconds=length)
+    except ValueError as error:
+        raise ValueError(f"--fault {one_line(text, 100)}: {error}") from None

@@ -44,10 +44,18 @@ class Room:
         self._history: deque[tuple[datetime, str, str]] = deque(maxlen=HISTORY_LIMIT)
         self.occupants = {resident: Occupant(resident, f"{owner}/{resident}")} if resident else {}
 
+    def find(self, jid: str) -> Occupant | None:
+        """Return who is here with the full JID."""
+        return next((one for one in self.occupants.values() if one.jid == jid), None)
+
+    def kick(self, nick: str) -> list[Delivery]:
+        """Put an occupant out in the room's own name (section 8.2)."""
+        return self._remove(replace(self.occupants[nick], shown=""), "307")
+
     def presence(self, stanza: Element, nick: str) -> list[Delivery]:
         """Take in a presence: its sender enters, stays or leaves (sections 7.2, 7.7 and 7.14)."""
         newcomer = Occupant(nick, stanza.get("from", ""), _content(stanza))
-        present, request = self._find(newcomer.jid), stanza.find(f"{{{MUC}}}x")
+        present, request = self.find(newcomer.jid), stanza.find(f"{{{MUC}}}x")
         if stanza.get("type") is not None:
             return self._remove(replace(present, shown=newcomer.shown)) if present else []
         if not nick.strip():
@@ -71,7 +79,7 @@ class Room:
 
     def message(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
         """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
-        speaker, listener = self._find(stanza.get("from", "")), self.occupants.get(nick)
+        speaker, listener = self.find(stanza.get("from", "")), self.occupants.get(nick)
         body, subject = stanza.findtext(f"{CLIENT}body"), stanza.find(f"{CLIENT}subject")
         if speaker is None:
             return error(stanza, "not-acceptable")
@@ -94,7 +102,7 @@ class Room:
 
     def iq(self, stanza: Element, nick: str) -> list[Delivery]:
         """Answer a query to the room or an occupant (XEP-0410); the owner accepts it and kicks."""
-        asking = self._find(stanza.get("from", ""))
+        asking = self.find(stanza.get("from", ""))
         item = stanza.find(f"{{{MUC}#admin}}query/{{{MUC}#admin}}item")
         form = stanza.find(f"{{{MUC}#owner}}query/{{jabber:x:data}}x")
         if nick and (asking is None or nick not in self.occupants):
@@ -112,9 +120,6 @@ class Room:
         why = f"<actor nick='{escape(asking.nick)}'/><reason>{reason}</reason>"
         kicked = self._remove(replace(target, shown=""), "307", why=why)  # section 8.2
         return kicked + reply(stanza, "result")
-
-    def _find(self, jid: str) -> Occupant | None:
-        return next((one for one in self.occupants.values() if one.jid == jid), None)
 
     def _owns(self, occupant: Occupant) -> bool:
         return occupant.jid.partition("/")[0] == self._owner

@@ -29,7 +29,8 @@ class Exchange:
         if match is None:
             raise AuthenticationError("malformed-request")
         self._header, self._first_bare, saslname, nonce = match.groups()
-        self.username = saslname.decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
+        name = saslname.decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
+        self.username = name.lower()  # two JIDs that differ in case alone are one (RFC 7622)
         if self.username not in accounts:
             raise AuthenticationError("not-authorized")
         password, salt = accounts[self.username].encode(), secrets.token_bytes(16)

@@ -5,14 +5,17 @@ else run Prosody or ejabberd.
 """
 
 import asyncio
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.room import Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error
+from bridge.sandbox.fault import LASTING, LATE, STRIKES, Fault
+from bridge.sandbox.room import Occupant, Room
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error, escape
 from bridge.sandbox.stream import Stream, StreamEndedError
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -20,6 +23,9 @@ HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
 
 ACCOUNT = "debug"
 """The name of the account that always exists."""
+
+ACCOUNT_NAME = re.compile(r"""[^\s"&'/:<>@]{1,1023}""")
+"""What an account may be called (RFC 7622 section 3.3)."""
 
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
@@ -49,7 +55,10 @@ class Sandbox:
     """The server, which runs as long as the block `async with Sandbox() as address:`."""
 
     def __init__(self, accounts: Mapping[str, str] | None = None) -> None:
-        self._accounts = {ACCOUNT: secrets.token_urlsafe(18), **(accounts or {})}
+        self._accounts: dict[str, str] = {}
+        for name, password in {ACCOUNT: "", **(accounts or {})}.items():
+            self.add_account(name, password)
+        self._faults: set[Fault] = set()
         self._rooms = {LOBBY: Room(LOBBY, DOMAIN, "Echo", NOTICE)}
         self._closed = False
         self._sessions: dict[str, Stream] = {}
@@ -61,10 +70,43 @@ class Sandbox:
         port: int = self._server.sockets[0].getsockname()[1]
         return SandboxAddress(port, self._accounts[ACCOUNT])
 
+    def add_account(self, name: str, password: str = "") -> str:
+        """Add an account unless it is there, with a random password if none is given.
+
+        Returns its password. Raises `ValueError` for what cannot be the name of an account.
+        """
+        if not ACCOUNT_NAME.fullmatch(name):
+            raise ValueError("an account's name has no blanks and none of \"&'/:<>@")
+        return self._accounts.setdefault(name.lower(), password or secrets.token_urlsafe(18))
+
+    def fault(
+        self, name: str, *, room: str = "", nickname: str = "", seconds: float | None = None
+    ) -> Callable[[], None]:
+        """Begin a fault, and return what ends it; both are to be called in the server's loop.
+
+        It hits the occupant `nickname` of `room`, a bare JID; what is empty stands for any.
+        `drop` cuts their connection and `kick` puts them out of the room, at once, and with
+        `seconds` again and again, so far apart. The others last until they are ended, or for
+        `seconds`: `silence` (nothing they send is taken in, and they are sent nothing; with
+        neither room nor nickname it hits everybody who has logged in), `duplicate-nickname`
+        (whoever wants the nickname is refused with a conflict), `lost-reflection` (what they say in
+        the room reaches all but themselves) and `refused-login` (of the account `nickname`).
+        `late-reflection` has `seconds` as its delay.
+        Raises `ValueError` for an unknown name, and for seconds that cannot be waited for.
+        """
+        fault = Fault(name, room, nickname, seconds)
+        self._faults.add(fault)
+        if name in STRIKES:
+            self._strike(fault)
+        elif seconds is not None and name in LASTING:
+            asyncio.get_running_loop().call_later(seconds, self._faults.discard, fault)
+        return partial(self._faults.discard, fault)
+
     async def __aexit__(self, *_: object) -> None:
         """Stop listening and end every stream, within a second."""
         self._server.close()
         self._closed = True  # for connections that were accepted and are not served yet
+        self._faults.clear()
         self._sessions.clear()  # so that nobody is sent the presence of those who leave
         for stream in self._connections:
             stream.end("system-shutdown")
@@ -77,12 +119,14 @@ class Sandbox:
             return
         self._connections[stream] = asyncio.get_running_loop().create_future()
         try:
-            await stream.bind(await stream.authenticate(self._accounts))
+            await stream.bind(await stream.authenticate(self._admitted))
             if stream.jid in self._sessions:  # goes to the newcomer (RFC 6120 section 7.7.2.2)
                 self._end(self._sessions[stream.jid], "conflict")
             self._sessions[stream.jid] = stream
             while True:
-                self._deliver(self._route(await stream.next(), stream.jid))
+                stanza = await stream.next()
+                if not self._is_silenced(stream.jid):
+                    self._deliver(self._route(stanza, stream.jid))
         except StreamEndedError as end:
             stream.end(str(end))
         except OSError:
@@ -99,7 +143,7 @@ class Sandbox:
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
         for jid, xml in deliveries:
-            if jid in self._sessions:
+            if jid in self._sessions and not self._is_silenced(jid):
                 self._sessions[jid].send(xml)
 
     def _route(self, stanza: Element, sender: str) -> list[Delivery]:
@@ -128,17 +172,73 @@ class Sandbox:
         if jid not in self._rooms and stanza.tag != f"{CLIENT}presence":
             return error(stanza, "item-not-found")
         room = self._rooms.setdefault(jid, Room(jid))
+        sender = room.find(stanza.get("from", ""))
         match stanza.tag.removeprefix(CLIENT):
             case "presence":
-                deliveries = room.presence(stanza, nick)
+                duplicate = self._fault("duplicate-nickname", jid, nick)
+                wanted = stanza.get("type") is None and (sender is None or sender.nick != nick)
+                refused = wanted and duplicate is not None
+                deliveries = error(stanza, "conflict") if refused else room.presence(stanza, nick)
             case "message":
                 deliveries = room.message(stanza, nick, datetime.now(UTC))
+                if sender is not None:
+                    deliveries = self._disturbed(deliveries, jid, sender)
             case _:
                 deliveries = room.iq(stanza, nick)
-        if not room.occupants and jid != LOBBY:
-            del self._rooms[jid]
+        self._forget_if_empty(jid)
         return deliveries
+
+    def _forget_if_empty(self, room: str) -> None:
+        if not self._rooms[room].occupants:
+            del self._rooms[room]
 
     def _leave_all(self, jid: str) -> list[Delivery]:
         unavailable = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
         return [one for room in list(self._rooms) for one in self._to_room(unavailable, room, "")]
+
+    def _fault(self, name: str, room: str = "", nickname: str = "") -> Fault | None:
+        found = (one for one in self._faults if one.name == name and one.hits(room, nickname))
+        return next(found, None)
+
+    def _hit(self, fault: Fault) -> list[tuple[str, Occupant]]:
+        """Return who is in a room, has a session, and is meant by the fault."""
+        seats = ((jid, one) for jid, room in self._rooms.items() for one in room.occupants.values())
+        hit = (seat for seat in seats if fault.hits(seat[0], seat[1].nick))
+        return [(jid, one) for jid, one in hit if one.jid in self._sessions]
+
+    def _strike(self, fault: Fault) -> None:
+        if fault not in self._faults:
+            return
+        for jid, one in self._hit(fault):
+            if fault.name == "drop":
+                self._sessions[one.jid].cut()
+            else:
+                self._deliver(self._rooms[jid].kick(one.nick))
+                self._forget_if_empty(jid)
+        if fault.seconds is not None:
+            asyncio.get_running_loop().call_later(fault.seconds, self._strike, fault)
+
+    def _admitted(self) -> dict[str, str]:
+        """Return the accounts that can log in now, with their passwords."""
+        refused = partial(self._fault, "refused-login", "")
+        return {name: word for name, word in self._accounts.items() if not refused(name)}
+
+    def _is_silenced(self, jid: str) -> bool:
+        silences = [fault for fault in self._faults if fault.name == "silence"]
+        hit = (one.jid for fault in silences for _, one in self._hit(fault))
+        return any(fault.hits("", "") for fault in silences) or jid in hit
+
+    def _disturbed(
+        self, deliveries: list[Delivery], room: str, speaker: Occupant
+    ) -> list[Delivery]:
+        """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
+        late = self._fault(LATE, room, speaker.nick)
+        lost = self._fault("lost-reflection", room, speaker.nick)
+        if late is None and lost is None:
+            return deliveries
+        to, by = escape(speaker.jid), escape(f"{room}/{speaker.nick}")
+        head = f"<message to='{to}' from='{by}' type='groupchat'"
+        mine = [sent for sent in deliveries if sent[1].startswith(head)]
+        if late and late.seconds and not lost:
+            asyncio.get_running_loop().call_later(late.seconds, self._deliver, mine)
+        return [sent for sent in deliveries if sent not in mine]

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
@@ -41,8 +41,11 @@ class Stream:
         self._out = out
         self._elements: Iterator[Element] = iter(())
 
-    async def authenticate(self, accounts: Mapping[str, str]) -> str:
-        """Let the client log in, and return the name of its account (RFC 6120 section 6.4)."""
+    async def authenticate(self, accounts: Callable[[], Mapping[str, str]]) -> str:
+        """Let the client log in, and return the name of its account (RFC 6120 section 6.4).
+
+        `accounts` is asked at each attempt for names and passwords.
+        """
         offered = "<mechanism>SCRAM-SHA-256</mechanism>"
         await self._open(f"<mechanisms xmlns='{SASL}'>{offered}</mechanisms>")
         while True:
@@ -50,7 +53,7 @@ class Stream:
                 auth = await self._next_of_sasl("auth")
                 if auth.get("mechanism") != "SCRAM-SHA-256":
                     raise AuthenticationError("invalid-mechanism")
-                exchange = Exchange(decode(auth.text or ""), accounts)
+                exchange = Exchange(decode(auth.text or ""), accounts())
                 self._send_sasl("challenge", b64encode(exchange.challenge).decode())
                 response = await self._next_of_sasl("response")
                 proof = exchange.verify(decode(response.text or ""))
@@ -97,6 +100,10 @@ class Stream:
         self.send("</stream:stream>")
         self._out.close()
         asyncio.get_running_loop().call_later(CLOSING_SECONDS, self._out.abort)
+
+    def cut(self) -> None:
+        """Break the connection off, as a network that fails does."""
+        self._out.abort()
 
     async def _open(self, feature: str) -> None:
         """Begin a stream, the first or a new one (RFC 6120 sections 4.2 and 4.3)."""

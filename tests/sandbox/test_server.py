@@ -2,77 +2,21 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, Literal
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from slixmpp import JID, ClientXMPP
+from slixmpp import JID
 from slixmpp.exceptions import IqError, PresenceError
 
 from bridge.sandbox.server import HOST, Sandbox, SandboxAddress
-from bridge.sandbox.stanza import DOMAIN
 from bridge.sandbox.stream import UNREAD_LIMIT
+from tests.sandbox.seats import Seat, client_of, seated
 from tests.sandbox.wire import LIMIT, Wire
 
 ACCOUNTS = {"witness": "pass, word=ü"}
 ROOM = JID("tea@rooms.localhost")
 LOBBY = JID("lobby@rooms.localhost")
-
-
-class Seat:
-    """A slixmpp client, everything that it is told, and the part of slixmpp that knows rooms."""
-
-    def __init__(self, client: ClientXMPP) -> None:
-        self.client = client
-        self.muc: Any = client.plugin["xep_0045"]
-        self._stanzas: asyncio.Queue[Any] = asyncio.Queue()
-        client.add_event_handler("message", self._stanzas.put_nowait)
-        client.add_event_handler("groupchat_presence", self._stanzas.put_nowait)
-        client.add_event_handler("groupchat_subject", self._stanzas.put_nowait)
-
-    async def join(self, room: JID, nick: str) -> Any:
-        return await self.muc.join_muc_wait(room, nick, timeout=LIMIT)
-
-    def say(
-        self, body: str, to: str | JID, kind: Literal["groupchat", "chat"] = "groupchat"
-    ) -> None:
-        self.client.send_message(mto=JID(to), mbody=body, mtype=kind)
-
-    async def sees(self, wanted: Callable[[Any], bool]) -> Any:
-        async with asyncio.timeout(LIMIT):
-            while not wanted(stanza := await self._stanzas.get()):
-                pass
-        return stanza
-
-    async def hears(self, body: str) -> Any:
-        return await self.sees(lambda s: s.name == "message" and s["body"] == body)
-
-    async def sees_leaving(self, nick: str) -> Any:
-        return await self.sees(lambda s: s["type"] == "unavailable" and s["from"].resource == nick)
-
-
-def client_of(address: SandboxAddress, username: str, password: str) -> ClientXMPP:
-    client = ClientXMPP(f"{username}@{DOMAIN}", password)
-    for plugin in ("xep_0004", "xep_0030", "xep_0045", "xep_0199"):
-        client.register_plugin(plugin)
-    client.enable_plaintext = True
-    client.enable_starttls = client.enable_direct_tls = False
-    client.plugin["feature_mechanisms"].unencrypted_scram = True
-    return client
-
-
-@asynccontextmanager
-async def seated(
-    address: SandboxAddress, username: str = "debug", password: str = ""
-) -> AsyncIterator[Seat]:
-    client = client_of(address, username, password or address.password)
-    client.connect(HOST, address.port)
-    await client.wait_until("session_start", LIMIT)
-    try:
-        yield Seat(client)
-    finally:
-        await client.disconnect(wait=LIMIT)
 
 
 @pytest.fixture
@@ -243,6 +187,28 @@ async def test_the_address_names_the_settings_and_its_repr_keeps_the_password() 
         }
         assert address.password not in repr(address)
         assert len(address.password) >= 20
+
+
+async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:
+    sandbox = Sandbox({"Witness": "given"})
+    assert sandbox.add_account("witness", "another") == "given"
+    async with sandbox as address:
+        password = sandbox.add_account("Alice")
+        assert len(password) >= 20
+        assert sandbox.add_account("alice") == password
+        assert sandbox.add_account("robot") != password
+        async with seated(address, "alice", password), seated(address, "witness", "given"):
+            pass
+        async with Wire.to(address) as wire:
+            await wire.open()
+            await wire.authenticate("ALICE", password)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a@b", "a/b", "a<b", "a:b", "a'b", "x" * 1024])
+def test_what_cannot_stand_before_the_at_sign_of_a_jid_is_no_account(name: str) -> None:
+    with pytest.raises(ValueError, match="an account's name"):
+        Sandbox().add_account(name)
+    assert Sandbox().add_account("x" * 1023)
 
 
 def test_starting_it_imports_nothing_but_the_standard_library() -> None:

@@ -1,0 +1,64 @@
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from slixmpp import JID
+
+from bridge.sandbox.server import SandboxAddress
+from tests.sandbox.seats import seated
+from tests.sandbox.wire import LIMIT
+
+COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--account", "robot-and-its-s3cret"], "--account takes NAME:PASSWORD"),
+        (["--account", "robot:"], "--account takes NAME:PASSWORD"),
+        (["--account", "a@b:s3cret"], "an account's name has no blanks"),
+        (["--account", "debug:s3cret"], "an account that is there already"),
+        (["--fault", "flood"], "--fault flood: there is no such fault; there are drop"),
+        (["--fault", "late-reflection"], "takes seconds, the delay"),
+        (["--fault", "silence:seconds=soon"], "seconds must be a number above 0"),
+        (["--fault", "silence:seconds=0"], "seconds must be a number above 0"),
+        (["--fault", "silence:nick=Robot"], "the keys are room, nickname and seconds"),
+        (["--fault", "drop:nickname=Robot"], "drop and kick take seconds"),
+        (["--fault", "\x1b[2J"], "--fault \\u{1B}[2J: there is no such fault"),
+    ],
+)
+def test_a_mistake_is_one_line_and_tells_no_password(arguments: list[str], complaint: str) -> None:
+    ran = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert complaint in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert "s3cret" not in ran.stderr
+
+
+async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
+    given = "--account robot:s3:cret --account alice:x --fault lost-reflection:nickname=Robot"
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, *given.split(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT) for _ in range(6)]
+        printed = dict(line.decode().strip().split("=", 1) for line in lines)
+        port = int(printed["XMPP_SERVICE"].rpartition(":")[2])
+        address = SandboxAddress(port, printed["XMPP_PASSWORD"])
+        async with (
+            seated(address, "robot", "s3:cret") as robot,
+            seated(address, "alice", "x") as alice,
+        ):
+            for seat, nick in ((robot, "Robot"), (alice, "Alice")):
+                await seat.join(JID(printed["MUC_ROOM"]), nick)
+            robot.say("hello", printed["MUC_ROOM"])
+            await alice.hears("hello")
+            heard = await robot.sees(lambda s: s.name == "message" and s["body"])
+            assert heard["body"] == "You said: hello"
+    finally:
+        process.terminate()
+        _, log = await process.communicate()
+    assert process.returncode == 0
+    assert b"s3:cret" not in log

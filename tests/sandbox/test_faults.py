@@ -1,0 +1,252 @@
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from slixmpp import JID
+from slixmpp.exceptions import IqTimeout, PresenceError
+
+from bridge.sandbox.fault import LASTING, LATE, STRIKES, Fault
+from bridge.sandbox.server import HOST, Sandbox, SandboxAddress
+from tests.sandbox.seats import Seat, client_of, seated
+from tests.sandbox.wire import LIMIT
+
+ROOM, ELSEWHERE = JID("tea@rooms.localhost"), JID("milk@rooms.localhost")
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[tuple[Sandbox, SandboxAddress]]:
+    sandbox = Sandbox()
+    async with sandbox as address:
+        yield sandbox, address
+
+
+@pytest.fixture
+async def server(sandbox: tuple[Sandbox, SandboxAddress]) -> Sandbox:
+    return sandbox[0]
+
+
+@pytest.fixture
+async def alice(sandbox: tuple[Sandbox, SandboxAddress]) -> AsyncIterator[Seat]:
+    async with seated(sandbox[1], "alice", sandbox[0].add_account("alice")) as seat:
+        await seat.join(ROOM, "Alice")
+        yield seat
+
+
+@pytest.fixture
+async def robot(sandbox: tuple[Sandbox, SandboxAddress], alice: Seat) -> AsyncIterator[Seat]:
+    async with seated(sandbox[1], "robot", sandbox[0].add_account("robot")) as seat:
+        await seat.join(ROOM, "Robot")
+        await alice.sees(lambda s: s["from"].resource == "Robot")
+        yield seat
+
+
+async def gone(seat: Seat) -> None:
+    await asyncio.wait_for(seat.client.wait_until("disconnected", LIMIT), LIMIT)
+
+
+async def answers(seat: Seat) -> bool:
+    ping: Any = seat.client.plugin["xep_0199"]
+    try:
+        await ping.send_ping(JID("localhost"), timeout=1)
+    except IqTimeout:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("room", "nickname", "hit"),
+    [
+        ("", "", True),
+        ("tea@rooms.localhost", "", True),
+        ("TEA@rooms.localhost", "robot", True),
+        ("", "Robot", True),
+        ("", "Rob", False),
+        ("milk@rooms.localhost", "Robot", False),
+    ],
+)
+def test_what_a_fault_does_not_name_it_hits_all_of(room: str, nickname: str, hit: bool) -> None:
+    assert Fault("kick", room, nickname).hits("tea@rooms.localhost", "Robot") is hit
+
+
+@pytest.mark.parametrize("name", [*STRIKES, *LASTING])
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
+def test_seconds_that_cannot_be_waited_for_are_refused(name: str, seconds: float) -> None:
+    assert Fault(name, seconds=0.001).seconds
+    with pytest.raises(ValueError, match="above 0"):
+        Fault(name, seconds=seconds)
+
+
+async def test_an_unknown_fault_is_refused_and_so_is_a_delay_without_seconds(
+    server: Sandbox,
+) -> None:
+    with pytest.raises(ValueError, match="there are drop, kick, silence"):
+        server.fault("flood")
+    with pytest.raises(ValueError, match="takes seconds"):
+        server.fault(LATE)
+
+
+async def test_a_drop_cuts_one_connection_and_leaves_the_others(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    lost = asyncio.create_task(gone(robot))
+    await asyncio.sleep(0)  # so that it listens
+    server.fault("drop", room=str(ROOM), nickname="Robot")
+    await alice.sees_leaving("Robot")
+    await lost
+    assert await answers(alice)
+
+
+async def test_a_drop_that_names_nobody_cuts_all_who_are_in_the_room(
+    server: Sandbox, alice: Seat, robot: Seat, sandbox: tuple[Sandbox, SandboxAddress]
+) -> None:
+    async with seated(sandbox[1]) as outside:
+        lost = [asyncio.create_task(gone(seat)) for seat in (alice, robot)]
+        await asyncio.sleep(0)
+        server.fault("drop", room=str(ROOM))
+        await asyncio.gather(*lost)
+        assert await answers(outside)
+
+
+async def test_a_kick_is_told_everybody_and_with_seconds_comes_again_until_it_is_ended(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    end = server.fault("kick", nickname="Robot", seconds=0.05)
+    for seat in (alice, robot):
+        assert 307 in (await seat.sees_leaving("Robot"))["muc"]["status_codes"]
+    await robot.join(ROOM, "Robot")
+    assert 307 in (await robot.sees_leaving("Robot"))["muc"]["status_codes"]
+    end()
+    await robot.join(ROOM, "Robot")
+    await alice.join(ELSEWHERE, "Alice")  # a round trip
+    assert await answers(robot)
+
+
+async def test_a_kick_leaves_the_resident_of_the_standing_room_where_it_is(
+    server: Sandbox, alice: Seat
+) -> None:
+    await alice.join(JID("lobby@rooms.localhost"), "Alice")
+    server.fault("kick")
+    await alice.sees_leaving("Alice")
+    _, _, occupants, _ = await alice.join(JID("lobby@rooms.localhost"), "Alice")
+    assert {p["from"].resource for p in occupants} == {"Alice", "Echo"}
+
+
+async def test_silence_takes_in_nothing_and_tells_nothing_until_it_is_ended(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    end = server.fault("silence", nickname="Robot")
+    alice.say("are you there?", ROOM)
+    robot.say("never said", ROOM)
+    await alice.hears("are you there?")
+    assert not await answers(robot)
+    assert await answers(alice)
+    end()
+    robot.say("back", ROOM)
+    heard = [(await robot.sees(lambda s: s.name == "message" and s["body"]))["body"]]
+    assert heard == ["back"]
+    assert (await alice.sees(lambda s: s.name == "message" and s["body"]))["body"] == "back"
+
+
+async def test_silence_of_nobody_in_particular_is_for_all_and_ends_by_itself(
+    server: Sandbox, alice: Seat, sandbox: tuple[Sandbox, SandboxAddress]
+) -> None:
+    async with seated(sandbox[1]) as outside:
+        server.fault("silence", seconds=1.5)
+        before = [await answers(seat) for seat in (alice, outside)]
+        assert before[0] is False
+        assert await answers(outside)
+
+
+async def test_a_nickname_that_is_said_to_be_taken_is_a_conflict_until_it_is_ended(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    end = server.fault("duplicate-nickname", room=str(ELSEWHERE), nickname="Robot")
+    with pytest.raises(PresenceError) as refusal:
+        await robot.join(ELSEWHERE, "Robot")
+    assert refusal.value.condition == "conflict"
+    await alice.join(ELSEWHERE, "Alice")
+    await robot.join(ELSEWHERE, "Robot_")
+    robot.muc.leave_muc(ELSEWHERE, "Robot_")
+    await robot.sees_leaving("Robot_")
+    end()
+    await robot.join(ELSEWHERE, "Robot")
+
+
+async def test_who_has_the_nickname_already_keeps_it(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    server.fault("duplicate-nickname", nickname="Robot")
+    robot.client.send_presence(pto=JID(f"{ROOM}/Robot"), pshow="dnd")
+    seen = await alice.sees(lambda s: s.name == "presence" and s["from"].resource == "Robot")
+    assert seen["show"] == "dnd"
+
+
+async def test_a_lost_reflection_reaches_all_but_the_speaker(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    end = server.fault("lost-reflection", nickname="Robot")
+    robot.say("lost", ROOM)
+    await alice.hears("lost")
+    end()
+    robot.say("found", ROOM)
+    assert (await robot.sees(lambda s: s.name == "message" and s["body"]))["body"] == "found"
+
+
+async def test_a_late_reflection_comes_after_what_others_say_meanwhile(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    server.fault(LATE, nickname="Robot", seconds=0.3)
+    robot.say("first", ROOM)
+    await alice.hears("first")
+    alice.say("second", ROOM)
+    heard = [await robot.sees(lambda s: s.name == "message" and s["body"]) for _ in "12"]
+    assert [message["body"] for message in heard] == ["second", "first"]
+
+
+async def test_neither_hides_that_a_message_was_refused(server: Sandbox, robot: Seat) -> None:
+    server.fault("lost-reflection")
+    robot.say("to nobody", f"{ROOM}/nobody", "chat")
+    refusal = await robot.sees(lambda s: s.name == "message" and s["type"] == "error")
+    assert refusal["error"]["condition"] == "item-not-found"
+
+
+async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
+    server: Sandbox, sandbox: tuple[Sandbox, SandboxAddress]
+) -> None:
+    address = sandbox[1]
+    password = server.add_account("robot")
+
+    async def refused(name: str, password: str) -> str:
+        client = client_of(address, name, password)
+        failed = asyncio.create_task(client.wait_until("failed_auth", LIMIT))
+        over = asyncio.create_task(client.wait_until("disconnected", LIMIT))
+        client.connect(HOST, address.port)
+        condition: str = (await failed)["condition"]
+        await over
+        return condition
+
+    end = server.fault("refused-login", nickname="robot")
+    assert await refused("robot", password) == "not-authorized"
+    async with seated(address):
+        pass
+    end_all = server.fault("refused-login")
+    assert await refused("debug", address.password) == "not-authorized"
+    end()
+    end_all()
+    end_all()  # for a second time it does nothing
+    async with seated(address, "robot", password), seated(address):
+        pass
+
+
+async def test_faults_work_side_by_side(server: Sandbox, alice: Seat, robot: Seat) -> None:
+    server.fault("lost-reflection", nickname="Robot")
+    server.fault("duplicate-nickname", nickname="Robot")
+    server.fault("kick", nickname="Alice")
+    await robot.sees_leaving("Alice")
+    robot.say("anybody?", ROOM)
+    with pytest.raises(PresenceError):
+        await alice.join(ROOM, "Robot")
+    await alice.join(ROOM, "Alice")
+    robot.say("you are back", ROOM)
+    await alice.hears("you are back")
