@@ -41,6 +41,8 @@ LOADS_THEM = frozenset({"bridge.console", "bridge.service", "bridge.tools"})
 
 TALKS = ("bridge.console.client", "bridge.console.errors", "bridge.console.process")
 """With what a registered command is tried: as a client of it."""
+UNKNOWN_TO_TESTS = tuple(f"bridge.{name}" for name in ("console", "llm", "mcp", "service", "tools"))
+"""What the tests of bots do without."""
 SETS = ("bridge.samples",)
 """Sets of tools that are loaded when they are asked for, by name."""
 
@@ -322,6 +324,26 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
     )
 
 
+def test_tests_of_bots_know_neither_agents_nor_tools_and_are_known_to_commands_alone() -> None:
+    assert {one.importer for one in IMPORTS if one.of("pytest")} == {
+        "bridge.testing.plugin",
+        "bridge.testing.server",
+    }
+    assert not _breaches(
+        *(one for one in IMPORTS if one.by("bridge.testing") and one.of(*UNKNOWN_TO_TESTS)),
+        *(
+            one
+            for one in IMPORTS
+            if one.of("bridge.testing") and not one.by("bridge.testing", "bridge.commands")
+        ),
+        *(
+            one
+            for one in IMPORTS
+            if one.by("bridge.testing.plugin") and one.of("bridge") and one.on_loading
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     ("library", "importer"),
     [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.console.screen")],
@@ -337,8 +359,11 @@ def test_nothing_imports_that_corner_when_it_is_loaded() -> None:
             for one in IMPORTS
             if one.of(*SPEAKS_XMPP)
             and one.importer not in SPEAKS_XMPP
-            # These are for people, who wait for the room anyway, and what `service` loads late.
-            and not one.by("bridge.console", "bridge.recording", "bridge.commands.record")
+            # These are for people and tests, who wait for the room anyway, and what `service` loads
+            # late.
+            and not one.by(
+                "bridge.console", "bridge.testing", "bridge.recording", "bridge.commands.record"
+            )
             and (one.on_loading or not one.by(*LOADS_THEM))
         )
     )

@@ -28,7 +28,7 @@ SAME_NOUN = {
     "register": "registering with a client: its command, and what it does",
     "room": "a chat room: the server's side, ours",
     "scram": "SCRAM: the server's side, ours",
-    "server": "a server: of MCP, of XMPP for trying out",
+    "server": "a server: of MCP, of XMPP for trying out, of XMPP under a test",
     "session": "a session: with a client over MCP, with a server over XMPP",
     "stream": "an XML stream: the server's side, ours",
     "trace": "the stanzas that went over the wire: kept, shown by a tool",

@@ -1,0 +1,56 @@
+"""A thread with an event loop of its own, in which actors and the sandbox live.
+
+So a test may have a loop or none, of whichever plugin, and its bot may live in that loop: neither
+waits for the other.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from threading import Thread
+from typing import Any, TypeVar
+
+from bridge.testing.errors import XmppTestError
+
+Found = TypeVar("Found")
+
+
+class Engine:
+    """The thread and its loop, until they are closed."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="xmpp-testing", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """Run `work` in the loop, and wait for it in another thread."""
+        __tracebackhide__ = True
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result()
+        except XmppTestError as error:
+            raise error.with_traceback(None) from None  # so that the test's own line stands first
+        finally:
+            running.cancel()  # where Ctrl-C or a time limit has ended the wait
+
+    def call(self, function: Callable[[], Found]) -> Found:
+        """Call `function` in the loop, and return what it returns."""
+
+        async def work() -> Found:
+            return function()
+
+        return self.run(work())
+
+    async def wait(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """Run `work` in the loop, and await it in any loop."""
+        __tracebackhide__ = True
+        try:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        except XmppTestError as error:
+            raise error.with_traceback(None) from None
+
+    def close(self) -> None:
+        """End the loop and the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,18 @@
+"""The root of the exceptions that `bridge.testing` raises, and what an actor raises."""
+
+
+class XmppTestError(Exception):
+    """A test went wrong, or was written wrongly; the text says how."""
+
+
+class ActorError(XmppTestError):
+    """An actor could not do what the test told it to, for a reason of the room or the server."""
+
+    def __init__(self, nickname: str, message: str) -> None:
+        self.nickname = nickname
+        """Of the actor."""
+        super().__init__(message)
+
+
+class ExpectationError(ActorError, AssertionError):
+    """What an actor was told to expect did not come, or what must not come did."""

@@ -1,0 +1,116 @@
+"""What a test expects of a room: which events meet it, and how others fall short of it. Pure."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypedDict, TypeVar, Unpack
+
+from bridge.text import quoted
+from bridge.xmpp.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
+from bridge.xmpp.filter import EventFilter, Pattern
+from bridge.xmpp.journal import Record
+
+MAX_MISSES = 10
+"""Events that a failed expectation names: as many as a reader takes in."""
+
+MAX_LINE_CHARACTERS = 400
+"""Of one event in it; the timeline has more."""
+
+OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
+FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
+"""What puts an event behind one that is late, or private, and right otherwise."""
+
+OWN, BEFORE_COMING = "said by the actor itself", "said before the actor came"
+BEFORE_LOOKING = "before the actor's last expectation"
+ONLY_ALONE = frozenset({OWN, BEFORE_COMING, BEFORE_LOOKING})
+"""What is named only of an event that is right otherwise."""
+
+Expected = TypeVar("Expected", MessageReceived, OccupantJoined, OccupantLeft)
+
+
+class Conditions(TypedDict, total=False):
+    """Conditions on a message, beside its whole text."""
+
+    contains: str
+    """In the text, as `xmppHistory` looks for it: without case and hidden characters."""
+    pattern: str
+    """A regular expression (RE2) that is found in the text."""
+    from_: str
+    """A nickname, an occupant JID or a real JID. Without it: anybody but the actor itself."""
+
+
+@dataclass(frozen=True)
+class Expectation(Generic[Expected]):
+    """An event that a test expects: of one kind, from whom, with what text."""
+
+    kind: type[Expected]
+    wanted: str
+    """In words; the test's own texts stand in it `quoted`."""
+    from_: str | None
+    text: str | None = None
+    """The whole body."""
+    words: EventFilter = field(default_factory=EventFilter)
+    """Further conditions on the body."""
+    private: bool | None = None
+    """Whether the message is private; None: either."""
+
+    def shortcomings(self, event: Expected) -> list[str]:
+        """Return in what `event` differs from what is expected; nothing if it meets that."""
+        found = []
+        if isinstance(event, MessageReceived):
+            if self.private is not None and self.private != (event.type == "chat"):
+                found.append("not in private" if self.private else "in private")
+            if event.payload:
+                found.append("without a text")
+            elif self.text not in {None, event.body} or not self.words.matches(event):
+                found.append(OTHER_TEXT)
+            if event.source is not Source.LIVE:
+                found.append(BEFORE_COMING)
+        own = isinstance(event, MessageReceived) and event.own
+        if not EventFilter(sender=self.from_).matches(event) or (own and self.from_ is None):
+            found.append(OWN if own else OTHER_SENDER)
+        return found
+
+    def is_met_by(self, event: Event) -> bool:
+        """Whether `event` is what is expected."""
+        return isinstance(event, self.kind) and not self.shortcomings(event)
+
+
+def message(
+    text: str | None, private: bool | None, **conditions: Unpack[Conditions]
+) -> Expectation[MessageReceived]:
+    """Return the expectation of a message; raises `PatternError`."""
+    from_, contains = conditions.get("from_"), conditions.get("contains")
+    pattern = conditions.get("pattern")
+    said = {"from": from_, "that says": text, "that contains": contains, "that matches": pattern}
+    wanted = "a private message" if private else "a message"
+    wanted += "".join(f" {how} {quoted(what)}" for how, what in said.items() if what is not None)
+    words = EventFilter(contains=contains, pattern=None if pattern is None else Pattern(pattern))
+    return Expectation(MessageReceived, wanted, from_, text, words, private)
+
+
+def nearest_misses(
+    wanted: Expectation[Expected],
+    records: Iterable[Record],
+    looked: int,
+    due: float,
+    line: Callable[[Record], str],
+) -> list[str]:
+    """Return what came instead of what was wanted, nearest first, a line each.
+
+    `looked` is the number of the event that met the last expectation, `due` the time until which
+    this one was awaited; `line` writes an event, escaped.
+    """
+    misses = []
+    for record in records:
+        if isinstance(record.event, wanted.kind):
+            differs = wanted.shortcomings(record.event)
+            if record.number <= looked:
+                differs.append(BEFORE_LOOKING)
+            elif record.at > due or not differs:
+                differs.append(f"{max(record.at - due, 0.0):.1f} s too late")
+            if len(differs) == 1 or ONLY_ALONE.isdisjoint(differs):
+                misses.append((differs, line(record)[:MAX_LINE_CHARACTERS]))
+    misses.sort(key=lambda miss: (len(miss[0]), len(FAR.intersection(miss[0]))))
+    shown = [f"  {', '.join(differs)}: {said}" for differs, said in misses[:MAX_MISSES]]
+    more = len(misses) - MAX_MISSES
+    return shown + [f"  ... and {more} more"] * (more > 0)

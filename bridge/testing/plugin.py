@@ -1,0 +1,89 @@
+"""The pytest plugin, active when the package is installed: fixtures, and what a failure reports.
+
+Everything else of ours is imported with the first use: a run without it costs next to nothing.
+"""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVER = pytest.StashKey[Any]()
+"""The `Server` of this session, once it is needed."""
+
+
+OPTIONS = {
+    "--xmpp-env-file": "settings (.env) of a real server to use in place of the sandbox",
+    "--xmpp-bot-env-file": "settings with the account of the bot under test, if it is another one",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options for a real server."""
+    group = parser.getgroup("xmpp", "tests of XMPP bots (xmpp-debug-bridge)")
+    for option, what in OPTIONS.items():
+        group.addoption(option, type=Path, metavar="PATH", help=what)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings files that are named, so that what is wrong is said once, at the start."""
+    if config.getoption("xmpp_env_file") or config.getoption("xmpp_bot_env_file"):
+        _server(config)
+
+
+def _server(config: pytest.Config) -> Any:
+    """Return the server of this session; its type would be an import."""
+    if SERVER not in config.stash:
+        # Deferred, since every run of pytest loads this plugin.
+        from bridge.testing.server import Server
+
+        files = (config.getoption("xmpp_env_file"), config.getoption("xmpp_bot_env_file"))
+        config.stash[SERVER] = Server(*files)
+    return config.stash[SERVER]
+
+
+@pytest.fixture(scope="session")
+def xmpp_server(pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The XMPP server: the sandbox, or the real one that --xmpp-env-file names."""
+    with _server(pytestconfig) as server:
+        yield server
+
+
+@pytest.fixture
+def xmpp_room(xmpp_server: Any) -> str:
+    """The bare JID of a room that is new in each test, and is that of its actors and its bot."""
+    return str(xmpp_server.room)
+
+
+@pytest.fixture
+def xmpp_actor(xmpp_server: Any) -> Any:
+    """Makes actors of nicknames, and awaits that each is in the room, for async tests."""
+    return xmpp_server.actor
+
+
+@pytest.fixture
+def xmpp_actor_sync(xmpp_server: Any) -> Any:
+    """Makes actors of nicknames for plain tests: each is in the room when the call returns."""
+    return xmpp_server.actor_sync
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what an actor saw in the room, and its stanzas."""
+    report = yield
+    server = item.config.stash.get(SERVER, None)
+    if server is not None and report.failed and call.excinfo is not None:
+        report.sections += server.report(getattr(call.excinfo.value, "nickname", None))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """End what the test began on the server, after its own fixtures."""
+    yield
+    server = item.config.stash.get(SERVER, None)
+    if server is not None:
+        server.end_test()

@@ -1,0 +1,140 @@
+"""Actors on the sandbox and on real servers: both must behave alike."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.testing.actor import Actor, BlockingActor
+from bridge.testing.errors import ActorError, ExpectationError
+from bridge.testing.server import Server
+from tests.servers.server import XmppServer
+from tests.testing.servers import server_of
+
+
+@pytest.fixture
+def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
+    """Each server in turn."""
+    with server_of(xmpp_server, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def alice(server: Server) -> BlockingActor:
+    """The first in the room."""
+    return server.actor_sync("Alice")
+
+
+@pytest.fixture
+def bob(server: Server, alice: BlockingActor) -> BlockingActor:
+    """The second."""
+    return server.actor_sync("Bob")
+
+
+def test_the_first_actor_owns_the_room_and_others_may_enter(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    alice.expect_join("Bob")
+    bob.expect_join("Alice")  # who was there before
+    assert set(bob.occupants()) == {"Alice", "Bob"}
+    assert alice.occupants()["Alice"].affiliation == "owner"
+    bob.leave()
+    alice.expect_leave("Bob")
+    assert set(alice.occupants()) == {"Alice"}
+
+
+def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: BlockingActor) -> None:
+    alice.say("!ping")
+    bob.expect("!ping")
+    bob.say("pong")
+    assert bob.say("ready").body == "ready"
+    alice.say("!ping")  # by which nothing that came is lost
+    assert alice.expect(contains="PONG", within=0).sender == "Bob"
+    with pytest.raises(
+        ExpectationError, match=r"before the actor's last expectation: .*<Bob> pong"
+    ):
+        alice.expect("pong", within=0)
+    alice.expect(pattern="^r.*y$", within=0)
+
+
+def test_each_actor_looks_for_itself(alice: BlockingActor, bob: BlockingActor) -> None:
+    alice.say("one")
+    bob.say("two")
+    alice.expect("two", from_="Bob")
+    bob.expect("one", from_="Alice")
+
+
+def test_nothing_is_expected_from_before_on_and_for_a_while(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    bob.say("one")
+    alice.expect("one")
+    began = time.monotonic()
+    alice.expect_nothing(from_="Bob", during=0.2)
+    assert time.monotonic() - began >= 0.2
+    alice.say("mine")
+    alice.expect_nothing(during=0)
+    bob.say("two")
+    alice.expect_join("Bob")
+    with pytest.raises(ExpectationError) as caught:
+        alice.expect_nothing(contains="two", during=5)
+    assert str(caught.value).startswith(
+        'Alice expected for 5 s not to get a message that contains "two", and got:\n'
+    )
+    assert str(caught.value).endswith("<Bob> two")
+    alice.expect("two")  # which an expectation of nothing leaves
+
+
+def test_a_failed_expectation_says_what_came_instead(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    bob.say("hello\nforged")
+    with pytest.raises(ExpectationError) as caught:
+        alice.expect("hello", from_="Bob", within=0.1)
+    first, second, miss, last = str(caught.value).split("\n")
+    assert first == 'Alice waited 0.1 s for a message from "Bob" that says "hello", in vain.'
+    assert second == "What came instead, nearest first:"
+    assert miss.startswith("  another text: ")
+    assert miss.endswith("<Bob> hello\\u{A}forged")
+    assert last in {'In the room: "Alice", "Bob".', 'In the room: "Bob", "Alice".'}
+    with pytest.raises(ExpectationError) as caught:
+        alice.expect_leave("Bob", within=0)
+    assert str(caught.value).split("\n")[:2] == [
+        'Alice waited 0 s for "Bob" to leave, in vain.',
+        "Nothing came.",
+    ]
+
+
+async def test_an_actor_is_awaited_in_the_loop_of_the_test(server: Server) -> None:
+    alice, bob = await asyncio.gather(server.actor("Alice"), server.actor("Bob"))
+    answering = asyncio.create_task(_pong(bob))
+    await alice.say("!ping")
+    assert (await alice.expect("pong")).sender == "Bob"
+    await answering
+
+
+async def test_an_answer_that_comes_late_is_told_as_that(server: Server) -> None:
+    alice, bob = await asyncio.gather(server.actor("Alice"), server.actor("Bob"))
+    await bob.expect_join("Alice")
+    waiting = asyncio.create_task(alice.expect("pong", within=0.1))
+    await bob.expect_nothing(during=0.3)
+    await bob.say("pong")
+    with pytest.raises(ExpectationError, match=r"\n  0\.\d s too late: .*<Bob> pong\n"):
+        await waiting
+
+
+async def _pong(actor: Actor) -> None:
+    await actor.expect("!ping")
+    await actor.say("pong")
+
+
+def test_an_actor_that_cannot_get_in_says_why(
+    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+) -> None:
+    other = xmpp_server.witness  # sessions of one account may share a nickname
+    with pytest.raises(ActorError, match=r"^Alice did not get into .*: somebody there has this"):
+        server.actor_sync("Alice", account=other.username, password=other.password)
+    with pytest.raises(ActorError, match=r"^Carol is not in room@nowhere\.invalid\. .*"):
+        server.actor_sync("Carol", room="room@nowhere.invalid")

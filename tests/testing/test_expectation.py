@@ -1,0 +1,126 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bridge.testing import expectation
+from bridge.testing.expectation import MAX_LINE_CHARACTERS, MAX_MISSES, Expectation, nearest_misses
+from bridge.xmpp.events import MessageReceived, OccupantJoined, OccupantLeft, Source, encode
+from bridge.xmpp.filter import PatternError
+from bridge.xmpp.formatting import format_event
+from bridge.xmpp.journal import Record
+
+ROOM = "room@example"
+PONG = MessageReceived(f"{ROOM}/Robot", "Robot", "Pong!")
+WANTED = expectation.message(None, False, contains="pong", from_="Robot")
+DUE = 10.0
+
+
+def _line(record: Record) -> str:
+    return format_event(encode(record.event))
+
+
+@pytest.mark.parametrize(
+    ("message", "label"),
+    [
+        (PONG, ""),
+        (replace(PONG, type="chat"), "in private"),
+        (replace(PONG, body="ping"), "another text"),
+        (replace(PONG, body="", payload=("composing",)), "without a text"),
+        (replace(PONG, sender="Bob", from_=f"{ROOM}/Bob"), "from somebody else"),
+        (replace(PONG, source=Source.HISTORY), "said before the actor came"),
+        (replace(PONG, source=Source.ARCHIVE), "said before the actor came"),
+    ],
+)
+def test_a_message_meets_an_expectation_or_falls_short_in_words(
+    message: MessageReceived, label: str
+) -> None:
+    assert WANTED.shortcomings(message) == ([label] if label else [])
+    assert WANTED.is_met_by(message) is not bool(label)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "met"),
+    [
+        (expectation.message("Pong!", False), True),
+        (expectation.message("pong!", False), False),
+        (expectation.message("Pong", False), False),
+        (expectation.message(None, False), True),
+        (expectation.message(None, None), True),
+        (expectation.message(None, True), False),
+        (expectation.message(None, False, pattern="^P.ng!$"), True),
+        (expectation.message(None, False, pattern="^ong"), False),
+        (expectation.message("Pong!", False, contains="x"), False),
+        (expectation.message(None, False, from_=f"{ROOM}/Robot"), True),
+        (Expectation(OccupantJoined, "", "Robot"), False),
+    ],
+)
+def test_what_meets_an_expectation(
+    wanted: Expectation[MessageReceived] | Expectation[OccupantJoined], met: bool
+) -> None:
+    assert wanted.is_met_by(PONG) is met
+
+
+def test_own_words_count_only_for_who_names_the_speaker() -> None:
+    own = replace(PONG, own=True)
+    assert expectation.message(None, False).shortcomings(own) == ["said by the actor itself"]
+    assert expectation.message(None, False, from_="Robot").is_met_by(own)
+
+
+def test_a_wrong_pattern_is_refused() -> None:
+    with pytest.raises(PatternError, match="missing"):
+        expectation.message(None, False, pattern="(")
+
+
+def test_what_is_wanted_is_told_in_words() -> None:
+    assert expectation.message("a\nb", True, from_='R"').wanted == (
+        'a private message from "R\\"" that says "a\\nb"'
+    )
+    assert expectation.message(None, None, contains="x", pattern="y").wanted == (
+        'a message that contains "x" that matches "y"'
+    )
+
+
+def _misses(*records: tuple[int, float, MessageReceived | OccupantLeft]) -> list[str]:
+    kept = [Record(number, at, event) for number, at, event in records]
+    return nearest_misses(WANTED, kept, 2, DUE, _line)
+
+
+def test_the_nearest_misses_come_first() -> None:
+    ping, bob = replace(PONG, body="ping"), replace(PONG, sender="Bob", from_=f"{ROOM}/Bob")
+    assert _misses(
+        (1, 1.0, PONG),
+        (2, 2.0, ping),
+        (3, 3.0, OccupantLeft(f"{ROOM}/Robot", "Robot")),
+        (4, 4.0, replace(bob, body="hello")),
+        (5, 5.0, bob),
+        (6, 6.0, ping),
+        (7, 7.0, replace(PONG, type="chat")),
+        (8, 8.0, replace(bob, own=True)),
+        (9, 9.0, replace(ping, own=True, sender="Bob", from_=f"{ROOM}/Bob")),
+        (10, 11.25, PONG),
+    ) == [
+        "  before the actor's last expectation: <Robot> Pong!",
+        "  in private: <Robot> (private) Pong!",
+        "  said by the actor itself: <Bob> (our own) Pong!",
+        "  1.2 s too late: <Robot> Pong!",
+        "  from somebody else: <Bob> Pong!",
+        "  another text: <Robot> ping",
+        "  another text, from somebody else: <Bob> hello",
+    ]
+
+
+def test_as_many_misses_are_named_as_a_reader_takes_in() -> None:
+    def many(count: int) -> list[str]:
+        other = replace(PONG, body="ping" * MAX_LINE_CHARACTERS)
+        return _misses(*((number + 3, 3.0, other) for number in range(count)))
+
+    assert len(many(MAX_MISSES)) == MAX_MISSES
+    assert many(MAX_MISSES + 2)[MAX_MISSES:] == ["  ... and 2 more"]
+    assert max(map(len, many(1))) == len("  another text: ") + MAX_LINE_CHARACTERS
+
+
+@pytest.mark.parametrize("say", [lambda body: replace(PONG, body=body)])
+def test_what_strangers_wrote_is_escaped(say: Callable[[str], MessageReceived]) -> None:
+    (line,) = _misses((3, 3.0, say("a\n  in private: forged\u202e")))
+    assert line == "  another text: <Robot> a\\u{A}  in private: forged\\u{202E}"

@@ -1,0 +1,205 @@
+"""The plugin in runs of pytest of its own, as whoever installs the package has it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers.server import XmppServer
+from tests.testing.servers import env_file
+
+pytest_plugins = ["pytester"]
+
+PING = """
+import asyncio
+
+import pytest
+
+
+def test_blocking(xmpp_actor_sync, xmpp_room):
+    alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
+    assert alice.room == xmpp_room
+    alice.say("!ping")
+    bob.expect("!ping", from_="Alice")
+"""
+
+ASYNC = """
+import asyncio
+
+import pytest
+
+
+async def test_awaited(xmpp_actor, xmpp_server):
+    alice, bob = await asyncio.gather(xmpp_actor("Alice"), xmpp_actor("Bob"))
+    answering = asyncio.create_task(answer(bob))  # a bot in the test's own loop
+    await alice.say("!ping")
+    await alice.expect(contains="PONG", from_="Bob")
+    await answering
+
+
+async def answer(bob):
+    await bob.expect("!ping")
+    await bob.say("pong")
+"""
+
+STRICT = ASYNC.replace("async def test", "@pytest.mark.asyncio\nasync def test")
+
+FAILING = """
+def test_failing(xmpp_server, xmpp_actor_sync):
+    alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
+    environment = xmpp_server.environment()
+    bob.say("hello \\u202eworld")
+    bob.say("private")
+    bob.expect_join("Alice")
+    alice.expect("pong", from_="Bob", within=0.1)
+"""
+
+
+def run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
+    """Run pytest as a process, with no settings of the tests that this is one of."""
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "passed"),
+    [
+        ({"test_plain": PING}, ("-p", "no:asyncio"), 1),
+        ({"test_plain": PING, "test_async": ASYNC}, ("-o", "asyncio_mode=auto"), 2),
+        ({"test_plain": PING, "test_async": STRICT}, ("-o", "asyncio_mode=strict"), 2),
+        ({"test_plain": PING, "test_async": STRICT, "test_more": PING}, ("-n", "2"), 3),
+    ],
+    ids=["without asyncio", "auto", "strict", "xdist"],
+)
+def test_actors_work_in_every_mode(
+    pytester: pytest.Pytester, files: dict[str, str], options: tuple[str, ...], passed: int
+) -> None:
+    pytester.makepyfile(**files)
+    run(pytester, *options).assert_outcomes(passed=passed)
+
+
+def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(FAILING)
+    result = run(pytester, "--showlocals")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            '>       alice.expect("pong", from_="Bob", within=0.1)',
+            "E       bridge.testing.errors.ExpectationError: Alice waited 0.1 s for a message *",
+            "E       What came instead, nearest first:",
+            "E         another text: * <Bob> hello ?u{202E}world",
+            "environment = <XMPP_SERVICE, *",
+            "*- XMPP: test-*@rooms.localhost as Alice saw it -*",
+            "*Z * Alice is here (moderator, owner)",
+            "*Z <Bob> hello ?u{202E}world",
+            "*- XMPP: the last stanzas of Alice -*",
+            "*Z out: <presence *",
+            "*Z in: <message *<body>private</body>*",
+        ]
+    )
+    assert "[redacted]" in result.stdout.str()
+    assert "concurrent/futures" not in result.stdout.str()  # the test's own line stands alone
+
+
+def test_each_test_has_a_room_of_its_own_which_its_bot_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        rooms = set()
+
+        def test_one(xmpp_server, xmpp_room):
+            assert xmpp_server.environment()["MUC_ROOM"] == xmpp_room
+            assert xmpp_server.environment(room="a@b")["MUC_ROOM"] == "a@b"
+            rooms.add(xmpp_room)
+
+        def test_two(xmpp_server, xmpp_actor_sync, xmpp_room):
+            assert xmpp_server.environment("carol")["XMPP_USERNAME"] == "carol"
+            assert xmpp_actor_sync("Alice").occupants().keys() == {"Alice"}
+            assert xmpp_room not in rooms
+    """)
+    run(pytester).assert_outcomes(passed=2)
+
+
+def test_a_fault_ends_with_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        def test_silence(xmpp_server, xmpp_actor_sync):
+            alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
+            end = xmpp_server.fault("silence", nickname="Bob")
+            alice.say("one")
+            bob.expect_nothing(during=0.2)
+            end()
+            alice.say("two")
+            bob.expect("two")
+            xmpp_server.fault("duplicate-nickname", nickname="Carol")
+            with pytest.raises(Exception, match="somebody there has this nickname"):
+                xmpp_actor_sync("Carol")
+
+        def test_no_silence(xmpp_actor_sync):
+            xmpp_actor_sync("Carol").say("here")
+    """)
+    run(pytester).assert_outcomes(passed=2)
+
+
+def test_a_run_that_uses_nothing_of_it_imports_the_plugin_alone(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import sys
+
+        def test_imports():
+            ours = {name for name in sys.modules if name.partition(".")[0] == "bridge"}
+            assert ours == {"bridge", "bridge.testing", "bridge.testing.plugin"}
+            assert "slixmpp" not in sys.modules
+    """)
+    run(pytester, "-p", "no:xdist").assert_outcomes(passed=1)
+
+
+def test_the_same_tests_run_on_a_real_server(
+    pytester: pytest.Pytester, prosody: XmppServer
+) -> None:
+    actors, bot = env_file(prosody, pytester.path), env_file(prosody, pytester.path, prosody.robot)
+    pytester.makepyfile(
+        test_ping=PING,
+        test_environment=f"""
+            def test_bot(xmpp_server, xmpp_room):
+                given = xmpp_server.environment()
+                assert given["XMPP_USERNAME"] == "{prosody.robot.username}"
+                assert given["XMPP_PASSWORD"] == "{prosody.robot.password}"
+                assert xmpp_room.endswith("@{prosody.muc}")
+                assert given["XMPP_TLS_CA_FILE"] == "{prosody.ca_file}"
+
+            def test_fault(xmpp_server):
+                xmpp_server.fault("drop")
+        """,
+    )
+    options = (f"--xmpp-env-file={actors}", f"--xmpp-bot-env-file={bot}")
+    run(pytester, *options).assert_outcomes(passed=2, skipped=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        (
+            None,
+            ("--xmpp-env-file=no.env",),
+            ["ERROR: --xmpp-env-file no.env has no settings *", "*no.env*(missing)*"],
+        ),
+        (
+            "XMPP_USERNAME=a@b",
+            ("--xmpp-env-file=a.env",),
+            ["ERROR: --xmpp-env-file a.env*", "*XMPP_PASSWORD is not*", "*MUC_ROOM is not*"],
+        ),
+        ("", ("--xmpp-bot-env-file=a.env",), ["ERROR: --xmpp-bot-env-file goes with *"]),
+    ],
+)
+def test_settings_that_do_not_do_are_told_once_at_the_start(
+    pytester: pytest.Pytester, content: str | None, options: tuple[str, ...], told: list[str]
+) -> None:
+    if content is not None:
+        (pytester.path / "a.env").write_text(content, "utf-8")
+    pytester.makepyfile(PING)
+    result = run(pytester, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(told)
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_nothing(xmpp_server): pass")
+    run(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(["*fixture 'xmpp_server' not found"])
