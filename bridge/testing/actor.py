@@ -1,11 +1,14 @@
 """An actor: an occupant of one room, on a connection of its own, that does what a test says."""
 
 import asyncio
+import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from inspect import iscoroutinefunction
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.testing import expectation
@@ -16,9 +19,11 @@ from bridge.text import iso, one_line, quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.events import MessageReceived, OccupantJoined, OccupantLeft
-from bridge.xmpp.faults import FaultError
+from bridge.xmpp.faults import FaultError, quoted_text
 from bridge.xmpp.formatting import format_event
+from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
+from bridge.xmpp.message_body import check_body
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import Occupant
 
@@ -27,6 +32,12 @@ ENTER_SECONDS = 30.0
 
 ANSWER_SECONDS = 10.0
 """For the room to send back what an actor said, or to answer a request."""
+
+MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
+ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
+
+Role: TypeAlias = Literal["moderator", "participant", "visitor"]
+Affiliation: TypeAlias = Literal["owner", "admin", "member", "none", "outcast"]
 
 LATE_SECONDS = 1.0
 """How long a failed expectation goes on looking, to be able to say that an answer came late."""
@@ -37,8 +48,11 @@ MAX_EVENTS, MAX_STANZAS = 60, 40
 MAX_STANZA_CHARACTERS = 1_000
 """Of one stanza in it."""
 
-MAX_NAMED = 20
-"""Occupants that a failed expectation names."""
+MAX_MISSES, MAX_NAMED = 10, 20
+"""Events and occupants that a failed expectation names: as many as a reader takes in."""
+
+MAX_LINE_CHARACTERS = 400
+"""Of one event there; the timeline has more."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -109,28 +123,26 @@ class Actor:
 
     @_in_engine
     async def expect(
-        self,
-        text: str | None = None,
-        *,
-        private: bool = False,
-        within: float = 5.0,
-        **conditions: Unpack[Conditions],
+        self, text: str | None = None, *, within: float = 5.0, **conditions: Unpack[Conditions]
     ) -> MessageReceived:
         """Wait for a message that is `text` and meets all conditions, and return it.
 
+        A public one, unless `private` is set.
+
         Raises `ExpectationError` if none comes `within` so many seconds.
         """
-        return await self._expect(expectation.message(text, private, **conditions), "", within)
+        conditions.setdefault("private", False)
+        return await self._expect(expectation.message(text, **conditions), "", within)
 
     @_in_engine
     async def expect_nothing(
         self, text: str | None = None, *, during: float = 1.0, **conditions: Unpack[Conditions]
     ) -> None:
-        """Raise `ExpectationError` if such a message, public or private, comes.
+        """Raise `ExpectationError` if such a message comes, public or private.
 
         It must neither come `during` so many seconds, nor have come since the last expectation.
         """
-        unwanted = expectation.message(text, None, **conditions)
+        unwanted = expectation.message(text, **conditions)
         until = asyncio.get_running_loop().time() + during
         record = await self._find(unwanted, self._looked.get("", 0), until)
         if record is not None:
@@ -157,6 +169,50 @@ class Actor:
         """
         wanted = Expectation(OccupantLeft, f"{quoted(nickname)} to leave", nickname)
         return await self._expect(wanted, nickname, within)
+
+    @_in_engine
+    async def whisper(self, nickname: str, body: str) -> None:
+        """Say `body` to one occupant alone (XEP-0045, section 7.5)."""
+        with self._doing(f"whisper to {quoted(nickname)}"):
+            check_body(body)
+            message = stanzas.groupchat_message(self.room, body, secrets.token_hex(12))
+            message.attrib.update(to=f"{self.room}/{nickname}", type="chat")
+            SubElement(message, f"{{{stanzas.MUC_USER}}}x")
+            self._participant.default.connection.send(message)
+
+    @_in_engine
+    async def kick(self, nickname: str, reason: str = "") -> None:
+        """Put an occupant out of the room (XEP-0045, section 8.2)."""
+        await self._administer("kick", nickname, reason, role="none")
+
+    @_in_engine
+    async def ban(self, who: str, reason: str = "") -> None:
+        """Put an account, given by a nickname or a JID, out of the room for good (section 9.1)."""
+        await self._administer("ban", who, reason, affiliation="outcast")
+
+    @_in_engine
+    async def set_role(self, nickname: str, role: Role, reason: str = "") -> None:
+        """Give an occupant a role (section 5.1)."""
+        await self._administer(f"make {role} of", nickname, reason, role=role)
+
+    @_in_engine
+    async def set_affiliation(self, who: str, affiliation: Affiliation, reason: str = "") -> None:
+        """Give an account, by a nickname or a JID, an affiliation (section 5.2)."""
+        await self._administer(f"make {affiliation} of", who, reason, affiliation=affiliation)
+
+    @_in_engine
+    async def configure(self, options: Mapping[str, Any]) -> None:
+        """Change options of the room, named as behind `muc#roomconfig_` (section 16.5.3).
+
+        Such as `{"moderatedroom": True, "roomsecret": "word"}`.
+        """
+        query = stanzas.default_configuration()
+        named = {f"muc#roomconfig_{name}": value for name, value in options.items()}
+        for name, value in {"FORM_TYPE": ROOM_CONFIGURATION, **named}.items():
+            field = SubElement(query[0], f"{{{stanzas.DATA_FORMS}}}field", {"var": name})
+            text = str(int(value)) if isinstance(value, bool) else str(value)
+            SubElement(field, f"{{{stanzas.DATA_FORMS}}}value").text = text
+        await self._request(query, f"configure {quoted(', '.join(options))}")
 
     @_in_engine
     async def occupants(self) -> dict[str, Occupant]:
@@ -186,7 +242,7 @@ class Actor:
         if record is None:
             await self._find(wanted, looked, until + LATE_SECONDS)
             journal = iter(self._participant.journal)
-            misses = expectation.nearest_misses(wanted, journal, looked, due, self._line)
+            misses = expectation.nearest_misses(wanted, journal, looked, due)
             raise ExpectationError(self.nickname, self._why(wanted.wanted, within, misses))
         self._looked[track] = max(record.number, looked)
         event = record.event
@@ -215,18 +271,29 @@ class Actor:
         self._news.clear()
         return True
 
-    def _why(self, wanted: str, within: float, misses: list[str]) -> str:
+    def _why(self, wanted: str, within: float, misses: list[tuple[str, Record]]) -> str:
+        lines = [f"{self._name} waited {within:g} s for {wanted}, in vain."]
+        lines += ["What came instead, nearest first:" if misses else "Nothing came."]
+        for differs, record in misses[:MAX_MISSES]:
+            lines.append(f"  {differs}: {self._line(record)[:MAX_LINE_CHARACTERS]}")
+        if len(misses) > MAX_MISSES:
+            lines.append(f"  ... and {len(misses) - MAX_MISSES} more")
         status = self._participant.status()
-        nicknames = [quoted(one.nickname) for one in status.occupants[:MAX_NAMED]]
-        return "\n".join(
-            (
-                f"{self._name} waited {within:g} s for {wanted}, in vain.",
-                *(["What came instead, nearest first:", *misses] if misses else ["Nothing came."]),
-                f"In the room: {', '.join(nicknames)}."
-                if status.connected
-                else str(self._not_in_room()),
-            )
-        )
+        named = ", ".join(quoted(one.nickname) for one in status.occupants[:MAX_NAMED])
+        lines.append(f"In the room: {named}." if status.connected else str(self._not_in_room()))
+        return "\n".join(lines)
+
+    async def _administer(self, what: str, who: str, reason: str, **held: str) -> None:
+        query = Element(f"{{{MUC_ADMIN}}}query")
+        item = {"jid" if "@" in who else "nick": who, **held}
+        changed = SubElement(query, f"{{{MUC_ADMIN}}}item", item)
+        SubElement(changed, f"{{{MUC_ADMIN}}}reason").text = reason
+        await self._request(query, f"{what} {quoted(who)}")
+
+    async def _request(self, query: Element, what: str) -> None:
+        with self._doing(what):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._participant.default.connection.request("set", self.room, query)
 
     def _line(self, record: Record) -> str:
         return format_event(self._participant.journal.encode(record))
@@ -238,8 +305,15 @@ class Actor:
             yield
         except NotInRoomError:
             raise self._not_in_room() from None
+        except IqError as refused:
+            why = refused.error.condition + quoted_text(refused.error.text)
+        except TimeoutError:
+            why = f"no answer came within {ANSWER_SECONDS:g} s."
         except (FaultError, UnsendableError) as error:
-            raise self._error(f"could not {what}: {error}") from None
+            why = str(error)
+        else:
+            return
+        raise self._error(f"could not {what}: {why}")
 
     def _error(self, message: str) -> ActorError:
         return ActorError(self.nickname, f"{self._name} {message}")
@@ -252,28 +326,20 @@ class Actor:
         return self._error(f"is not in {self.room}. {why}")
 
 
-def _blocking(
-    method: Callable[Concatenate[Actor, Given], Coroutine[Any, Any, Found]],
-) -> "Callable[Concatenate[BlockingActor, Given], Found]":
-    @wraps(method)
-    def call(self: "BlockingActor", /, *given: Given.args, **named: Given.kwargs) -> Found:
-        __tracebackhide__ = True
-        return self.actor.engine.run(method(self.actor, *given, **named))
-
-    return call
-
-
 class BlockingActor:
-    """An actor for plain tests: each method returns when it is done."""
+    """An actor for plain tests: has the methods of `Actor`, which return when they are done."""
 
     def __init__(self, actor: Actor) -> None:
-        self.actor = actor
-        self.nickname, self.room = actor.nickname, actor.room
+        self._actor = actor
 
-    say = _blocking(Actor.say)
-    expect = _blocking(Actor.expect)
-    expect_nothing = _blocking(Actor.expect_nothing)
-    expect_join = _blocking(Actor.expect_join)
-    expect_leave = _blocking(Actor.expect_leave)
-    occupants = _blocking(Actor.occupants)
-    leave = _blocking(Actor.leave)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._actor, name)
+        if not iscoroutinefunction(found):
+            return found
+
+        @wraps(found)
+        def call(*given: object, **named: object) -> object:
+            __tracebackhide__ = True
+            return self._actor.engine.run(found(*given, **named))
+
+        return call

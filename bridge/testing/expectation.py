@@ -1,19 +1,13 @@
 """What a test expects of a room: which events meet it, and how others fall short of it. Pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import Generic, TypedDict, TypeVar
 
 from bridge.text import quoted
 from bridge.xmpp.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
 from bridge.xmpp.filter import EventFilter, Pattern
 from bridge.xmpp.journal import Record
-
-MAX_MISSES = 10
-"""Events that a failed expectation names: as many as a reader takes in."""
-
-MAX_LINE_CHARACTERS = 400
-"""Of one event in it; the timeline has more."""
 
 OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})
@@ -36,6 +30,8 @@ class Conditions(TypedDict, total=False):
     """A regular expression (RE2) that is found in the text."""
     from_: str
     """A nickname, an occupant JID or a real JID. Without it: anybody but the actor itself."""
+    private: bool
+    """Whether it is for the actor alone (XEP-0045, section 7.5)."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +72,14 @@ class Expectation(Generic[Expected]):
 
 
 def message(
-    text: str | None, private: bool | None, **conditions: Unpack[Conditions]
+    text: str | None,
+    *,
+    contains: str | None = None,
+    pattern: str | None = None,
+    from_: str | None = None,
+    private: bool | None = None,
 ) -> Expectation[MessageReceived]:
     """Return the expectation of a message; raises `PatternError`."""
-    from_, contains = conditions.get("from_"), conditions.get("contains")
-    pattern = conditions.get("pattern")
     said = {"from": from_, "that says": text, "that contains": contains, "that matches": pattern}
     wanted = "a private message" if private else "a message"
     wanted += "".join(f" {how} {quoted(what)}" for how, what in said.items() if what is not None)
@@ -89,16 +88,12 @@ def message(
 
 
 def nearest_misses(
-    wanted: Expectation[Expected],
-    records: Iterable[Record],
-    looked: int,
-    due: float,
-    line: Callable[[Record], str],
-) -> list[str]:
-    """Return what came instead of what was wanted, nearest first, a line each.
+    wanted: Expectation[Expected], records: Iterable[Record], looked: int, due: float
+) -> list[tuple[str, Record]]:
+    """Return what came instead of what was wanted, nearest first, and how it differs in words.
 
     `looked` is the number of the event that met the last expectation, `due` the time until which
-    this one was awaited; `line` writes an event, escaped.
+    this one was awaited.
     """
     misses = []
     for record in records:
@@ -109,8 +104,6 @@ def nearest_misses(
             elif record.at > due or not differs:
                 differs.append(f"{max(record.at - due, 0.0):.1f} s too late")
             if len(differs) == 1 or ONLY_ALONE.isdisjoint(differs):
-                misses.append((differs, line(record)[:MAX_LINE_CHARACTERS]))
+                misses.append((differs, record))
     misses.sort(key=lambda miss: (len(miss[0]), len(FAR.intersection(miss[0]))))
-    shown = [f"  {', '.join(differs)}: {said}" for differs, said in misses[:MAX_MISSES]]
-    more = len(misses) - MAX_MISSES
-    return shown + [f"  ... and {more} more"] * (more > 0)
+    return [(", ".join(differs), record) for differs, record in misses]

@@ -3,24 +3,25 @@
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Self, TypedDict, Unpack
+from typing import Self
 
 import pytest
 
-from bridge.sandbox.server import Sandbox
+from bridge.sandbox.server import HOST, LOBBY, Sandbox
+from bridge.sandbox.stanza import DOMAIN
 from bridge.settings.load import load
 from bridge.settings.table import Settings
-from bridge.settings.values import Secret
+from bridge.settings.values import Secret, Service
 from bridge.testing.actor import Actor, BlockingActor
 from bridge.testing.engine import Engine
-from bridge.testing.errors import ActorError, XmppTestError
+from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
 
 BOT = "bot"
-"""The name of the bot's account in the sandbox, unless the test names another."""
+"""The name of the bot's account in the sandbox, unless the test gives another."""
 
 
 class Environment(dict[str, str]):
@@ -30,31 +31,17 @@ class Environment(dict[str, str]):
         return f"<{', '.join(self)}>"
 
 
-class Options(TypedDict, total=False):
-    """What an actor may be given beside its nickname."""
-
-    account: str
-    """The name of its account, or a full JID; else the file's, or one of its own in the sandbox."""
-    password: str
-    """Of that account; not needed in the sandbox."""
-    room: str
-    """A bare JID; else the room of the test."""
-    room_password: str
-
-
 class Server:
     """What the fixture `xmpp_server` gives: a server, which runs in a `with` block."""
 
     def __init__(self, env_file: Path | None = None, bot_env_file: Path | None = None) -> None:
         """Read the files; without any it is the sandbox. Raises `pytest.UsageError`."""
-        if bot_env_file is not None and env_file is None:
-            raise pytest.UsageError("--xmpp-bot-env-file goes with --xmpp-env-file: give that, too")
-        self._sandbox = None if env_file else Sandbox()
-        if env_file is not None:
+        self._sandbox = None if env_file or bot_env_file else Sandbox()
+        if self._sandbox is None:
             self._settings = _read("--xmpp-env-file", env_file)
-            self._bot = (
-                _read("--xmpp-bot-env-file", bot_env_file) if bot_env_file else self._settings
-            )
+            self._bot = self._settings
+            if bot_env_file is not None:
+                self._bot = _read("--xmpp-bot-env-file", bot_env_file)
         self._actors: list[Actor] = []
         self._faults: list[Callable[[], None]] = []
         self._room = ""
@@ -62,8 +49,11 @@ class Server:
     def __enter__(self) -> Self:
         self._engine = Engine()
         if self._sandbox is not None:
-            address = self._engine.run(self._sandbox.__aenter__())
-            self._settings = self._bot = _load(address.environment())
+            port = self._engine.run(self._sandbox.__aenter__()).port
+            here = Service("xmpp", HOST, port)
+            self._settings = self._bot = Settings(
+                BOT, DOMAIN, Secret(""), (LOBBY,), service=here, allow_plaintext=True
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,15 +76,10 @@ class Server:
         sandbox every name gets an account. Raises `XmppTestError` for one that is not known.
         """
         settings = self._bot
-        if self._sandbox is not None:
-            settings = self._with_account(account or BOT)
-        elif account not in {None, settings.username, settings.jid}:
-            raise XmppTestError(
-                f"The password of {account!r} is not known: name a file with its settings by "
-                "--xmpp-bot-env-file."
-            )
+        if self._sandbox is not None or account not in {None, settings.username, settings.jid}:
+            settings = self._with_account(settings, account or BOT, "")
         found = {
-            "XMPP_SERVICE": "" if settings.service is None else str(settings.service),
+            "XMPP_SERVICE": str(settings.service or ""),
             "XMPP_DOMAIN": settings.domain,
             "XMPP_USERNAME": settings.username,
             "XMPP_PASSWORD": settings.password.reveal(),
@@ -105,15 +90,20 @@ class Server:
         }
         return Environment({name: value for name, value in found.items() if value})
 
-    async def actor(self, nickname: str, **options: Unpack[Options]) -> Actor:
-        """Return an actor who is in the room; raises `ActorError`."""
+    async def actor(self, nickname: str, **options: str) -> Actor:
+        """Return an actor who is in the room; raises `XmppTestError`.
+
+        `account` is the name of its account, or a full JID; else it is the file's, or one of its
+        own in the sandbox. `password` is that account's, not needed in the sandbox. `room` is a
+        bare JID, else the room of the test, and `room_password` what it asks for.
+        """
         __tracebackhide__ = True
         actor = self._new(nickname, **options)
         await actor.enter()
         return actor
 
-    def actor_sync(self, nickname: str, **options: Unpack[Options]) -> BlockingActor:
-        """Return an actor who is in the room, for a plain test; raises `ActorError`."""
+    def actor_sync(self, nickname: str, **options: str) -> BlockingActor:
+        """Do the same for a plain test."""
         __tracebackhide__ = True
         actor = self._new(nickname, **options)
         self._engine.run(actor.enter())
@@ -146,46 +136,48 @@ class Server:
             self._engine.run(actor.leave())
         self._faults, self._actors, self._room = [], [], ""
 
-    def _new(self, nickname: str, **options: Unpack[Options]) -> Actor:
-        account, password = options.get("account"), options.get("password", "")
+    def _new(
+        self,
+        nickname: str,
+        *,
+        account: str = "",
+        password: str = "",
+        room: str = "",
+        room_password: str = "",
+    ) -> Actor:
+        __tracebackhide__ = True
         settings = self._settings
         if self._sandbox is not None:
-            settings = self._with_account(account or re.sub("[^a-z0-9]+", "-", nickname.lower()))
-        elif account and password:
-            username, _, domain = account.partition("@")
-            domain = domain or settings.domain
-            settings = settings._replace(
-                username=username, domain=domain, password=Secret(password)
-            )
-        elif account:
-            raise ActorError(nickname, f"The account {account!r} needs its password, too.")
-        secret = options.get("room_password")
-        settings = settings._replace(
-            nickname=nickname,
-            rooms=(options.get("room") or self.room,),
-            room_password=Secret(secret) if secret else None,
-        )
+            account = account or re.sub("[^a-z0-9]+", "-", nickname.lower())
+        if account:
+            settings = self._with_account(settings, account, password)
+        secret = Secret(room_password) if room_password else None
+        rooms = (room or self.room,)
+        settings = settings._replace(nickname=nickname, rooms=rooms, room_password=secret)
         self._actors.append(Actor(self._engine, settings))
         return self._actors[-1]
 
-    def _with_account(self, name: str) -> Settings:
-        """Return the settings of an account in the sandbox."""
-        assert self._sandbox is not None
-        password = self._sandbox.add_account(name)
-        return self._settings._replace(username=name, password=Secret(password))
+    def _with_account(self, settings: Settings, account: str, password: str) -> Settings:
+        __tracebackhide__ = True
+        name, _, domain = account.partition("@")
+        if self._sandbox is not None:
+            password = self._sandbox.add_account(name)
+        if not password:
+            raise XmppTestError(
+                f"The password of the account {account!r} is not known: give an actor its "
+                "`password`, and name a file with the settings of a bot by --xmpp-bot-env-file."
+            )
+        domain = domain or settings.domain
+        return settings._replace(username=name, domain=domain, password=Secret(password))
 
 
-def _read(option: str, path: Path) -> Settings:
+def _read(option: str, path: Path | None) -> Settings:
     """Return the settings in a file; raises `pytest.UsageError` with what is wrong with them."""
-    return _load(dict(os.environ), f"{option} {path}", path)
-
-
-def _load(
-    environ: Mapping[str, str], source: str = "the sandbox", path: Path | None = None
-) -> Settings:
+    if path is None:
+        raise pytest.UsageError(f"{option} is missing: the actors need an account, too")
     here = Path.cwd()
-    found = load(environ, cwd=here, package_root=here, env_file=path, searching=False)
+    found = load(os.environ, cwd=here, package_root=here, env_file=path)
     if found.settings is None:
         problems = "".join(f"\n  {one_line(str(one))}" for one in found.problems)
-        raise pytest.UsageError(f"{source} has no settings for a room:{problems}")
+        raise pytest.UsageError(f"{option} {path} has no settings for a room:{problems}")
     return found.settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.testing.actor import Actor, BlockingActor
+from bridge.testing.actor import MAX_LINE_CHARACTERS, MAX_MISSES, Actor, BlockingActor
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
@@ -57,6 +57,8 @@ def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: Bloc
     ):
         alice.expect("pong", within=0)
     alice.expect(pattern="^r.*y$", within=0)
+    with pytest.raises(TypeError, match="contain"):
+        alice.expect(contain="a slip of the pen")
 
 
 def test_each_actor_looks_for_itself(alice: BlockingActor, bob: BlockingActor) -> None:
@@ -105,6 +107,21 @@ def test_a_failed_expectation_says_what_came_instead(
         'Alice waited 0 s for "Bob" to leave, in vain.',
         "Nothing came.",
     ]
+
+
+def test_as_many_misses_are_named_as_a_reader_takes_in(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    for number in range(MAX_MISSES + 2):
+        bob.say(f"{number} {'x' * MAX_LINE_CHARACTERS}")
+    alice.expect(contains=str(MAX_MISSES + 1))
+    bob.say("last")
+    with pytest.raises(ExpectationError) as caught:
+        alice.expect(pattern="^[0-9]", within=0)
+    lines = str(caught.value).split("\n")[2:]
+    assert len(lines) == MAX_MISSES + 2
+    assert len(lines[0]) == len("  before the actor's last expectation: ") + MAX_LINE_CHARACTERS
+    assert lines[MAX_MISSES] == "  ... and 3 more"
 
 
 async def test_an_actor_is_awaited_in_the_loop_of_the_test(server: Server) -> None:

@@ -185,7 +185,7 @@ def test_the_same_tests_run_on_a_real_server(
             ("--xmpp-env-file=a.env",),
             ["ERROR: --xmpp-env-file a.env*", "*XMPP_PASSWORD is not*", "*MUC_ROOM is not*"],
         ),
-        ("", ("--xmpp-bot-env-file=a.env",), ["ERROR: --xmpp-bot-env-file goes with *"]),
+        ("", ("--xmpp-bot-env-file=a.env",), ["ERROR: --xmpp-env-file is missing*"]),
     ],
 )
 def test_settings_that_do_not_do_are_told_once_at_the_start(

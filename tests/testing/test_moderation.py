@@ -1,0 +1,121 @@
+"""What the owner of a room does to it and to others, on the sandbox and on real servers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.testing.actor import BlockingActor
+from bridge.testing.errors import ActorError, ExpectationError
+from bridge.testing.server import Server
+from tests.servers.server import XmppServer
+from tests.testing.servers import server_of
+
+
+@pytest.fixture
+def xmpp_server(real_server: XmppServer) -> XmppServer:
+    """The sandbox does not do all of this yet."""
+    return real_server
+
+
+@pytest.fixture
+def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
+    """Each server in turn."""
+    with server_of(xmpp_server, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def alice(server: Server) -> BlockingActor:
+    """The owner of the room."""
+    return server.actor_sync("Alice")
+
+
+@pytest.fixture
+def bob(server: Server, alice: BlockingActor, xmpp_server: XmppServer) -> BlockingActor:
+    """Somebody with another account."""
+    other = xmpp_server.witness
+    bob = server.actor_sync("Bob", account=other.username, password=other.password)
+    alice.expect_join("Bob")
+    return bob
+
+
+def test_a_whisper_reaches_one_alone(alice: BlockingActor, bob: BlockingActor) -> None:
+    bob.whisper("Alice", "psst")
+    assert alice.expect("psst", from_="Bob", private=True).type == "chat"
+    bob.whisper("Alice", "again")
+    with pytest.raises(ExpectationError, match=r"in private: .*again"):
+        alice.expect("again", within=0.2)
+    with pytest.raises(ExpectationError, match=r"<Bob> \(private\) again"):
+        alice.expect_nothing(from_="Bob", during=0)
+
+
+def test_a_kick_puts_out_with_a_reason(alice: BlockingActor, bob: BlockingActor) -> None:
+    alice.kick("Bob", "enough")
+    left = alice.expect_leave("Bob")
+    assert (307 in left.codes, left.reason) == (True, "enough")
+    assert bob.expect_leave("Bob").self_
+    with pytest.raises(ActorError, match=r"^Bob is not in .* kicked"):
+        bob.say("hello?")
+
+
+def test_a_ban_keeps_out(
+    server: Server, alice: BlockingActor, bob: BlockingActor, xmpp_server: XmppServer
+) -> None:
+    alice.ban("Bob")
+    assert 301 in alice.expect_leave("Bob").codes
+    other = xmpp_server.witness
+    with pytest.raises(ActorError, match=r"^Bobby is not in .* banned"):
+        server.actor_sync("Bobby", account=other.username, password=other.password)
+
+
+def test_a_visitor_may_not_speak_in_a_moderated_room(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    alice.configure({"moderatedroom": True})
+    alice.set_role("Bob", "visitor")
+    alice.say("you listen")
+    bob.expect("you listen")
+    assert bob.occupants()["Bob"].role == "visitor"
+    with pytest.raises(ActorError, match=r"^Bob could not say "):
+        bob.say("hello?")
+    alice.set_role("Bob", "participant")
+    alice.say("you speak")
+    bob.expect("you speak")
+    bob.say("hello")
+
+
+def test_members_may_enter_a_room_for_members(
+    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+) -> None:
+    alice.configure({"membersonly": True})
+    other = xmpp_server.witness
+    with pytest.raises(ActorError, match="members"):
+        server.actor_sync("Bob", account=other.username, password=other.password)
+    alice.set_affiliation(other.jid, "member")
+    server.actor_sync("Bob", account=other.username, password=other.password)
+    alice.expect_join("Bob")
+    assert alice.occupants()["Bob"].affiliation == "member"
+
+
+def test_a_room_may_ask_for_a_password(
+    server: Server, alice: BlockingActor, xmpp_server: XmppServer
+) -> None:
+    alice.configure({"passwordprotectedroom": True, "roomsecret": "open sesame"})
+    other = xmpp_server.witness
+    with pytest.raises(ActorError, match="password"):
+        server.actor_sync("Bob", account=other.username, password=other.password)
+    bob = server.actor_sync(
+        "Bob", account=other.username, password=other.password, room_password="open sesame"
+    )
+    reports = [text for one in ("Alice", "Bob") for _, text in server.report(one)]
+    assert "open sesame" not in "".join(reports)
+    bob.say("in")
+    alice.expect("in")
+
+
+def test_who_may_not_is_told_so(alice: BlockingActor, bob: BlockingActor) -> None:
+    with pytest.raises(ActorError, match=r'^Bob could not kick "Alice": (not-allowed|forbidden)'):
+        bob.kick("Alice")
+    with pytest.raises(ActorError, match=r'^Bob could not configure "membersonly": forbidden'):
+        bob.configure({"membersonly": True})
