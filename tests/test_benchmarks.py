@@ -136,7 +136,7 @@ def test_a_command_makes_its_environments_and_installs_into_them(
     )
     assert len(ours) == len(theirs) == 2
     for one in ours:
-        assert "." in one
+        assert ".[expect]" in one
         assert "-e" not in one
     assert all(any(word.startswith("mcp==") for word in one) for one in theirs)
     pythons = " ".join(f"{one}/bin/python" for one in given).format(home=home)

@@ -19,6 +19,7 @@ from tests.benchmarks.measures import (
     memory,
     neighbour,
     pipelined,
+    plugin,
     rooms,
     sending,
     waits,
@@ -43,6 +44,7 @@ MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
             sending,
             rooms,
             neighbour,
+            plugin,
         )
     }
 )
