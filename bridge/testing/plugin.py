@@ -72,18 +72,11 @@ def xmpp_actor_sync(xmpp_server: Any) -> Any:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what an actor saw in the room, and its stanzas."""
+    """Add to the report of a failure what an actor saw; end what the test began on the server."""
     report = yield
     server = item.config.stash.get(SERVER, None)
-    if server is not None and report.failed and call.excinfo is not None:
+    if server is not None and call.excinfo is not None and report.failed:
         report.sections += server.report(getattr(call.excinfo.value, "nickname", None))
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """End what the test began on the server, after its own fixtures."""
-    yield
-    server = item.config.stash.get(SERVER, None)
-    if server is not None:
+    if server is not None and call.when == "teardown":  # the test's own fixtures have ended
         server.end_test()
+    return report

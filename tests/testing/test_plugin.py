@@ -168,7 +168,7 @@ def test_the_same_tests_run_on_a_real_server(
                 xmpp_server.fault("drop")
         """,
     )
-    options = (f"--xmpp-env-file={actors}", f"--xmpp-bot-env-file={bot}")
+    options = (f"--xmpp-env-file={actors.name}", f"--xmpp-bot-env-file={bot}", "-n1")
     run(pytester, *options).assert_outcomes(passed=2, skipped=1)
 
 
