@@ -4,6 +4,7 @@ import asyncio
 import gc
 import importlib
 import logging
+import os
 import secrets
 import time
 from collections.abc import Callable, Sequence

@@ -21,11 +21,11 @@ from bridge.xmpp.errors import NotInRoomError, UnsendableError
 from bridge.xmpp.events import MessageReceived, OccupantJoined, OccupantLeft
 from bridge.xmpp.faults import FaultError, quoted_text
 from bridge.xmpp.formatting import format_event
-from bridge.xmpp.iq import IqError
 from bridge.xmpp.journal import Record
 from bridge.xmpp.message_body import check_body
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import Occupant
+from bridge.xmpp.stanzas import IqError
 
 ENTER_SECONDS = 30.0
 """For connecting, logging in and joining together."""
