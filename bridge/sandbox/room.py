@@ -1,6 +1,6 @@
 """One chat room (XEP-0045), perhaps with a resident that answers: stanzas in, stanzas out.
 
-Everybody in it sees everybody's real JID; its owner is its moderator, all others are participants.
+Everybody in it sees everybody's real JID. What else differs from Prosody, tests/sandbox lists.
 """
 
 import secrets
@@ -11,14 +11,45 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.stanza import CLIENT, MUC, Delivery, disco, error, escape, render, reply
+from bridge.sandbox import configuration
+from bridge.sandbox.stanza import (
+    CLIENT,
+    MUC,
+    PING,
+    Delivery,
+    RefusedError,
+    disco,
+    error,
+    escape,
+    refuse,
+    render,
+    reply,
+    tag,
+)
 
 HISTORY_LIMIT = 100
 """Messages that a room remembers for those who come later."""
 
-FEATURES = (MUC, "urn:xmpp:ping", "urn:xmpp:sid:0", "muc_nonanonymous", "muc_open", "muc_public")
-RESERVED = (f"{{{MUC}}}x", f"{{{MUC}#user}}x", "{urn:xmpp:delay}delay", "{urn:xmpp:sid:0}stanza-id")
+AFFILIATION_LIMIT = 1000
+"""Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
+
+AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
+ROLES = ("none", "visitor", "participant", "moderator")
+RANKS = {one: rank for rank, one in enumerate(AFFILIATIONS, -1)}
+RANKS |= {one: rank for rank, one in enumerate(ROLES)}
+"""Each from the least to the most (section 5)."""
+
+ADMINS = ("admin", "owner")
+"""Affiliations by which somebody moderates a room and says who else does."""
+
+ADMIN, OWNER, USER = f"{{{MUC}#admin}}", f"{{{MUC}#owner}}", f"{MUC}#user"
+FEATURES = (MUC, "urn:xmpp:ping", "urn:xmpp:sid:0", "muc_nonanonymous")
+RESERVED = (f"{{{MUC}}}x", f"{{{USER}}}x", "{urn:xmpp:delay}delay", "{urn:xmpp:sid:0}stanza-id")
 """Elements that receivers believe only if the room wrote them; they are removed from stanzas."""
+
+
+Message = tuple[dict[str, str], str]
+"""The attributes of a message but for its recipient, and its content as XML."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +58,13 @@ class Occupant:
 
     nick: str
     jid: str
+    role: str
     shown: str = ""
+
+    @property
+    def account(self) -> str:
+        """Their bare JID."""
+        return self.jid.partition("/")[0]
 
 
 class Room:
@@ -35,14 +72,18 @@ class Room:
 
     def __init__(self, jid: str, owner: str = "", resident: str = "", subject: str = "") -> None:
         self._jid = jid
-        self._owner = owner
+        self._affiliations = {owner: "owner"} if owner else {}
         self._resident = resident
-        self._subject = (
-            f"from='{escape(jid)}' type='groupchat'",
-            f"<subject>{escape(subject)}</subject>",
-        )
-        self._history: deque[tuple[datetime, str, str]] = deque(maxlen=HISTORY_LIMIT)
-        self.occupants = {resident: Occupant(resident, f"{owner}/{resident}")} if resident else {}
+        self._subject: Message = (self._head("", "groupchat"), tag("subject", escape(subject)))
+        self._history: deque[tuple[datetime, Message]] = deque(maxlen=HISTORY_LIMIT)
+        there = [Occupant(resident, f"{owner}/{resident}", "moderator")] if resident else []
+        self.occupants = {one.nick: one for one in there}
+        self.options = configuration.NEW
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is here and the room was not made to last."""
+        return not self.occupants and not self.options["persistentroom"]
 
     def find(self, jid: str) -> Occupant | None:
         """Return who is here with the full JID."""
@@ -50,139 +91,279 @@ class Room:
 
     def kick(self, nick: str) -> list[Delivery]:
         """Put an occupant out in the room's own name (section 8.2)."""
-        return self._remove(replace(self.occupants[nick], shown=""), "307")
+        return self._set_role(self.occupants[nick], "none", _status("307"))
 
-    def presence(self, stanza: Element, nick: str) -> list[Delivery]:
-        """Take in a presence: its sender enters, stays or leaves (sections 7.2, 7.7 and 7.14)."""
-        newcomer = Occupant(nick, stanza.get("from", ""), _content(stanza))
-        present, request = self.find(newcomer.jid), stanza.find(f"{{{MUC}}}x")
+    def receive(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
+        """Take in a stanza to the room, or to `nick` in it, and return what is sent for it."""
+        try:
+            if stanza.tag == f"{CLIENT}presence":
+                return self._presence(stanza, nick)
+            is_message = stanza.tag == f"{CLIENT}message"
+            return self._message(stanza, nick, now) if is_message else self._iq(stanza, nick)
+        except RefusedError as refusal:
+            return error(stanza, str(refusal))
+
+    def _presence(self, stanza: Element, nick: str) -> list[Delivery]:
+        """Let the sender enter, change nickname or presence, or leave.
+
+        Sections 7.2, 7.6, 7.7 and 7.14.
+        """
+        jid, shown, request = stanza.get("from", ""), _content(stanza), stanza.find(f"{{{MUC}}}x")
+        present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
-            return self._remove(replace(present, shown=newcomer.shown)) if present else []
-        if not nick.strip():
-            return error(stanza, "jid-malformed")
-        if self.occupants.get(nick, present) != present:
-            return error(stanza, "conflict")
-        # A change of nickname is not supported.
-        if present.nick != nick if present else request is None:
-            return error(stanza, "not-acceptable")
+            return self._remove(replace(present, role="none", shown=shown)) if present else []
+        refuse(jid_malformed=not nick.strip())
+        role = present.role if present else self._admit(jid, request)
+        refuse(conflict=self.occupants.get(nick, present) != present)
+        sent = []
+        if present and present.nick != nick:
+            sent = self._remove(replace(present, shown=""), _status("303"), nick=nick)
         others = [one for one in self.occupants.values() if one != present]
-        self.occupants[nick] = newcomer
+        newcomer = self.occupants[nick] = Occupant(nick, jid, role, shown)
+        if created:
+            self._affiliations[newcomer.account] = "owner"
         if request is None:
-            return self._show(newcomer, [*others, newcomer])
-        codes = ("100",) if self._owner else ("100", "201")
-        self._owner = self._owner or newcomer.jid.partition("/")[0]
-        sent = [seen for other in others for seen in self._show(other, [newcomer])]
-        sent += self._show(newcomer, others) + self._show(newcomer, [newcomer], *codes)
-        for head, content in (*self._history_for(request), self._subject):
-            sent += _addressed(head, content, [newcomer])
-        return sent
+            return sent + self._show(newcomer, [*others, newcomer])
+        codes = ([] if present else ["100"]) + (["201"] if created else [])
+        sent += [seen for other in others for seen in self._show(other, [newcomer])]
+        sent += self._show(newcomer, others) + self._show(newcomer, [newcomer], _status(*codes))
+        earlier = [*self._history_for(request), self._subject]
+        return sent + [one for message in earlier for one in _addressed(message, [newcomer])]
 
-    def message(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
+    def _admit(self, jid: str, request: Element | None) -> str:
+        """Return the role of somebody who may enter (sections 7.2.5 to 7.2.8)."""
+        password = "" if request is None else request.findtext(f"{{{MUC}}}password", "")
+        role = self._default_role(jid)
+        refuse(
+            item_not_found=request is None,
+            registration_required=role == "none" and self.options["membersonly"],
+            forbidden=role == "none",
+            not_authorized=self.options["roomsecret"] not in ("", password),
+        )
+        return role
+
+    def _message(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
         """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
         speaker, listener = self.find(stanza.get("from", "")), self.occupants.get(nick)
         body, subject = stanza.findtext(f"{CLIENT}body"), stanza.find(f"{CLIENT}subject")
+        kind, sets_subject = stanza.get("type", "normal"), subject is not None and not body
         if speaker is None:
-            return error(stanza, "not-acceptable")
-        if nick and listener is None:
-            return error(stanza, "item-not-found")
-        if (stanza.get("type") == "groupchat") == bool(nick):
-            return error(stanza, "bad-request")
-        kind = "chat" if nick else "groupchat"
+            raise RefusedError("not-acceptable")
+        may_set = speaker.role == "moderator" or self.options["changesubject"]
+        silent = speaker.role == "visitor" or (sets_subject and not may_set)
+        refuse(
+            item_not_found=nick and (listener is None or kind == "error"),
+            bad_request=(kind == "groupchat") == bool(nick),
+            forbidden=silent and not nick,
+        )
         said = self._head(speaker.nick, kind, stanza.get("id")), _content(stanza)
-        answer = self._head(self._resident, kind), f"<body>You said: {escape(body)}</body>"
+        answer = self._head(self._resident, kind), tag("body", f"You said: {escape(body)}")
+        if listener is not None and nick == self._resident:
+            return _addressed(answer, [speaker])
         if listener is not None:
-            is_resident = nick == self._resident
-            return _addressed(*answer, [speaker]) if is_resident else _addressed(*said, [listener])
-        if subject is not None and not body:
-            if not self._owns(speaker):
-                return error(stanza, "forbidden")
-            self._subject = said
-        sent = self._reflect(*said, now if body else None)
-        return sent + (self._reflect(*answer, now) if body and self._resident else [])
-
-    def iq(self, stanza: Element, nick: str) -> list[Delivery]:
-        """Answer a query to the room or an occupant (XEP-0410); the owner accepts it and kicks."""
-        asking = self.find(stanza.get("from", ""))
-        item = stanza.find(f"{{{MUC}#admin}}query/{{{MUC}#admin}}item")
-        form = stanza.find(f"{{{MUC}#owner}}query/{{jabber:x:data}}x")
-        if nick and (asking is None or nick not in self.occupants):
-            return error(stanza, "item-not-found" if asking else "not-acceptable")
-        if nick or stanza.get("type") != "set" or (item is None and form is None):
-            return disco(stanza, "category='conference' type='text'", FEATURES)
-        if asking is None or not self._owns(asking):
-            return error(stanza, "forbidden")
-        if item is None:  # section 10.1.2
-            return reply(stanza, "result")
-        target = self.occupants.get(item.get("nick", ""))
-        if target is None or item.get("role") != "none":
-            return error(stanza, "item-not-found" if target is None else "feature-not-implemented")
-        reason = escape(item.findtext(f"{{{MUC}#admin}}reason"))
-        why = f"<actor nick='{escape(asking.nick)}'/><reason>{reason}</reason>"
-        kicked = self._remove(replace(target, shown=""), "307", why=why)  # section 8.2
-        return kicked + reply(stanza, "result")
-
-    def _owns(self, occupant: Occupant) -> bool:
-        return occupant.jid.partition("/")[0] == self._owner
-
-    def _remove(self, gone: Occupant, *codes: str, why: str = "") -> list[Delivery]:
-        everybody = list(self.occupants.values())
-        del self.occupants[gone.nick]
-        return self._show(gone, everybody, *codes, why=why)
-
-    def _show(
-        self, one: Occupant, audience: Iterable[Occupant], *codes: str, why: str = ""
-    ) -> list[Delivery]:
-        """Send an occupant's presence, or absence, to the audience (section 7.2.2).
-
-        To themselves it has the code 110.
-        """
-        owner, here = self._owns(one), one.nick in self.occupants
-        role = "none" if not here else "moderator" if owner else "participant"
-        standing = f"affiliation='{'owner' if owner else 'none'}' role='{role}'"
-        item = f"<item {standing} jid='{escape(one.jid)}'>{why}</item>"
-        head = f"from='{self._name(one.nick)}'" + ("" if here else " type='unavailable'")
-        sent = []
-        for other in audience:
-            seen = (*codes, "110") if other.jid == one.jid else codes
-            statuses = "".join(f"<status code='{code}'/>" for code in seen)
-            shown = f"{one.shown}<x xmlns='{MUC}#user'>{item}{statuses}</x>"
-            sent.append(
-                (other.jid, f"<presence to='{escape(other.jid)}' {head}>{shown}</presence>")
-            )
+            return _addressed((said[0], said[1] + tag("x", xmlns=USER)), [listener])
+        stamp, sent = now.isoformat(timespec="milliseconds").replace("+00:00", "Z"), []
+        for head, content in [said, answer] if body and self._resident else [said]:
+            id_ = tag("stanza-id", xmlns="urn:xmpp:sid:0", id=secrets.token_hex(8), by=self._jid)
+            delay = tag("delay", xmlns="urn:xmpp:delay", from_=self._jid, stamp=stamp)
+            if body:
+                self._history.append((now, (head, content + id_ + delay)))
+            elif sets_subject:
+                self._subject = head, content + id_ + delay
+            sent += _addressed((head, content + id_), self.occupants.values())
         return sent
 
-    def _reflect(self, head: str, content: str, at: datetime | None) -> list[Delivery]:
-        """Send a message to everybody; with a time, it goes into the history."""
-        by = escape(self._jid)
-        content += f"<stanza-id xmlns='urn:xmpp:sid:0' id='{secrets.token_hex(8)}' by='{by}'/>"
-        if at is not None:
-            stamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            delay = f"<delay xmlns='urn:xmpp:delay' from='{by}' stamp='{stamp}'/>"
-            self._history.append((at, head, content + delay))
-        return _addressed(head, content, self.occupants.values())
+    def _iq(self, stanza: Element, nick: str) -> list[Delivery]:
+        """Answer a query to the room, or pass one on to an occupant (section 17.4)."""
+        asking, asked = self.find(stanza.get("from", "")), self.occupants.get(nick)
+        kind = stanza.get("type", "")
+        refuse(not_acceptable=nick and not asking, item_not_found=nick and not asked)
+        if asking and asked:
+            of_itself = asked == asking and stanza.find(PING) is not None  # XEP-0410
+            if of_itself or nick == self._resident:
+                return disco(stanza, tag("identity", category="client", type="bot"), ())
+            head = self._head(asking.nick, kind, stanza.get("id"))
+            return [(asked.jid, tag("iq", _content(stanza), to=asked.jid, **head))]
+        item, owner = stanza.find(f"{ADMIN}query/{ADMIN}item"), stanza.find(f"{OWNER}query")
+        if item is not None and kind in ("get", "set"):
+            return self._list(stanza, item) if kind == "get" else self._moderate(stanza, item)
+        if owner is not None and kind in ("get", "set"):
+            return self._configure(stanza, owner)
+        name = self.options["roomname"]
+        form = configuration.information_form(self.options, len(self.occupants))
+        identity = tag("identity", category="conference", type="text", name=name)
+        features = (*FEATURES, *configuration.features(self.options))
+        return disco(stanza, identity + form, features)
 
-    def _history_for(self, request: Element) -> list[tuple[str, str]]:
+    def _list(self, stanza: Element, item: Element) -> list[Delivery]:
+        """Answer who has an affiliation or a role (sections 8.5, 9.5 and 9.8)."""
+        affiliation, role = item.get("affiliation", ""), item.get("role", "")
+        mine, asking = self._affiliation(stanza.get("from", "")), self.find(stanza.get("from", ""))
+        moderates = asking is not None and asking.role == "moderator"
+        decides = mine in ADMINS and RANKS.get(affiliation, 0) <= RANKS[mine]
+        refuse(
+            bad_request=affiliation not in AFFILIATIONS and role not in ROLES,
+            forbidden=not (decides if affiliation else moderates),
+        )
+        jids = [jid for jid, one in self._affiliations.items() if one == affiliation]
+        found = [tag("item", affiliation=affiliation, jid=jid) for jid in jids]
+        present = [one for one in self.occupants.values() if one.role == role]
+        found += [self._item(one, nick=one.nick) for one in present]
+        return reply(stanza, "result", tag("query", "".join(found), xmlns=f"{MUC}#admin"))
+
+    def _moderate(self, stanza: Element, item: Element) -> list[Delivery]:
+        """Change an affiliation or a role (sections 8, 9 and 10)."""
+        affiliation, role, nick = (item.get(key, "") for key in ("affiliation", "role", "nick"))
+        actor, target = stanza.get("from", ""), self.occupants.get(nick)
+        jid = item.get("jid", "").lower() or (target.account if target else "")
+        why = "".join(tag("actor", nick=one.nick) for one in [self.find(actor)] if one)
+        why += "".join(render(reason, ADMIN) for reason in item.iterfind(f"{ADMIN}reason"))
+        if affiliation and jid and not role:
+            sent = self._change_affiliation(actor, jid, affiliation, why)
+        elif role and nick and not affiliation:
+            sent = self._change_role(actor, target, role, why)
+        else:
+            raise RefusedError("bad-request")
+        return sent + reply(stanza, "result")
+
+    def _change_role(self, actor: str, one: Occupant | None, role: str, why: str) -> list[Delivery]:
+        """Change a role if the actor may (sections 8.2 to 8.4, 9.6 and 9.7)."""
+        if one is None:
+            raise RefusedError("item-not-found")
+        acting, mine = self.find(actor), self._affiliation(actor)
+        moderates = acting is not None and acting.role == "moderator"
+        outranked = RANKS[mine] < RANKS[self._affiliation(one.jid)]
+        needs_admin = "moderator" in (one.role, role)
+        refuse(
+            not_acceptable=role not in ROLES,
+            not_allowed=not moderates or outranked or (needs_admin and mine not in ADMINS),
+        )
+        return self._set_role(one, role, _status("307"), why)
+
+    def _change_affiliation(self, actor: str, jid: str, new: str, why: str) -> list[Delivery]:
+        """Change an affiliation if the actor may, and the roles that go with it.
+
+        Sections 9.1 to 9.4, 10.3 to 10.8.
+        """
+        mine, old = self._affiliation(actor), self._affiliation(jid)
+        owners = [one for one, held in self._affiliations.items() if held == "owner"]
+        among_admins = mine == "owner" or (mine == "admin" and not {new, old} & set(ADMINS))
+        is_full = len(self._affiliations) >= AFFILIATION_LIMIT
+        refuse(
+            jid_malformed="/" in jid,
+            not_acceptable=new not in AFFILIATIONS,
+            not_allowed=not among_admins,
+            conflict=owners == [jid] and new != "owner",
+            resource_constraint=is_full and jid not in self._affiliations,
+        )
+        self._affiliations = {**self._affiliations, jid: new}
+        if new == "none":
+            del self._affiliations[jid]
+        role, code = self._default_role(jid), "301" if new == "outcast" else "321"
+        sent = []
+        for one in [one for one in self.occupants.values() if one.account == jid]:
+            keeps = RANKS[new] >= RANKS[old] and RANKS[one.role] >= RANKS[role]
+            sent += self._set_role(one, one.role if keeps else role, _status(code), why)
+        item = tag("item", affiliation=new, jid=jid) + (_status(code) if role == "none" else "")
+        absent = tag("x", item, xmlns=USER)
+        return sent or _addressed(({"from_": self._jid}, absent), self.occupants.values())
+
+    def _set_role(self, one: Occupant, role: str, code: str, why: str = "") -> list[Delivery]:
+        """Change the role of an occupant, who without one is out, which the code explains."""
+        changed = replace(one, role=role)
+        if role == "none":
+            return self._remove(replace(changed, shown=""), code, why)
+        self.occupants[one.nick] = changed
+        return self._show(changed, self.occupants.values(), why=why)
+
+    def _configure(self, stanza: Element, query: Element) -> list[Delivery]:
+        """Give out the configuration, change it, or destroy the room (sections 10.2 and 10.9)."""
+        refuse(forbidden=self._affiliation(stanza.get("from", "")) != "owner")
+        if stanza.get("type") == "get":
+            empty = configuration.configuration_form(self.options)
+            return reply(stanza, "result", tag("query", empty, xmlns=f"{MUC}#owner"))
+        destroy, form = query.find(f"{OWNER}destroy"), query.find(f"{configuration.DATA}x")
+        if destroy is not None:
+            end, everybody = render(destroy, OWNER), list(self.occupants.values())
+            self.occupants, self.options = {}, configuration.NEW
+            gone = [replace(one, role="none", shown="") for one in everybody]
+            sent = [seen for one in gone for seen in self._show(one, [one], end)]
+            return sent + reply(stanza, "result")
+        if form is None:
+            raise RefusedError("bad-request")
+        before, self.options = self.options, configuration.configured(self.options, form)
+        sent = []
+        for one in list(self.occupants.values()):
+            if self._default_role(one.jid) == "none":
+                sent += self._set_role(one, "none", _status("322"))
+        sent += reply(stanza, "result")
+        if self.options != before:
+            told = self._head("", "groupchat"), tag("x", _status("104"), xmlns=USER)
+            sent += _addressed(told, self.occupants.values())
+        return sent
+
+    def _affiliation(self, jid: str) -> str:
+        return self._affiliations.get(jid.partition("/")[0], "none")
+
+    def _default_role(self, jid: str) -> str:
+        """Return the role of an account that enters (sections 5.1.2 and 10.1)."""
+        guest = "visitor" if self.options["moderatedroom"] else "participant"
+        guest = "none" if self.options["membersonly"] else guest
+        roles = {"outcast": "none", "none": guest, "member": "participant"}
+        return roles.get(self._affiliation(jid), "moderator") if self._affiliations else "moderator"
+
+    def _remove(
+        self, gone: Occupant, end: str = "", why: str = "", nick: str = ""
+    ) -> list[Delivery]:
+        everybody = list(self.occupants.values())
+        del self.occupants[gone.nick]
+        return self._show(gone, everybody, end, why, nick)
+
+    def _show(
+        self, one: Occupant, to: Iterable[Occupant], end: str = "", why: str = "", nick: str = ""
+    ) -> list[Delivery]:
+        """Send an occupant's presence, or absence, to others (section 7.2.2).
+
+        To themselves it has the code 110. `why` is the content of the item, which names a new
+        nickname, and `end` comes behind it.
+        """
+        kind = "" if one.nick in self.occupants else "unavailable"
+        sent = []
+        for other in to:
+            own = _status("110") if other.jid == one.jid else ""
+            shown = one.shown + tag("x", self._item(one, why, nick) + end + own, xmlns=USER)
+            head = {"to": other.jid, "from_": f"{self._jid}/{one.nick}", "type": kind}
+            sent.append((other.jid, tag("presence", shown, **head)))
+        return sent
+
+    def _item(self, one: Occupant, why: str = "", nick: str = "") -> str:
+        affiliation = self._affiliation(one.jid)
+        return tag("item", why, affiliation=affiliation, role=one.role, jid=one.jid, nick=nick)
+
+    def _history_for(self, request: Element) -> list[Message]:
         """Return as much of the history as was asked for (section 7.2.13)."""
         asked = request.find(f"{{{MUC}}}history")
         bounds = {} if asked is None else asked.attrib
-        recalled: Iterable[tuple[datetime, str, str]] = self._history
+        recalled: Iterable[tuple[datetime, Message]] = self._history
         with suppress(KeyError, ValueError, TypeError):
             since = datetime.fromisoformat(bounds["since"])
             recalled = [past for past in recalled if past[0] >= since]
         with suppress(KeyError, ValueError, OverflowError):
             recalled = deque(recalled, maxlen=int(bounds["maxstanzas"]))
-        return [(head, content) for _, head, content in recalled]
+        return [message for _, message in recalled]
 
-    def _name(self, nick: str) -> str:
-        return escape(f"{self._jid}/{nick}")
-
-    def _head(self, nick: str, kind: str, id_: str | None = None) -> str:
-        return f"from='{self._name(nick)}' type='{kind}' id='{escape(id_ or secrets.token_hex(8))}'"
+    def _head(self, nick: str, kind: str, id_: str | None = None) -> dict[str, str]:
+        from_ = f"{self._jid}/{nick}" if nick else self._jid
+        return {"from_": from_, "type": kind, "id": id_ or secrets.token_hex(8)}
 
 
-def _addressed(head: str, content: str, audience: Iterable[Occupant]) -> list[Delivery]:
-    to = [one.jid for one in audience]
-    return [(jid, f"<message to='{escape(jid)}' {head}>{content}</message>") for jid in to]
+def _status(*codes: str) -> str:
+    return "".join(tag("status", code=code) for code in codes)
+
+
+def _addressed(message: Message, audience: Iterable[Occupant]) -> list[Delivery]:
+    head, content = message
+    return [(one.jid, tag("message", content, to=one.jid, **head)) for one in audience]
 
 
 def _content(stanza: Element) -> str:

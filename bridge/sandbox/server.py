@@ -5,6 +5,7 @@ else run Prosody or ejabberd.
 """
 
 import asyncio
+import math
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -13,9 +14,9 @@ from datetime import UTC, datetime
 from functools import partial
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.fault import LASTING, LATE, STRIKES, Fault
+from bridge.sandbox.fault import FAULTS, LATE, STRIKES, Fault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error, escape
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error, escape, tag
 from bridge.sandbox.stream import Stream, StreamEndedError
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -26,6 +27,9 @@ ACCOUNT = "debug"
 
 ACCOUNT_NAME = re.compile(r"""[^\s"&'/:<>@]{1,1023}""")
 """What an account may be called (RFC 7622 section 3.3)."""
+
+ROOM_LIMIT = 1000
+"""Rooms at a time: a client can be in any number, and those that were made to last stay."""
 
 NOTICE = "A sandbox for trying things out; for anything else run Prosody or ejabberd."
 """What the sandbox says of itself, in disco and as the subject of its room."""
@@ -94,11 +98,16 @@ class Sandbox:
         `late-reflection` has `seconds` as its delay.
         Raises `ValueError` for an unknown name, and for seconds that cannot be waited for.
         """
-        fault = Fault(name, room, nickname, seconds)
+        if name not in FAULTS:
+            raise ValueError(f"there is no such fault; there are {', '.join(FAULTS)}")
+        is_timed = seconds is not None or name == LATE
+        if is_timed and not 0 < (seconds or 0) < math.inf:
+            raise ValueError(f"seconds must be a number above 0, and {LATE} needs them")
+        fault = Fault(name, room, nickname, seconds or 0)
         self._faults.add(fault)
         if name in STRIKES:
             self._strike(fault)
-        elif seconds is not None and name in LASTING:
+        elif seconds and name != LATE:
             asyncio.get_running_loop().call_later(seconds, self._faults.discard, fault)
         return partial(self._faults.discard, fault)
 
@@ -161,36 +170,38 @@ class Sandbox:
         if stanza.tag == f"{CLIENT}presence" and host in ("", DOMAIN, SERVICE):
             return []
         if host == SERVICE:
-            return disco(stanza, "category='conference' type='text'", (MUC,), *self._rooms)
+            rooms = ((jid, room) for jid, room in self._rooms.items() if not room.is_over)
+            public = (jid for jid, room in rooms if room.options["publicroom"])
+            return disco(
+                stanza, tag("identity", category="conference", type="text"), (MUC,), *public
+            )
         if host not in ("", DOMAIN):
             return error(stanza, "remote-server-not-found")
         if local:
             return error(stanza, "service-unavailable")
-        return disco(stanza, f"category='server' type='im' name='{NOTICE}'", (), SERVICE)
+        return disco(
+            stanza, tag("identity", category="server", type="im", name=NOTICE), (), SERVICE
+        )
 
     def _to_room(self, stanza: Element, jid: str, nick: str) -> list[Delivery]:
-        if jid not in self._rooms and stanza.tag != f"{CLIENT}presence":
-            return error(stanza, "item-not-found")
-        room = self._rooms.setdefault(jid, Room(jid))
+        room = self._rooms.get(jid)
+        if room is None or room.is_over:
+            if stanza.tag != f"{CLIENT}presence" or stanza.get("type") is not None:
+                return error(stanza, "item-not-found")
+            self._rooms = {name: one for name, one in self._rooms.items() if not one.is_over}
+            if len(self._rooms) >= ROOM_LIMIT:
+                return error(stanza, "resource-constraint")
+            room = self._rooms[jid] = Room(jid)
         sender = room.find(stanza.get("from", ""))
-        match stanza.tag.removeprefix(CLIENT):
-            case "presence":
-                duplicate = self._fault("duplicate-nickname", jid, nick)
-                wanted = stanza.get("type") is None and (sender is None or sender.nick != nick)
-                refused = wanted and duplicate is not None
-                deliveries = error(stanza, "conflict") if refused else room.presence(stanza, nick)
-            case "message":
-                deliveries = room.message(stanza, nick, datetime.now(UTC))
-                if sender is not None:
-                    deliveries = self._disturbed(deliveries, jid, sender)
-            case _:
-                deliveries = room.iq(stanza, nick)
-        self._forget_if_empty(jid)
-        return deliveries
-
-    def _forget_if_empty(self, room: str) -> None:
-        if not self._rooms[room].occupants:
-            del self._rooms[room]
+        wants_nick = stanza.tag == f"{CLIENT}presence" and (sender is None or sender.nick != nick)
+        if (
+            wants_nick
+            and stanza.get("type") is None
+            and self._fault("duplicate-nickname", jid, nick)
+        ):
+            return error(stanza, "conflict")
+        deliveries = room.receive(stanza, nick, datetime.now(UTC))
+        return self._disturbed(deliveries, jid, sender) if sender else deliveries
 
     def _leave_all(self, jid: str) -> list[Delivery]:
         unavailable = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
@@ -200,22 +211,21 @@ class Sandbox:
         found = (one for one in self._faults if one.name == name and one.hits(room, nickname))
         return next(found, None)
 
-    def _hit(self, fault: Fault) -> list[tuple[str, Occupant]]:
+    def _hit(self, fault: Fault) -> list[tuple[Room, Occupant]]:
         """Return who is in a room, has a session, and is meant by the fault."""
         seats = ((jid, one) for jid, room in self._rooms.items() for one in room.occupants.values())
-        hit = (seat for seat in seats if fault.hits(seat[0], seat[1].nick))
-        return [(jid, one) for jid, one in hit if one.jid in self._sessions]
+        hit = ((self._rooms[jid], one) for jid, one in seats if fault.hits(jid, one.nick))
+        return [(room, one) for room, one in hit if one.jid in self._sessions]
 
     def _strike(self, fault: Fault) -> None:
         if fault not in self._faults:
             return
-        for jid, one in self._hit(fault):
+        for room, one in self._hit(fault):
             if fault.name == "drop":
                 self._sessions[one.jid].cut()
             else:
-                self._deliver(self._rooms[jid].kick(one.nick))
-                self._forget_if_empty(jid)
-        if fault.seconds is not None:
+                self._deliver(room.kick(one.nick))
+        if fault.seconds:
             asyncio.get_running_loop().call_later(fault.seconds, self._strike, fault)
 
     def _admitted(self) -> dict[str, str]:
@@ -228,17 +238,12 @@ class Sandbox:
         hit = (one.jid for fault in silences for _, one in self._hit(fault))
         return any(fault.hits("", "") for fault in silences) or jid in hit
 
-    def _disturbed(
-        self, deliveries: list[Delivery], room: str, speaker: Occupant
-    ) -> list[Delivery]:
+    def _disturbed(self, sent: list[Delivery], room: str, speaker: Occupant) -> list[Delivery]:
         """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
         late = self._fault(LATE, room, speaker.nick)
         lost = self._fault("lost-reflection", room, speaker.nick)
-        if late is None and lost is None:
-            return deliveries
-        to, by = escape(speaker.jid), escape(f"{room}/{speaker.nick}")
-        head = f"<message to='{to}' from='{by}' type='groupchat'"
-        mine = [sent for sent in deliveries if sent[1].startswith(head)]
-        if late and late.seconds and not lost:
+        own = f"from='{escape(room)}/{escape(speaker.nick)}' type='groupchat'"
+        mine = [one for one in sent if one[0] == speaker.jid and own in one[1]]
+        if late and not lost:
             asyncio.get_running_loop().call_later(late.seconds, self._deliver, mine)
-        return [sent for sent in deliveries if sent not in mine]
+        return [one for one in sent if one not in mine] if late or lost else sent

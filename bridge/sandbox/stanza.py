@@ -2,6 +2,8 @@
 
 from xml.etree.ElementTree import Element
 
+from bridge.sandbox.errors import SandboxError
+
 DOMAIN = "localhost"
 """The only domain of the server."""
 
@@ -9,17 +11,39 @@ CLIENT = "{jabber:client}"
 MUC = "http://jabber.org/protocol/muc"
 DISCO_INFO = "http://jabber.org/protocol/disco#info"
 DISCO_ITEMS = "http://jabber.org/protocol/disco#items"
+PING = "{urn:xmpp:ping}ping"
 
 ESCAPES = str.maketrans({mark: f"&#{ord(mark)};" for mark in "&<>\"'\t\n\r"})
 """For text and attributes; an attribute would lose a bare line break (XML 1.0 section 3.3.3)."""
+
+AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
+"""Conditions of errors of the type `auth`; all others are of the type `cancel` (section 8.3.3)."""
 
 Delivery = tuple[str, str]
 """The full JID of a recipient, and the XML for it."""
 
 
+class RefusedError(SandboxError):
+    """What a stanza asks for is not done; the text is a condition of RFC 6120 section 8.3.3."""
+
+
+def refuse(**reasons: object) -> None:
+    """Raise `RefusedError` with the first of the conditions that holds, written with `_`."""
+    for condition, holds in reasons.items():
+        if holds:
+            raise RefusedError(condition.replace("_", "-"))
+
+
 def escape(text: str | None) -> str:
     """Return `text` escaped for content and for attributes."""
     return (text or "").translate(ESCAPES)
+
+
+def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
+    """Return the XML of an element, but for empty attributes; `from_` stands for `from`."""
+    given = {key.rstrip("_"): escape(value) for key, value in attributes.items() if value}
+    opening = "".join(f" {key}='{value}'" for key, value in given.items())
+    return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")
 
 
 def render(element: Element, inherited: str = CLIENT) -> str:
@@ -38,31 +62,31 @@ def reply(stanza: Element, kind: str, payload: str = "") -> list[Delivery]:
     if stanza.get("type") in ("error", "result"):
         return []
     name, to = stanza.tag.removeprefix(CLIENT), stanza.get("from", "")
-    swapped = {"id": stanza.get("id"), "from": stanza.get("to"), "to": to, "type": kind}
-    head = "".join(f" {key}='{escape(value)}'" for key, value in swapped.items() if value)
-    return [(to, f"<{name}{head}>{payload}</{name}>")]
+    xml = tag(name, payload, id=stanza.get("id"), from_=stanza.get("to"), to=to, type=kind)
+    return [(to, xml)]
 
 
 def error(stanza: Element, condition: str) -> list[Delivery]:
     """Return an error as the answer to a stanza (RFC 6120 section 8.3)."""
-    cause = f"<{condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+    cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-stanzas")
     # By this, a client with several joins under way tells their refusals from other errors.
-    joining = "" if stanza.find(f"{{{MUC}}}x") is None else f"<x xmlns='{MUC}'/>"
-    return reply(stanza, "error", f"{joining}<error type='cancel'>{cause}</error>")
+    joining = "" if stanza.find(f"{{{MUC}}}x") is None else tag("x", xmlns=MUC)
+    kind = "auth" if condition in AUTH_ERRORS else "cancel"
+    return reply(stanza, "error", joining + tag("error", cause, type=kind))
 
 
 def disco(iq: Element, identity: str, features: tuple[str, ...], *items: str) -> list[Delivery]:
     """Return the answer to ping (XEP-0199) and service discovery (XEP-0030).
 
-    `identity` has the attributes of the identity, `items` are JIDs.
+    `identity` is the XML of the identity, perhaps with a form; `items` are JIDs.
     """
     asked = iq[0].tag if iq.get("type") == "get" and len(iq) else ""
-    if asked == "{urn:xmpp:ping}ping":
+    if asked == PING:
         return reply(iq, "result")
     if asked == f"{{{DISCO_INFO}}}query":
-        found = f"<identity {identity}/>" + "".join(f"<feature var='{name}'/>" for name in features)
-        return reply(iq, "result", f"<query xmlns='{DISCO_INFO}'>{found}</query>")
+        found = identity + "".join(tag("feature", var=name) for name in features)
+        return reply(iq, "result", tag("query", found, xmlns=DISCO_INFO))
     if asked == f"{{{DISCO_ITEMS}}}query":
-        found = "".join(f"<item jid='{escape(jid)}'/>" for jid in items)
-        return reply(iq, "result", f"<query xmlns='{DISCO_ITEMS}'>{found}</query>")
+        found = "".join(tag("item", jid=jid) for jid in items)
+        return reply(iq, "result", tag("query", found, xmlns=DISCO_ITEMS))
     return error(iq, "service-unavailable")

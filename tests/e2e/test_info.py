@@ -135,10 +135,9 @@ async def test_the_bridge_tells_what_it_is_itself(xmpp_server: XmppServer, tmp_p
         await bridge.joined()
         told = await asked(bridge, "xmppInfo", "self")
         assert told["address"].endswith(f"/{NICKNAME}")
-        if xmpp_server.name != "sandbox":  # which answers for those in its rooms
-            assert told["identities"] == [
-                {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
-            ]
+        assert told["identities"] == [
+            {"category": "client", "type": "bot", "name": "xmpp-debug-bridge"}
+        ]
 
 
 async def test_what_hides_in_the_name_of_an_occupants_software_is_shown(

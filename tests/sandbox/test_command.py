@@ -20,7 +20,7 @@ COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
         (["--account", "a@b:s3cret"], "an account's name has no blanks"),
         (["--account", "debug:s3cret"], "an account that is there already"),
         (["--fault", "flood"], "--fault flood: there is no such fault; there are drop"),
-        (["--fault", "late-reflection"], "takes seconds, the delay"),
+        (["--fault", "late-reflection"], "late-reflection needs them"),
         (["--fault", "silence:seconds=soon"], "seconds must be a number above 0"),
         (["--fault", "silence:seconds=0"], "seconds must be a number above 0"),
         (["--fault", "silence:nick=Robot"], "the keys are room, nickname and seconds"),

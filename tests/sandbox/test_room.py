@@ -4,7 +4,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from bridge.sandbox.room import HISTORY_LIMIT, Room
+from bridge.sandbox.room import AFFILIATION_LIMIT, HISTORY_LIMIT, Room
 from bridge.sandbox.stanza import Delivery
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -26,13 +26,7 @@ class Party:
         stanza = fromstring(f"<s xmlns='jabber:client'>{xml}</s>")[0]  # noqa: S314 - our own
         stanza.set("from", sender)
         stanza.set("to", f"{JID}/{nick}" if nick else JID)
-        match stanza.tag.rpartition("}")[2]:
-            case "presence":
-                return self.room.presence(stanza, nick)
-            case "message":
-                return self.room.message(stanza, nick, self.now)
-            case _:
-                return self.room.iq(stanza, nick)
+        return self.room.receive(stanza, nick, self.now)
 
     def join(self, sender: str, nick: str, history: str = "") -> list[Delivery]:
         return self.send(sender, f"<presence><x xmlns='{MUC}'>{history}</x></presence>", nick)
@@ -41,8 +35,8 @@ class Party:
         said = f"<message type='groupchat' id='m1'><body>{body}</body></message>"
         return self.send(sender, said)
 
-    def kick(self, sender: str, nick: str, role: str = "none") -> list[Delivery]:
-        item = f"<item nick='{nick}' role='{role}'><reason>noise</reason></item>"
+    def kick(self, sender: str, nick: str) -> list[Delivery]:
+        item = f"<item nick='{nick}' role='none'><reason>noise</reason></item>"
         query = f"<query xmlns='{MUC}#admin'>{item}</query>"
         return self.send(sender, f"<iq type='set' id='q'>{query}</iq>")
 
@@ -143,8 +137,8 @@ def test_nobody_can_write_what_only_the_room_may_say() -> None:
     [
         (CAROL, "bob", f"<presence><x xmlns='{MUC}'/></presence>", "conflict"),
         (CAROL, " ", f"<presence><x xmlns='{MUC}'/></presence>", "jid-malformed"),
-        (CAROL, "carol", "<presence/>", "not-acceptable"),
-        (BOB, "rob", "<presence/>", "not-acceptable"),
+        (CAROL, "carol", "<presence/>", "item-not-found"),
+        (BOB, "alice", "<presence/>", "conflict"),
         (CAROL, "", "<message type='groupchat'><body>x</body></message>", "not-acceptable"),
         (BOB, "carol", "<message type='chat'><body>x</body></message>", "item-not-found"),
         (BOB, "alice", "<message type='groupchat'><body>x</body></message>", "bad-request"),
@@ -173,7 +167,7 @@ def test_errors_are_never_answered() -> None:
 
 def test_joining_again_shows_the_room_again_and_presence_shows_oneself() -> None:
     party = Party("alice", "bob")
-    assert [codes(x) for x in seen(BOB, party.join(BOB, "bob"))] == [set(), {"100", "110"}, set()]
+    assert [codes(x) for x in seen(BOB, party.join(BOB, "bob"))] == [set(), {"110"}, set()]
     told = party.send(BOB, "<presence><show>dnd</show></presence>", "bob")
     assert [(to, "<show>dnd</show>" in xml) for to, xml in told] == [(ALICE, True), (BOB, True)]
 
@@ -188,10 +182,9 @@ def test_who_leaves_is_told_so_and_so_are_the_others() -> None:
 
 def test_the_owner_kicks_and_nobody_else_does() -> None:
     party = Party("alice", "bob")
-    assert condition(party.kick(BOB, "alice")) == "forbidden"
-    assert condition(party.kick(CAROL, "alice")) == "forbidden"
+    assert condition(party.kick(BOB, "alice")) == "not-allowed"
+    assert condition(party.kick(CAROL, "alice")) == "not-allowed"
     assert condition(party.kick(ALICE, "carol")) == "item-not-found"
-    assert condition(party.kick(ALICE, "bob", "visitor")) == "feature-not-implemented"
     *told, (to, answer) = party.kick(ALICE, "bob")
     assert [codes(xml) for _, xml in told] == [{"307"}, {"307", "110"}]
     assert all("<actor nick='alice'/><reason>noise</reason>" in xml for _, xml in told)
@@ -224,5 +217,48 @@ def test_the_resident_answers_what_is_said_once_and_after_it_was_said() -> None:
     private = "<message type='chat'><body>psst</body></message>"
     ((to, xml),) = party.send(ALICE, private, "Echo")
     assert (to, bodies([(to, xml)])) == (ALICE, ["You said: psst"])
-    assert condition(party.kick(ALICE, "Echo")) == "forbidden"
+    assert condition(party.kick(ALICE, "Echo")) == "not-allowed"
+    ping = "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>"
+    assert "type='result'" in party.send(ALICE, ping, "Echo")[0][1]
     assert condition(party.join(CAROL, "Echo")) == "conflict"
+
+
+def test_what_is_asked_of_an_occupant_and_what_they_answer_is_passed_on_between_nicknames() -> None:
+    party = Party("alice", "bob")
+    ((to, asked),) = party.send(BOB, "<iq type='get' id='v'><query xmlns='urn:v'/></iq>", "alice")
+    assert (to, f"from='{JID}/bob' type='get' id='v'" in asked) == (ALICE, True)
+    ((to, answer),) = party.send(ALICE, "<iq type='result' id='v'/>", "bob")
+    assert (to, f"from='{JID}/alice' type='result' id='v'" in answer) == (BOB, True)
+
+
+def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> None:
+    party = Party("alice")
+
+    def affiliate(name: str, affiliation: str = "member") -> list[Delivery]:
+        item = f"<item jid='{name}@localhost' affiliation='{affiliation}'/>"
+        query = f"<query xmlns='{MUC}#admin'>{item}</query>"
+        return party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+
+    for number in range(AFFILIATION_LIMIT - 1):  # and the owner
+        assert len(affiliate(f"a{number}")) == 2
+    assert condition(affiliate("more")) == "resource-constraint"
+    assert "type='result'" in affiliate("a1", "outcast")[-1][1]
+    assert "type='result'" in affiliate("a1", "none")[-1][1]
+    assert "type='result'" in affiliate("more")[-1][1]
+
+
+def test_markup_in_what_an_owner_configures_stays_text() -> None:
+    party = Party("alice")
+    value = "&lt;/value&gt;&lt;/field&gt;&lt;field var=&apos;x&apos;/&gt;"
+    kind = f"<field var='FORM_TYPE'><value>{MUC}#roomconfig</value></field>"
+    fields = "".join(
+        f"<field var='muc#roomconfig_{name}'><value>{value}</value></field>"
+        for name in ("roomname", "roomdesc", "roomsecret", "moderatedroom")
+    )
+    form = f"<x xmlns='jabber:x:data' type='submit'>{kind}{fields}</x>"
+    party.send(ALICE, f"<iq type='set' id='q'><query xmlns='{MUC}#owner'>{form}</query></iq>")
+    disco = "<iq type='get' id='q'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
+    for asked in (f"<iq type='get' id='q'><query xmlns='{MUC}#owner'/></iq>", disco):
+        ((_, xml),) = party.send(ALICE, asked)
+        assert "&#60;/value&#62;" in xml
+        assert "x" not in {field.get("var") for field in fromstring(xml).iter()}  # noqa: S314 - our own

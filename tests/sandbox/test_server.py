@@ -9,7 +9,7 @@ import pytest
 from slixmpp import JID
 from slixmpp.exceptions import IqError, PresenceError
 
-from bridge.sandbox.server import HOST, Sandbox, SandboxAddress
+from bridge.sandbox.server import HOST, ROOM_LIMIT, Sandbox, SandboxAddress
 from bridge.sandbox.stream import UNREAD_LIMIT
 from tests.sandbox.seats import Seat, client_of, seated
 from tests.sandbox.wire import LIMIT, Wire
@@ -68,7 +68,7 @@ async def test_a_new_room_is_ones_own_to_kick_others_from(debug: Seat, witness: 
     await witness.join(ROOM, "witness")
     with pytest.raises(IqError) as refusal:
         await witness.muc.set_role(ROOM, "debug", "none")
-    assert refusal.value.condition == "forbidden"
+    assert refusal.value.condition == "not-allowed"
     await debug.muc.set_role(ROOM, "witness", "none", reason="noise")
     kicked = await witness.sees_leaving("witness")
     assert kicked["muc"]["status_codes"] == {110, 307}
@@ -187,6 +187,33 @@ async def test_the_address_names_the_settings_and_its_repr_keeps_the_password() 
         }
         assert address.password not in repr(address)
         assert len(address.password) >= 20
+
+
+async def test_there_are_any_number_of_rooms_up_to_a_limit_and_what_is_over_does_not_count(
+    address: SandboxAddress,
+) -> None:
+    async with Wire.to(address) as wire:
+        await wire.log_in(address)
+        for number in range(ROOM_LIMIT - 1):  # and the lobby
+            await wire.join(f"room{number}@rooms.localhost", "debug")
+        wire.send("<presence to='more@rooms.localhost/debug'/>")
+        await wire.until("<resource-constraint ")
+        wire.send("<presence to='room1@rooms.localhost/debug' type='unavailable'/>")
+        await wire.until("<status code='110'/>")
+        await wire.join("more@rooms.localhost", "debug")
+
+
+async def test_the_service_lists_its_rooms_but_the_hidden_ones(debug: Seat) -> None:
+    for name in ("open", "hidden"):
+        await debug.join(JID(f"{name}@rooms.localhost"), "debug")
+    room = JID("hidden@rooms.localhost")
+    form = await debug.muc.get_room_config(room)
+    form.set_values({"muc#roomconfig_publicroom": False, "muc#roomconfig_roomname": "Tea"})
+    form["type"] = "submit"
+    await debug.muc.set_room_config(room, form)
+    disco: Any = debug.client.plugin["xep_0030"]
+    items = (await disco.get_items(JID("rooms.localhost"), timeout=LIMIT))["disco_items"]["items"]
+    assert {str(jid) for jid, *_ in items} == {str(LOBBY), "open@rooms.localhost"}
 
 
 async def test_an_account_can_be_added_at_any_time_and_keeps_its_password() -> None:

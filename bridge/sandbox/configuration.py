@@ -1,0 +1,68 @@
+"""What the owner of a room can configure (XEP-0045 sections 10.2 and 15.5)."""
+
+from xml.etree.ElementTree import Element
+
+from bridge.sandbox.stanza import MUC, escape, refuse, tag
+
+DATA = "{jabber:x:data}"
+PREFIX = "muc#roomconfig_"
+
+FIELDS = {
+    "roomname": ("text-single", "", ""),
+    "roomdesc": ("text-single", "", ""),
+    "roomsecret": ("text-private", "muc_unsecured", "muc_passwordprotected"),
+    "persistentroom": ("boolean", "muc_temporary", "muc_persistent"),
+    "publicroom": ("boolean", "muc_hidden", "muc_public"),
+    "moderatedroom": ("boolean", "muc_unmoderated", "muc_moderated"),
+    "membersonly": ("boolean", "muc_open", "muc_membersonly"),
+    "changesubject": ("boolean", "", ""),
+}
+"""The type of each field, and the features of rooms where it is off or empty, and where not."""
+
+NEW = dict.fromkeys(FIELDS, "") | {"publicroom": "1"}
+"""The configuration of a new room; a field that is off is empty."""
+
+
+def configured(values: dict[str, str], form: Element) -> dict[str, str]:
+    """Return `values` as a form that was submitted changes them; what is unknown in it is ignored.
+
+    Raises `RefusedError` for a form of another kind.
+    """
+    given = {one.get("var", ""): one.findtext(f"{DATA}value", "") for one in form}
+    kind, is_ours = form.get("type"), given.get("FORM_TYPE") == f"{MUC}#roomconfig"
+    refuse(bad_request=kind not in ("submit", "cancel") or (given and not is_ours))
+    here = [name for name in FIELDS if PREFIX + name in given and kind == "submit"]
+    changed = {name: given[PREFIX + name] for name in here}
+    for name in changed:
+        if FIELDS[name][0] == "boolean":
+            changed[name] = "1" if changed[name] in ("1", "true") else ""
+    return values | changed
+
+
+def features(values: dict[str, str]) -> tuple[str, ...]:
+    """Return the features by which service discovery tells the configuration."""
+    pairs = ((off, on)[bool(values[name])] for name, (_, off, on) in FIELDS.items())
+    return tuple(feature for feature in pairs if feature)
+
+
+def configuration_form(values: dict[str, str]) -> str:
+    """Return the form in which the configuration is changed, as XML."""
+    fields = [(FIELDS[name][0], PREFIX + name, value) for name, value in values.items()]
+    return _form("form", "roomconfig", *fields)
+
+
+def information_form(values: dict[str, str], occupants: int) -> str:
+    """Return the form in which service discovery describes the room, as XML."""
+    described = "text-single", "muc#roominfo_description", values["roomdesc"]
+    return _form(
+        "result", "roominfo", described, ("text-single", "muc#roominfo_occupants", str(occupants))
+    )
+
+
+def _form(kind: str, name: str, *fields: tuple[str, str, str]) -> str:
+    """Return a form of XEP-0004 whose fields have a type, a name and a value."""
+    content = ""
+    for type_, var, value in (("hidden", "FORM_TYPE", f"{MUC}#{name}"), *fields):
+        shown = value or ("0" if type_ == "boolean" else "")
+        content += tag("field", tag("value", escape(shown)), var=var, type=type_)
+    return tag("x", content, xmlns="jabber:x:data", type=kind)
