@@ -16,7 +16,7 @@ from bridge.sandbox.stanza import (
     CLIENT,
     MUC,
     PING,
-    Delivery,
+    Deliveries,
     RefusedError,
     disco,
     error,
@@ -32,6 +32,9 @@ HISTORY_LIMIT = 100
 
 AFFILIATION_LIMIT = 1000
 """Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
+
+PART_LIMIT = 1023
+"""Characters of a nickname, and of each half of an account's JID (RFC 7622 section 3.1)."""
 
 AFFILIATIONS = ("outcast", "none", "member", "admin", "owner")
 ROLES = ("none", "visitor", "participant", "moderator")
@@ -89,11 +92,11 @@ class Room:
         """Return who is here with the full JID."""
         return next((one for one in self.occupants.values() if one.jid == jid), None)
 
-    def kick(self, nick: str) -> list[Delivery]:
+    def kick(self, nick: str) -> Deliveries:
         """Put an occupant out in the room's own name (section 8.2)."""
         return self._set_role(self.occupants[nick], "none", _status("307"))
 
-    def receive(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
+    def receive(self, stanza: Element, nick: str, now: datetime) -> Deliveries:
         """Take in a stanza to the room, or to `nick` in it, and return what is sent for it."""
         try:
             if stanza.tag == f"{CLIENT}presence":
@@ -103,7 +106,7 @@ class Room:
         except RefusedError as refusal:
             return error(stanza, str(refusal))
 
-    def _presence(self, stanza: Element, nick: str) -> list[Delivery]:
+    def _presence(self, stanza: Element, nick: str) -> Deliveries:
         """Let the sender enter, change nickname or presence, or leave.
 
         Sections 7.2, 7.6, 7.7 and 7.14.
@@ -112,7 +115,7 @@ class Room:
         present, created = self.find(jid), not self._affiliations
         if stanza.get("type") is not None:
             return self._remove(replace(present, role="none", shown=shown)) if present else []
-        refuse(jid_malformed=not nick.strip())
+        refuse(jid_malformed=not nick.strip() or len(nick) > PART_LIMIT)
         role = present.role if present else self._admit(jid, request)
         refuse(conflict=self.occupants.get(nick, present) != present)
         sent = []
@@ -142,7 +145,7 @@ class Room:
         )
         return role
 
-    def _message(self, stanza: Element, nick: str, now: datetime) -> list[Delivery]:
+    def _message(self, stanza: Element, nick: str, now: datetime) -> Deliveries:
         """Pass on a message to everybody or to one occupant (sections 7.4, 7.5 and 8.1)."""
         speaker, listener = self.find(stanza.get("from", "")), self.occupants.get(nick)
         body, subject = stanza.findtext(f"{CLIENT}body"), stanza.find(f"{CLIENT}subject")
@@ -173,7 +176,7 @@ class Room:
             sent += _addressed((head, content + id_), self.occupants.values())
         return sent
 
-    def _iq(self, stanza: Element, nick: str) -> list[Delivery]:
+    def _iq(self, stanza: Element, nick: str) -> Deliveries:
         """Answer a query to the room, or pass one on to an occupant (section 17.4)."""
         asking, asked = self.find(stanza.get("from", "")), self.occupants.get(nick)
         kind = stanza.get("type", "")
@@ -195,7 +198,7 @@ class Room:
         features = (*FEATURES, *configuration.features(self.options))
         return disco(stanza, identity + form, features)
 
-    def _list(self, stanza: Element, item: Element) -> list[Delivery]:
+    def _list(self, stanza: Element, item: Element) -> Deliveries:
         """Answer who has an affiliation or a role (sections 8.5, 9.5 and 9.8)."""
         affiliation, role = item.get("affiliation", ""), item.get("role", "")
         mine, asking = self._affiliation(stanza.get("from", "")), self.find(stanza.get("from", ""))
@@ -211,13 +214,13 @@ class Room:
         found += [self._item(one, nick=one.nick) for one in present]
         return reply(stanza, "result", tag("query", "".join(found), xmlns=f"{MUC}#admin"))
 
-    def _moderate(self, stanza: Element, item: Element) -> list[Delivery]:
+    def _moderate(self, stanza: Element, item: Element) -> Deliveries:
         """Change an affiliation or a role (sections 8, 9 and 10)."""
         affiliation, role, nick = (item.get(key, "") for key in ("affiliation", "role", "nick"))
         actor, target = stanza.get("from", ""), self.occupants.get(nick)
         jid = item.get("jid", "").lower() or (target.account if target else "")
         why = "".join(tag("actor", nick=one.nick) for one in [self.find(actor)] if one)
-        why += "".join(render(reason, ADMIN) for reason in item.iterfind(f"{ADMIN}reason"))
+        why += _reason(item, ADMIN)
         if affiliation and jid and not role:
             sent = self._change_affiliation(actor, jid, affiliation, why)
         elif role and nick and not affiliation:
@@ -226,7 +229,7 @@ class Room:
             raise RefusedError("bad-request")
         return sent + reply(stanza, "result")
 
-    def _change_role(self, actor: str, one: Occupant | None, role: str, why: str) -> list[Delivery]:
+    def _change_role(self, actor: str, one: Occupant | None, role: str, why: str) -> Deliveries:
         """Change a role if the actor may (sections 8.2 to 8.4, 9.6 and 9.7)."""
         if one is None:
             raise RefusedError("item-not-found")
@@ -240,7 +243,7 @@ class Room:
         )
         return self._set_role(one, role, _status("307"), why)
 
-    def _change_affiliation(self, actor: str, jid: str, new: str, why: str) -> list[Delivery]:
+    def _change_affiliation(self, actor: str, jid: str, new: str, why: str) -> Deliveries:
         """Change an affiliation if the actor may, and the roles that go with it.
 
         Sections 9.1 to 9.4, 10.3 to 10.8.
@@ -250,7 +253,7 @@ class Room:
         among_admins = mine == "owner" or (mine == "admin" and not {new, old} & set(ADMINS))
         is_full = len(self._affiliations) >= AFFILIATION_LIMIT
         refuse(
-            jid_malformed="/" in jid,
+            jid_malformed="/" in jid or len(jid) > 2 * PART_LIMIT,
             not_acceptable=new not in AFFILIATIONS,
             not_allowed=not among_admins,
             conflict=owners == [jid] and new != "owner",
@@ -268,7 +271,7 @@ class Room:
         absent = tag("x", item, xmlns=USER)
         return sent or _addressed(({"from_": self._jid}, absent), self.occupants.values())
 
-    def _set_role(self, one: Occupant, role: str, code: str, why: str = "") -> list[Delivery]:
+    def _set_role(self, one: Occupant, role: str, code: str, why: str = "") -> Deliveries:
         """Change the role of an occupant, who without one is out, which the code explains."""
         changed = replace(one, role=role)
         if role == "none":
@@ -276,7 +279,7 @@ class Room:
         self.occupants[one.nick] = changed
         return self._show(changed, self.occupants.values(), why=why)
 
-    def _configure(self, stanza: Element, query: Element) -> list[Delivery]:
+    def _configure(self, stanza: Element, query: Element) -> Deliveries:
         """Give out the configuration, change it, or destroy the room (sections 10.2 and 10.9)."""
         refuse(forbidden=self._affiliation(stanza.get("from", "")) != "owner")
         if stanza.get("type") == "get":
@@ -284,9 +287,9 @@ class Room:
             return reply(stanza, "result", tag("query", empty, xmlns=f"{MUC}#owner"))
         destroy, form = query.find(f"{OWNER}destroy"), query.find(f"{configuration.DATA}x")
         if destroy is not None:
-            end, everybody = render(destroy, OWNER), list(self.occupants.values())
+            gone = [replace(one, role="none", shown="") for one in self.occupants.values()]
             self.occupants, self.options = {}, configuration.NEW
-            gone = [replace(one, role="none", shown="") for one in everybody]
+            end = tag("destroy", _reason(destroy, OWNER), jid=destroy.get("jid"))
             sent = [seen for one in gone for seen in self._show(one, [one], end)]
             return sent + reply(stanza, "result")
         if form is None:
@@ -312,16 +315,14 @@ class Room:
         roles = {"outcast": "none", "none": guest, "member": "participant"}
         return roles.get(self._affiliation(jid), "moderator") if self._affiliations else "moderator"
 
-    def _remove(
-        self, gone: Occupant, end: str = "", why: str = "", nick: str = ""
-    ) -> list[Delivery]:
+    def _remove(self, gone: Occupant, end: str = "", why: str = "", nick: str = "") -> Deliveries:
         everybody = list(self.occupants.values())
         del self.occupants[gone.nick]
         return self._show(gone, everybody, end, why, nick)
 
     def _show(
         self, one: Occupant, to: Iterable[Occupant], end: str = "", why: str = "", nick: str = ""
-    ) -> list[Delivery]:
+    ) -> Deliveries:
         """Send an occupant's presence, or absence, to others (section 7.2.2).
 
         To themselves it has the code 110. `why` is the content of the item, which names a new
@@ -357,11 +358,16 @@ class Room:
         return {"from_": from_, "type": kind, "id": id_ or secrets.token_hex(8)}
 
 
+def _reason(element: Element, namespace: str) -> str:
+    given = element.findtext(f"{namespace}reason")
+    return tag("reason", escape(given)) if given else ""
+
+
 def _status(*codes: str) -> str:
     return "".join(tag("status", code=code) for code in codes)
 
 
-def _addressed(message: Message, audience: Iterable[Occupant]) -> list[Delivery]:
+def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
     head, content = message
     return [(one.jid, tag("message", content, to=one.jid, **head)) for one in audience]
 

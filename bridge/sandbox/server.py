@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.fault import FAULTS, LATE, STRIKES, Fault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Delivery, disco, error, escape, tag
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error, escape, tag
 from bridge.sandbox.stream import Stream, StreamEndedError
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -150,12 +150,12 @@ class Sandbox:
             del self._sessions[stream.jid]
             self._deliver(self._leave_all(stream.jid))
 
-    def _deliver(self, deliveries: list[Delivery]) -> None:
+    def _deliver(self, deliveries: Deliveries) -> None:
         for jid, xml in deliveries:
             if jid in self._sessions and not self._is_silenced(jid):
                 self._sessions[jid].send(xml)
 
-    def _route(self, stanza: Element, sender: str) -> list[Delivery]:
+    def _route(self, stanza: Element, sender: str) -> Deliveries:
         """Return everything that is sent in consequence of a stanza (RFC 6120 section 10)."""
         if stanza.tag.removeprefix(CLIENT) not in ("iq", "message", "presence"):
             raise StreamEndedError("unsupported-stanza-type")
@@ -183,7 +183,7 @@ class Sandbox:
             stanza, tag("identity", category="server", type="im", name=NOTICE), (), SERVICE
         )
 
-    def _to_room(self, stanza: Element, jid: str, nick: str) -> list[Delivery]:
+    def _to_room(self, stanza: Element, jid: str, nick: str) -> Deliveries:
         room = self._rooms.get(jid)
         if room is None or room.is_over:
             if stanza.tag != f"{CLIENT}presence" or stanza.get("type") is not None:
@@ -203,7 +203,7 @@ class Sandbox:
         deliveries = room.receive(stanza, nick, datetime.now(UTC))
         return self._disturbed(deliveries, jid, sender) if sender else deliveries
 
-    def _leave_all(self, jid: str) -> list[Delivery]:
+    def _leave_all(self, jid: str) -> Deliveries:
         unavailable = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
         return [one for room in list(self._rooms) for one in self._to_room(unavailable, room, "")]
 
@@ -238,7 +238,7 @@ class Sandbox:
         hit = (one.jid for fault in silences for _, one in self._hit(fault))
         return any(fault.hits("", "") for fault in silences) or jid in hit
 
-    def _disturbed(self, sent: list[Delivery], room: str, speaker: Occupant) -> list[Delivery]:
+    def _disturbed(self, sent: Deliveries, room: str, speaker: Occupant) -> Deliveries:
         """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
         late = self._fault(LATE, room, speaker.nick)
         lost = self._fault("lost-reflection", room, speaker.nick)

@@ -19,8 +19,8 @@ ESCAPES = str.maketrans({mark: f"&#{ord(mark)};" for mark in "&<>\"'\t\n\r"})
 AUTH_ERRORS = ("forbidden", "not-authorized", "registration-required")
 """Conditions of errors of the type `auth`; all others are of the type `cancel` (section 8.3.3)."""
 
-Delivery = tuple[str, str]
-"""The full JID of a recipient, and the XML for it."""
+Deliveries = list[tuple[str, str]]
+"""What is sent, in this order: the full JID of a recipient, and the XML for it."""
 
 
 class RefusedError(SandboxError):
@@ -57,7 +57,7 @@ def render(element: Element, inherited: str = CLIENT) -> str:
     return f"<{opening}>{escape(element.text)}{''.join(children)}</{name}>"
 
 
-def reply(stanza: Element, kind: str, payload: str = "") -> list[Delivery]:
+def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
     """Return an answer to the sender of a stanza; none if the stanza is an answer itself."""
     if stanza.get("type") in ("error", "result"):
         return []
@@ -66,7 +66,7 @@ def reply(stanza: Element, kind: str, payload: str = "") -> list[Delivery]:
     return [(to, xml)]
 
 
-def error(stanza: Element, condition: str) -> list[Delivery]:
+def error(stanza: Element, condition: str) -> Deliveries:
     """Return an error as the answer to a stanza (RFC 6120 section 8.3)."""
     cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-stanzas")
     # By this, a client with several joins under way tells their refusals from other errors.
@@ -75,7 +75,7 @@ def error(stanza: Element, condition: str) -> list[Delivery]:
     return reply(stanza, "error", joining + tag("error", cause, type=kind))
 
 
-def disco(iq: Element, identity: str, features: tuple[str, ...], *items: str) -> list[Delivery]:
+def disco(iq: Element, identity: str, features: tuple[str, ...], *items: str) -> Deliveries:
     """Return the answer to ping (XEP-0199) and service discovery (XEP-0030).
 
     `identity` is the XML of the identity, perhaps with a form; `items` are JIDs.

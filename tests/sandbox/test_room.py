@@ -4,8 +4,8 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from bridge.sandbox.room import AFFILIATION_LIMIT, HISTORY_LIMIT, Room
-from bridge.sandbox.stanza import Delivery
+from bridge.sandbox.room import AFFILIATION_LIMIT, HISTORY_LIMIT, PART_LIMIT, Room
+from bridge.sandbox.stanza import Deliveries
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 JID = "tea@rooms.localhost"
@@ -22,26 +22,26 @@ class Party:
         for nick in nicks:
             self.join(f"{nick}@localhost/{nick[0]}", nick)
 
-    def send(self, sender: str, xml: str, nick: str = "") -> list[Delivery]:
+    def send(self, sender: str, xml: str, nick: str = "") -> Deliveries:
         stanza = fromstring(f"<s xmlns='jabber:client'>{xml}</s>")[0]  # noqa: S314 - our own
         stanza.set("from", sender)
         stanza.set("to", f"{JID}/{nick}" if nick else JID)
         return self.room.receive(stanza, nick, self.now)
 
-    def join(self, sender: str, nick: str, history: str = "") -> list[Delivery]:
+    def join(self, sender: str, nick: str, history: str = "") -> Deliveries:
         return self.send(sender, f"<presence><x xmlns='{MUC}'>{history}</x></presence>", nick)
 
-    def say(self, sender: str, body: str) -> list[Delivery]:
+    def say(self, sender: str, body: str) -> Deliveries:
         said = f"<message type='groupchat' id='m1'><body>{body}</body></message>"
         return self.send(sender, said)
 
-    def kick(self, sender: str, nick: str) -> list[Delivery]:
+    def kick(self, sender: str, nick: str) -> Deliveries:
         item = f"<item nick='{nick}' role='none'><reason>noise</reason></item>"
         query = f"<query xmlns='{MUC}#admin'>{item}</query>"
         return self.send(sender, f"<iq type='set' id='q'>{query}</iq>")
 
 
-def seen(jid: str, told: list[Delivery]) -> list[str]:
+def seen(jid: str, told: Deliveries) -> list[str]:
     return [xml for to, xml in told if to == jid]
 
 
@@ -49,11 +49,11 @@ def codes(xml: str) -> set[str]:
     return set(re.findall("<status code='(.*?)'", xml))
 
 
-def bodies(told: list[Delivery]) -> list[str]:
+def bodies(told: Deliveries) -> list[str]:
     return [body for _, xml in told for body in re.findall("<body>(.*?)</body>", xml)]
 
 
-def condition(told: list[Delivery]) -> str:
+def condition(told: Deliveries) -> str:
     ((_, xml),) = told
     found = re.search("<error type='[a-z]+'><([a-z-]+) ", xml)
     assert found is not None
@@ -234,7 +234,7 @@ def test_what_is_asked_of_an_occupant_and_what_they_answer_is_passed_on_between_
 def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> None:
     party = Party("alice")
 
-    def affiliate(name: str, affiliation: str = "member") -> list[Delivery]:
+    def affiliate(name: str, affiliation: str = "member") -> Deliveries:
         item = f"<item jid='{name}@localhost' affiliation='{affiliation}'/>"
         query = f"<query xmlns='{MUC}#admin'>{item}</query>"
         return party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
@@ -245,6 +245,25 @@ def test_the_affiliations_of_a_room_are_limited_and_can_still_be_changed() -> No
     assert "type='result'" in affiliate("a1", "outcast")[-1][1]
     assert "type='result'" in affiliate("a1", "none")[-1][1]
     assert "type='result'" in affiliate("more")[-1][1]
+
+
+def test_a_reason_is_told_as_text_alone() -> None:
+    reason = "<reason>out<status code='301'/></reason><reason>again</reason>"
+    query = f"<query xmlns='{MUC}#admin'><item nick='bob' role='none'>{reason}</item></query>"
+    (_, xml), *_ = Party("alice", "bob").send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+    assert "<reason>out</reason>" in xml
+    assert codes(xml) == {"307"}
+
+
+def test_names_are_as_long_as_jids_allow_and_no_longer() -> None:
+    party = Party("alice")
+    assert condition(party.join(BOB, "b" * (PART_LIMIT + 1))) == "jid-malformed"
+    assert len(party.join(BOB, "b" * PART_LIMIT)) == 4
+    half = "a" * PART_LIMIT
+    for jid, refused in ((f"{half}@{half[1:]}", False), (f"{half}@{half}", True)):
+        query = f"<query xmlns='{MUC}#admin'><item jid='{jid}' affiliation='member'/></query>"
+        told = party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
+        assert ("<jid-malformed " in told[0][1]) is refused
 
 
 def test_markup_in_what_an_owner_configures_stays_text() -> None:
