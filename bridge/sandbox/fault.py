@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-LATE = "late-reflection"
 STRIKES = ("drop", "kick")
-FAULTS = (*STRIKES, "silence", "duplicate-nickname", LATE, "lost-reflection", "refused-login")
+LATE, LOST = "late-reflection", "lost-reflection"
+SILENCE, DUPLICATE, REFUSED = "silence", "duplicate-nickname", "refused-login"
+FAULTS = (*STRIKES, SILENCE, DUPLICATE, LATE, LOST, REFUSED)
 """All faults; the strikes happen at once, the others last."""
 
 

@@ -92,21 +92,26 @@ class Room:
         """Return who is here with the full JID."""
         return next((one for one in self.occupants.values() if one.jid == jid), None)
 
-    def kick(self, nick: str) -> Deliveries:
-        """Put an occupant out in the room's own name (section 8.2)."""
-        return self._set_role(self.occupants[nick], "none", _status("307"))
+    def put_out(self, one: Occupant, *codes: str) -> Deliveries:
+        """Remove an occupant, for what the codes of section 15.6.2 say."""
+        return self._set_role(one, "none", _status(*codes))
 
-    def receive(self, stanza: Element, nick: str, now: datetime) -> Deliveries:
-        """Take in a stanza to the room, or to `nick` in it, and return what is sent for it."""
+    def receive(
+        self, stanza: Element, nick: str, now: datetime, *, is_taken: bool = False
+    ) -> Deliveries:
+        """Take in a stanza to the room, or to `nick` in it, and return what is sent for it.
+
+        With `is_taken` nobody can take the nickname.
+        """
         try:
             if stanza.tag == f"{CLIENT}presence":
-                return self._presence(stanza, nick)
+                return self._presence(stanza, nick, is_taken)
             is_message = stanza.tag == f"{CLIENT}message"
             return self._message(stanza, nick, now) if is_message else self._iq(stanza, nick)
         except RefusedError as refusal:
             return error(stanza, str(refusal))
 
-    def _presence(self, stanza: Element, nick: str) -> Deliveries:
+    def _presence(self, stanza: Element, nick: str, is_taken: bool) -> Deliveries:
         """Let the sender enter, change nickname or presence, or leave.
 
         Sections 7.2, 7.6, 7.7 and 7.14.
@@ -117,9 +122,10 @@ class Room:
             return self._remove(replace(present, role="none", shown=shown)) if present else []
         refuse(jid_malformed=not nick.strip() or len(nick) > PART_LIMIT)
         role = present.role if present else self._admit(jid, request)
-        refuse(conflict=self.occupants.get(nick, present) != present)
+        keeps = present is not None and present.nick == nick
+        refuse(conflict=not keeps and (is_taken or nick in self.occupants))
         sent = []
-        if present and present.nick != nick:
+        if present and not keeps:
             sent = self._remove(replace(present, shown=""), _status("303"), nick=nick)
         others = [one for one in self.occupants.values() if one != present]
         newcomer = self.occupants[nick] = Occupant(nick, jid, role, shown)
@@ -184,7 +190,7 @@ class Room:
         if asking and asked:
             of_itself = asked == asking and stanza.find(PING) is not None  # XEP-0410
             if of_itself or nick == self._resident:
-                return disco(stanza, tag("identity", category="client", type="bot"), ())
+                return disco(stanza, "client bot", ())
             head = self._head(asking.nick, kind, stanza.get("id"))
             return [(asked.jid, tag("iq", _content(stanza), to=asked.jid, **head))]
         item, owner = stanza.find(f"{ADMIN}query/{ADMIN}item"), stanza.find(f"{OWNER}query")
@@ -192,11 +198,10 @@ class Room:
             return self._list(stanza, item) if kind == "get" else self._moderate(stanza, item)
         if owner is not None and kind in ("get", "set"):
             return self._configure(stanza, owner)
-        name = self.options["roomname"]
-        form = configuration.information_form(self.options, len(self.occupants))
-        identity = tag("identity", category="conference", type="text", name=name)
         features = (*FEATURES, *configuration.features(self.options))
-        return disco(stanza, identity + form, features)
+        form = configuration.information_form(self.options, len(self.occupants))
+        name = self.options["roomname"]
+        return disco(stanza, "conference text", features, name=name, form=form)
 
     def _list(self, stanza: Element, item: Element) -> Deliveries:
         """Answer who has an affiliation or a role (sections 8.5, 9.5 and 9.8)."""

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from functools import partial
 from xml.etree.ElementTree import Element
 
-from bridge.sandbox.fault import FAULTS, LATE, STRIKES, Fault
+from bridge.sandbox.fault import DUPLICATE, FAULTS, LATE, LOST, REFUSED, SILENCE, STRIKES, Fault
 from bridge.sandbox.room import Occupant, Room
-from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error, escape, tag
+from bridge.sandbox.stanza import CLIENT, DOMAIN, MUC, Deliveries, disco, error, escape
 from bridge.sandbox.stream import Stream, StreamEndedError
 
 HOST, SERVICE, LOBBY = "127.0.0.1", "rooms.localhost", "lobby@rooms.localhost"
@@ -172,16 +172,12 @@ class Sandbox:
         if host == SERVICE:
             rooms = ((jid, room) for jid, room in self._rooms.items() if not room.is_over)
             public = (jid for jid, room in rooms if room.options["publicroom"])
-            return disco(
-                stanza, tag("identity", category="conference", type="text"), (MUC,), *public
-            )
+            return disco(stanza, "conference text", (MUC,), *public)
         if host not in ("", DOMAIN):
             return error(stanza, "remote-server-not-found")
         if local:
             return error(stanza, "service-unavailable")
-        return disco(
-            stanza, tag("identity", category="server", type="im", name=NOTICE), (), SERVICE
-        )
+        return disco(stanza, "server im", (), SERVICE, name=NOTICE)
 
     def _to_room(self, stanza: Element, jid: str, nick: str) -> Deliveries:
         room = self._rooms.get(jid)
@@ -192,20 +188,13 @@ class Sandbox:
             if len(self._rooms) >= ROOM_LIMIT:
                 return error(stanza, "resource-constraint")
             room = self._rooms[jid] = Room(jid)
-        sender = room.find(stanza.get("from", ""))
-        wants_nick = stanza.tag == f"{CLIENT}presence" and (sender is None or sender.nick != nick)
-        if (
-            wants_nick
-            and stanza.get("type") is None
-            and self._fault("duplicate-nickname", jid, nick)
-        ):
-            return error(stanza, "conflict")
-        deliveries = room.receive(stanza, nick, datetime.now(UTC))
-        return self._disturbed(deliveries, jid, sender) if sender else deliveries
+        sender, taken = room.find(stanza.get("from", "")), self._fault(DUPLICATE, jid, nick)
+        sent = room.receive(stanza, nick, datetime.now(UTC), is_taken=taken is not None)
+        return self._disturbed(sent, jid, sender) if sender else sent
 
     def _leave_all(self, jid: str) -> Deliveries:
-        unavailable = Element(f"{CLIENT}presence", {"from": jid, "type": "unavailable"})
-        return [one for room in list(self._rooms) for one in self._to_room(unavailable, room, "")]
+        seats = [(room, one) for room in self._rooms.values() if (one := room.find(jid))]
+        return [sent for room, one in seats for sent in room.put_out(one)]
 
     def _fault(self, name: str, room: str = "", nickname: str = "") -> Fault | None:
         found = (one for one in self._faults if one.name == name and one.hits(room, nickname))
@@ -224,24 +213,24 @@ class Sandbox:
             if fault.name == "drop":
                 self._sessions[one.jid].cut()
             else:
-                self._deliver(room.kick(one.nick))
+                self._deliver(room.put_out(one, "307"))
         if fault.seconds:
             asyncio.get_running_loop().call_later(fault.seconds, self._strike, fault)
 
     def _admitted(self) -> dict[str, str]:
         """Return the accounts that can log in now, with their passwords."""
-        refused = partial(self._fault, "refused-login", "")
+        refused = partial(self._fault, REFUSED, "")
         return {name: word for name, word in self._accounts.items() if not refused(name)}
 
     def _is_silenced(self, jid: str) -> bool:
-        silences = [fault for fault in self._faults if fault.name == "silence"]
+        silences = [fault for fault in self._faults if fault.name == SILENCE]
         hit = (one.jid for fault in silences for _, one in self._hit(fault))
         return any(fault.hits("", "") for fault in silences) or jid in hit
 
     def _disturbed(self, sent: Deliveries, room: str, speaker: Occupant) -> Deliveries:
         """Take out what a speaker is sent of their own words, if a fault loses or delays it."""
         late = self._fault(LATE, room, speaker.nick)
-        lost = self._fault("lost-reflection", room, speaker.nick)
+        lost = self._fault(LOST, room, speaker.nick)
         own = f"from='{escape(room)}/{escape(speaker.nick)}' type='groupchat'"
         mine = [one for one in sent if one[0] == speaker.jid and own in one[1]]
         if late and not lost:

@@ -1,5 +1,6 @@
 """Writes stanzas, and the answers that server and rooms have in common (RFC 6120 section 8)."""
 
+from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
@@ -75,16 +76,20 @@ def error(stanza: Element, condition: str) -> Deliveries:
     return reply(stanza, "error", joining + tag("error", cause, type=kind))
 
 
-def disco(iq: Element, identity: str, features: tuple[str, ...], *items: str) -> Deliveries:
+def disco(
+    iq: Element, identity: str, features: Iterable[str], *items: str, name: str = "", form: str = ""
+) -> Deliveries:
     """Return the answer to ping (XEP-0199) and service discovery (XEP-0030).
 
-    `identity` is the XML of the identity, perhaps with a form; `items` are JIDs.
+    `identity` is a category and a type with a blank between, `items` are JIDs, `form` is XML.
     """
     asked = iq[0].tag if iq.get("type") == "get" and len(iq) else ""
     if asked == PING:
         return reply(iq, "result")
     if asked == f"{{{DISCO_INFO}}}query":
-        found = identity + "".join(tag("feature", var=name) for name in features)
+        category, type_ = identity.split()
+        found = tag("identity", category=category, type=type_, name=name)
+        found += "".join(tag("feature", var=feature) for feature in features) + form
         return reply(iq, "result", tag("query", found, xmlns=DISCO_INFO))
     if asked == f"{{{DISCO_ITEMS}}}query":
         found = "".join(tag("item", jid=jid) for jid in items)

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
-from bridge.sandbox.stanza import CLIENT, DOMAIN, escape
+from bridge.sandbox.stanza import CLIENT, DOMAIN, escape, tag
 from bridge.wire.xmlstream import XmlStream, XmlStreamError
 
 STANZA_LIMIT = 262_144
@@ -46,33 +46,32 @@ class Stream:
 
         `accounts` is asked at each attempt for names and passwords.
         """
-        offered = "<mechanism>SCRAM-SHA-256</mechanism>"
-        await self._open(f"<mechanisms xmlns='{SASL}'>{offered}</mechanisms>")
+        await self._open(tag("mechanisms", tag("mechanism", "SCRAM-SHA-256"), xmlns=SASL))
         while True:
             try:
                 auth = await self._next_of_sasl("auth")
                 if auth.get("mechanism") != "SCRAM-SHA-256":
                     raise AuthenticationError("invalid-mechanism")
                 exchange = Exchange(decode(auth.text or ""), accounts())
-                self._send_sasl("challenge", b64encode(exchange.challenge).decode())
+                self.send(tag("challenge", b64encode(exchange.challenge).decode(), xmlns=SASL))
                 response = await self._next_of_sasl("response")
                 proof = exchange.verify(decode(response.text or ""))
-                self._send_sasl("success", b64encode(proof).decode())
+                self.send(tag("success", b64encode(proof).decode(), xmlns=SASL))
                 return exchange.username
             except AuthenticationError as refusal:
-                self._send_sasl("failure", f"<{refusal}/>")
+                self.send(tag("failure", tag(str(refusal)), xmlns=SASL))
 
     async def bind(self, username: str) -> None:
         """Bind a full JID on a new stream (RFC 6120 sections 6.4.6 and 7)."""
-        await self._open(f"<bind xmlns='{BIND}'/>")
+        await self._open(tag("bind", xmlns=BIND))
         iq = await self.next()
         request = iq.find(f"{{{BIND}}}bind")
         if iq.tag != f"{CLIENT}iq" or request is None:
             raise StreamEndedError("not-authorized")
         resource = request.findtext(f"{{{BIND}}}resource") or secrets.token_hex(8)
         self.jid = f"{username}@{DOMAIN}/{resource}"
-        bound = f"<bind xmlns='{BIND}'><jid>{escape(self.jid)}</jid></bind>"
-        self.send(f"<iq type='result' id='{escape(iq.get('id'))}'>{bound}</iq>")
+        bound = tag("bind", tag("jid", escape(self.jid)), xmlns=BIND)
+        self.send(tag("iq", bound, type="result", id=iq.get("id")))
 
     async def next(self) -> Element:
         """Return the stream's header, or the next complete element in it."""
@@ -95,8 +94,8 @@ class Stream:
     def end(self, condition: str = "") -> None:
         """End the stream, with an error if there is a condition (RFC 6120 section 4.9)."""
         if condition:
-            cause = f"<{condition} xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
-            self.send(f"<stream:error>{cause}</stream:error>")
+            cause = tag(condition, xmlns="urn:ietf:params:xml:ns:xmpp-streams")
+            self.send(tag("stream:error", cause))
         self.send("</stream:stream>")
         self._out.close()
         asyncio.get_running_loop().call_later(CLOSING_SECONDS, self._out.abort)
@@ -126,6 +125,3 @@ class Stream:
         if element.tag != f"{{{SASL}}}{name}":
             raise StreamEndedError("not-authorized")
         return element
-
-    def _send_sasl(self, name: str, content: str) -> None:
-        self.send(f"<{name} xmlns='{SASL}'>{content}</{name}>")

@@ -100,6 +100,10 @@ SAME: dict[str, tuple[Deeds, Told]] = {
             "guest: presence Guest unavailable 110 is guest none/none status 'bye'",
         ),
     ),
+    "leaving a room that is not there": (
+        (("guest", leaves("Guest")),),
+        ("guest: presence Guest error item-not-found",),
+    ),
     "leaving where one is not": ((*BOTH, ("third", leaves("Third"))), ()),
     "coming back as the owner": (
         (*BOTH, ("owner", leaves("Owner")), OWNER),
