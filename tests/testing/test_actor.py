@@ -109,6 +109,16 @@ def test_a_failed_expectation_says_what_came_instead(
     ]
 
 
+def test_a_whisper_reaches_one_alone(alice: BlockingActor, bob: BlockingActor) -> None:
+    bob.whisper("Alice", "psst")
+    assert alice.expect("psst", from_="Bob", private=True).type == "chat"
+    bob.whisper("Alice", "again")
+    with pytest.raises(ExpectationError, match=r"in private: .*again"):
+        alice.expect("again", within=0.2)
+    with pytest.raises(ExpectationError, match=r"<Bob> \(private\) again"):
+        alice.expect_nothing(from_="Bob", during=0)
+
+
 def test_as_many_misses_are_named_as_a_reader_takes_in(
     alice: BlockingActor, bob: BlockingActor
 ) -> None:

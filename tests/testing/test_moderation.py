@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.testing.actor import BlockingActor
-from bridge.testing.errors import ActorError, ExpectationError
+from bridge.testing.errors import ActorError
 from bridge.testing.server import Server
 from tests.servers.server import XmppServer
 from tests.testing.servers import server_of
@@ -38,16 +38,6 @@ def bob(server: Server, alice: BlockingActor, xmpp_server: XmppServer) -> Blocki
     bob = server.actor_sync("Bob", account=other.username, password=other.password)
     alice.expect_join("Bob")
     return bob
-
-
-def test_a_whisper_reaches_one_alone(alice: BlockingActor, bob: BlockingActor) -> None:
-    bob.whisper("Alice", "psst")
-    assert alice.expect("psst", from_="Bob", private=True).type == "chat"
-    bob.whisper("Alice", "again")
-    with pytest.raises(ExpectationError, match=r"in private: .*again"):
-        alice.expect("again", within=0.2)
-    with pytest.raises(ExpectationError, match=r"<Bob> \(private\) again"):
-        alice.expect_nothing(from_="Bob", during=0)
 
 
 def test_a_kick_puts_out_with_a_reason(alice: BlockingActor, bob: BlockingActor) -> None:

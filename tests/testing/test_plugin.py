@@ -99,6 +99,34 @@ def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.P
     assert "concurrent/futures" not in result.stdout.str()  # the test's own line stands alone
 
 
+def test_a_failure_of_an_awaited_actor_stands_at_the_line_of_the_test(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
+        async def test_failing(xmpp_actor):
+            alice = await xmpp_actor("Alice")
+            await alice.expect("pong", within=0)
+
+        async def test_not_in(xmpp_actor):
+            await xmpp_actor("Alice", room="room@nowhere.invalid")
+
+        async def test_misspelt(xmpp_actor):
+            await xmpp_actor("Alice", pasword="secret")
+    """)
+    result = run(pytester, "-o", "asyncio_mode=auto")
+    result.assert_outcomes(failed=3)
+    assert result.stdout.str().count("\n>  ") == 3
+    result.stdout.fnmatch_lines(
+        [
+            '>       await alice.expect("pong", within=0)',
+            "E       bridge.testing.errors.ExpectationError: Alice waited 0 s for a message *",
+            '>       await xmpp_actor("Alice", room="room@nowhere.invalid")',
+            "E       bridge.testing.errors.ActorError: Alice is not in room@nowhere.invalid. *",
+            "E       TypeError: *pasword*",
+        ]
+    )
+
+
 def test_each_test_has_a_room_of_its_own_which_its_bot_is_told(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         rooms = set()
