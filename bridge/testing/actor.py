@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
@@ -54,23 +54,25 @@ MAX_MISSES, MAX_NAMED = 10, 20
 MAX_LINE_CHARACTERS = 400
 """Of one event there; the timeline has more."""
 
-Given = ParamSpec("Given")
-Found = TypeVar("Found")
 
-
-def _in_engine(
-    method: "Callable[Concatenate[Actor, Given], Coroutine[Any, Any, Found]]",
-) -> "Callable[Concatenate[Actor, Given], Coroutine[Any, Any, Found]]":
-    """Have the coroutine run in the loop of the engine, whichever loop it is awaited in."""
-
+def _hopping(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
     @wraps(method)
-    async def call(actor: "Actor", /, *given: Given.args, **named: Given.kwargs) -> Found:
+    async def call(actor: "Actor", /, *given: object, **named: object) -> object:
         __tracebackhide__ = True
         return await actor.engine.wait(method(actor, *given, **named))
 
     return call
 
 
+def _in_engine(actor: "type[Actor]") -> "type[Actor]":
+    """Have public coroutines run in the loop of the engine, whichever they are awaited in."""
+    for name, method in [*vars(actor).items()]:
+        if iscoroutinefunction(method) and not name.startswith("_"):
+            setattr(actor, name, _hopping(method))
+    return actor
+
+
+@_in_engine
 class Actor:
     """One occupant, from `enter` to `leave`, for tests that are coroutines.
 
@@ -95,7 +97,6 @@ class Actor:
         going, by nothing for messages."""
         self._running: asyncio.Task[None] | None = None
 
-    @_in_engine
     async def enter(self) -> None:
         """Join the room."""
         self._running = asyncio.create_task(self._participant.run())
@@ -107,7 +108,6 @@ class Actor:
         if entered.occupant != stanzas.occupant_jid(entered.jid, self.nickname):
             raise self._error(f"did not get into {self.room}: somebody there has this nickname.")
 
-    @_in_engine
     async def leave(self) -> None:
         """Leave the room and hang up."""
         self._participant.leave()
@@ -115,13 +115,11 @@ class Actor:
             self._running.cancel()
             await asyncio.wait((self._running,))
 
-    @_in_engine
     async def say(self, body: str) -> MessageReceived:
         """Say `body` in the room; return it as the room sent it back."""
         with self._doing(f"say {quoted(body)}"):
             return (await self._participant.default.say(body, ANSWER_SECONDS)).message
 
-    @_in_engine
     async def expect(
         self, text: str | None = None, *, within: float = 5.0, **conditions: Unpack[Conditions]
     ) -> MessageReceived:
@@ -134,7 +132,6 @@ class Actor:
         conditions.setdefault("private", False)
         return await self._expect(expectation.message(text, **conditions), "", within)
 
-    @_in_engine
     async def expect_nothing(
         self, text: str | None = None, *, during: float = 1.0, **conditions: Unpack[Conditions]
     ) -> None:
@@ -152,7 +149,6 @@ class Actor:
                 f"  {self._line(record)}",
             )
 
-    @_in_engine
     async def expect_join(self, nickname: str, *, within: float = 5.0) -> OccupantJoined:
         """Wait until somebody of this nickname enters the room; who was there before has done so.
 
@@ -161,7 +157,6 @@ class Actor:
         wanted = Expectation(OccupantJoined, f"{quoted(nickname)} to join", nickname)
         return await self._expect(wanted, nickname, within)
 
-    @_in_engine
     async def expect_leave(self, nickname: str, *, within: float = 5.0) -> OccupantLeft:
         """Wait until somebody of this nickname leaves the room, or is put out of it.
 
@@ -170,7 +165,6 @@ class Actor:
         wanted = Expectation(OccupantLeft, f"{quoted(nickname)} to leave", nickname)
         return await self._expect(wanted, nickname, within)
 
-    @_in_engine
     async def whisper(self, nickname: str, body: str) -> None:
         """Say `body` to one occupant alone (XEP-0045, section 7.5)."""
         with self._doing(f"whisper to {quoted(nickname)}"):
@@ -180,27 +174,22 @@ class Actor:
             SubElement(message, f"{{{stanzas.MUC_USER}}}x")
             self._participant.default.connection.send(message)
 
-    @_in_engine
     async def kick(self, nickname: str, reason: str = "") -> None:
         """Put an occupant out of the room (XEP-0045, section 8.2)."""
         await self._administer("kick", nickname, reason, role="none")
 
-    @_in_engine
     async def ban(self, who: str, reason: str = "") -> None:
         """Put an account, given by a nickname or a JID, out of the room for good (section 9.1)."""
         await self._administer("ban", who, reason, affiliation="outcast")
 
-    @_in_engine
     async def set_role(self, nickname: str, role: Role, reason: str = "") -> None:
         """Give an occupant a role (section 5.1)."""
         await self._administer(f"make {role} of", nickname, reason, role=role)
 
-    @_in_engine
     async def set_affiliation(self, who: str, affiliation: Affiliation, reason: str = "") -> None:
         """Give an account, by a nickname or a JID, an affiliation (section 5.2)."""
         await self._administer(f"make {affiliation} of", who, reason, affiliation=affiliation)
 
-    @_in_engine
     async def configure(self, options: Mapping[str, Any]) -> None:
         """Change options of the room, named as behind `muc#roomconfig_` (section 16.5.3).
 
@@ -214,12 +203,10 @@ class Actor:
             SubElement(field, f"{{{stanzas.DATA_FORMS}}}value").text = text
         await self._request(query, f"configure {quoted(', '.join(options))}")
 
-    @_in_engine
     async def occupants(self) -> dict[str, Occupant]:
         """Return who is in the room, by nickname."""
         return {one.nickname: one for one in self._participant.status().occupants}
 
-    @_in_engine
     async def report(self) -> list[tuple[str, str]]:
         """Return titles and texts for the report of a failed test: escaped, without secrets."""
         events = [self._line(one) for one in [*self._participant.journal][-MAX_EVENTS:]]

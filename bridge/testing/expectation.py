@@ -53,7 +53,7 @@ class Expectation(Generic[Expected]):
         """Return in what `event` differs from what is expected; nothing if it meets that."""
         found = []
         if isinstance(event, MessageReceived):
-            if self.private is not None and self.private != (event.type == "chat"):
+            if self.private not in {None, event.type == "chat"}:
                 found.append("not in private" if self.private else "in private")
             if event.payload:
                 found.append("without a text")

@@ -38,8 +38,7 @@ class Server:
         """Read the files; without any it is the sandbox. Raises `pytest.UsageError`."""
         self._sandbox = None if env_file or bot_env_file else Sandbox()
         if self._sandbox is None:
-            self._settings = _read("--xmpp-env-file", env_file)
-            self._bot = self._settings
+            self._settings = self._bot = _read("--xmpp-env-file", env_file)
             if bot_env_file is not None:
                 self._bot = _read("--xmpp-bot-env-file", bot_env_file)
         self._actors: list[Actor] = []
