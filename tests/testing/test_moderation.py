@@ -13,12 +13,6 @@ from tests.testing.servers import server_of
 
 
 @pytest.fixture
-def xmpp_server(real_server: XmppServer) -> XmppServer:
-    """The sandbox does not do all of this yet."""
-    return real_server
-
-
-@pytest.fixture
 def server(xmpp_server: XmppServer, tmp_path: Path) -> Iterator[Server]:
     """Each server in turn."""
     with server_of(xmpp_server, tmp_path) as running:
