@@ -6,14 +6,7 @@ import signal
 import time
 from functools import partial
 
-from bridge.commands.exit import (
-    FAILURE,
-    INTERRUPTED,
-    SUCCESS,
-    UNKNOWN,
-    USAGE,
-    ignore_further_signals,
-)
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.check import check, show_unconfigured
 from bridge.console.monitoring import Level, Limits, plugin_line
@@ -70,5 +63,3 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
         return SUCCESS if level in {Level.OK, Level.WARNING} else FAILURE
     except asyncio.CancelledError:
         return INTERRUPTED
-    finally:
-        ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)

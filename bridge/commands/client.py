@@ -2,14 +2,12 @@
 
 import argparse
 import asyncio
-import os
 import sys
 
 from bridge.commands.exit import FAILURE
-from bridge.commands.settings import PACKAGE_ROOT, current_directory
+from bridge.commands.settings import read
 from bridge.console.conversation import run_client
 from bridge.logs import can_print
-from bridge.settings.load import load
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -17,14 +15,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not can_print():
         return FAILURE
     command = parsed.server or _own_command(parsed)
-    # For the model alone: what the settings say of rooms is the server's.
-    configuration = load(
-        dict(os.environ),
-        cwd=current_directory(),
-        package_root=PACKAGE_ROOT,
-        env_file=parsed.env_file,
-        searching=not parsed.sandbox,
-    )
+    configuration = read(parsed, {})  # for the model alone: rooms are the server's concern
     return asyncio.run(run_client(command, as_json=parsed.json, configuration=configuration))
 
 

@@ -1,11 +1,10 @@
 """`xmpp-bridge serve`: the bridge, or sets of tools alone, until the client is gone."""
 
 import argparse
-import asyncio
 from dataclasses import replace
 from functools import partial
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import OF_A_SERVER, Reader, run_with_settings
 from bridge.logs import complain, open_log, report
 from bridge.mcp.stdio import Stdio, StdioError
@@ -46,7 +45,6 @@ async def _serve(parsed: argparse.Namespace, stdio: Stdio, read: Reader) -> int:
     except ToolsetError as error:
         complain(f"xmpp-bridge: {one_line(str(error))}")
         return USAGE
-    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
     return SUCCESS
 
 

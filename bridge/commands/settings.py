@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from bridge.commands.exit import ignore_further_signals
 from bridge.logs import complain
 from bridge.settings.load import load
 from bridge.settings.table import Configuration
@@ -26,23 +28,31 @@ Reader: TypeAlias = Callable[..., Configuration]
 def run_with_settings(
     parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]
 ) -> int:
-    """Run `command` with the reader of its settings, and beside a sandbox if that is asked for."""
+    """Run `command` with the reader of its settings, and beside a sandbox if that is asked for.
+
+    Once it has returned, signals are ignored.
+    """
     return asyncio.run(_run(parsed, command))
 
 
 async def _run(parsed: argparse.Namespace, command: Callable[[Reader], Awaitable[int]]) -> int:
-    if not parsed.sandbox:
-        return await command(partial(_read, parsed, {}))
-    # Loaded only for who asks for it: everybody else's agent would wait for it too.
-    from bridge.sandbox.server import Sandbox
+    async with AsyncExitStack() as stack:
+        environment: dict[str, str] = {}
+        if parsed.sandbox:
+            # Loaded only for who asks for it: everybody else's agent would wait for it too.
+            from bridge.sandbox.server import Sandbox
 
-    async with Sandbox() as address:
-        return await command(partial(_read, parsed, address.environment()))
+            environment = (await stack.enter_async_context(Sandbox())).environment()
+        try:
+            return await command(partial(read, parsed, environment))
+        finally:
+            ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
 
 
-def _read(
+def read(
     parsed: argparse.Namespace, sandbox: dict[str, str], at_start: Configuration | None = None
 ) -> Configuration:
+    """Read the settings, beside a sandbox those that its environment has."""
     environ = dict(os.environ)
     if sandbox:
         environ = {k: v for k, v in environ.items() if not k.startswith(OF_A_SERVER)} | sandbox
@@ -51,7 +61,7 @@ def _read(
         cwd=current_directory(),
         package_root=PACKAGE_ROOT,
         env_file=parsed.env_file,
-        searching=not sandbox,
+        searching=not parsed.sandbox,
         at_start=at_start,
     )
 

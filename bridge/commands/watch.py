@@ -1,10 +1,9 @@
 """`xmpp-bridge watch`: follows the room in the terminal."""
 
 import argparse
-import asyncio
 from functools import partial
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.errors import ArgumentError
 from bridge.console.selection import Selection, selection_of
@@ -41,5 +40,4 @@ async def _watch(parsed: argparse.Namespace, read: Reader) -> int:
         first=parsed.first,
         seconds=parsed.timeout,
     )
-    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
     return SUCCESS if well else FAILURE
