@@ -23,7 +23,7 @@ from typing import NamedTuple
 from bridge.console.client import Client as McpClient
 from bridge.console.errors import RequestError, ServerError
 from bridge.console.process import ServerProcess
-from bridge.logs import complain
+from bridge.logs import complain, write_out
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
 from bridge.registration.entry import EntryLocation, is_ours, new_entry
@@ -113,7 +113,7 @@ def register(
     if only_shown:
         return
     if approve_send:
-        _print(
+        write_out(
             f"{SEND_TOOL} is approved: the agent may speak in the room without asking you "
             "first, and what it says there cannot be taken back. No other tool was approved."
         )
@@ -125,9 +125,9 @@ def register(
                 "and nowhere else"
             )
     tools = asyncio.run(list_tools(command, env))
-    _print(f"Started it once, with the settings in {one_line(str(env_file))}.")
-    _print(f"It lists {len(tools)} tools: {', '.join(tools)}.")
-    _print(f"Restart {there.title} to have them there.")
+    write_out(f"Started it once, with the settings in {one_line(str(env_file))}.")
+    write_out(f"It lists {len(tools)} tools: {', '.join(tools)}.")
+    write_out(f"Restart {there.title} to have them there.")
 
 
 def unregister(location: EntryLocation, *, only_shown: bool) -> None:
@@ -139,9 +139,9 @@ def unregister(location: EntryLocation, *, only_shown: bool) -> None:
 def _report(location: EntryLocation, planned: Plan, *, only_shown: bool, unchanged: str) -> None:
     """Carry the plan out, or only show it, and print its lines as they come."""
     for line in describe(planned) if only_shown else carry_out(location, planned):
-        _print(line)
+        write_out(line)
     if not planned.edits:
-        _print(unchanged)
+        write_out(unchanged)
 
 
 def plan(
@@ -302,11 +302,3 @@ def _finish(arguments: list[str]) -> None:
         raise RegistrationError(
             f"{shown} failed with exit code {ran.returncode}: {one_line(first, 300)}"
         )
-
-
-def _print(text: str) -> None:
-    try:
-        print(text, flush=True)  # noqa: T201 - does nothing where there is no stdout
-    except BrokenPipeError:
-        # Nobody reads on; what is begun is finished all the same, and nothing complains at the end.
-        sys.stdout = None
