@@ -102,10 +102,7 @@ async def _run(
                 root = logging.getLogger("bridge")
                 root.handlers = [_LogHandler(frontend.tell)]
                 root.handlers[0].setLevel(root.level)
-        interpret = None
-        wrong = any(one.variable.startswith("LLM_") for one in configuration.problems)
-        if not as_json and (configuration.llm_base_url or wrong):
-            interpret = interpreter_for(configuration)
+        interpret = None if as_json else interpreter_for(configuration)
         return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:
         complain(f"[Client] {error}")

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bridge.console.commands import Interpreter
 from bridge.console.formatting import Answer
-from bridge.llm.model import Endpoint
+from bridge.llm.model import endpoint
 from bridge.llm.prompt import Material, write_prompt
 from bridge.mcp.errors import ToolError
 from bridge.settings.table import Configuration
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 def interpreter_for(configuration: Configuration) -> Interpreter | None:
     """Return what asks the model of the settings; None where they have none."""
-    base_url, name = configuration.llm_base_url, configuration.llm_model
-    flaws = [one for one in configuration.problems if one.variable.startswith("LLM_")]
-    for one in flaws:
-        log.warning("no model is asked: %s", one_line(str(one)))
-    if flaws or base_url is None or name is None:
+    try:
+        model = endpoint(configuration)
+    except ToolError as error:
+        log.warning("no model is asked: %s", one_line(error.message))
         return None
-    model = Endpoint(base_url, name, configuration.llm_api_key)
+    if model is None:
+        return None
 
     async def interpret(answer: Answer) -> Answer:
         """Return the model's report; the answer as it was, and why in the log, without one."""

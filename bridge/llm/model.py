@@ -45,19 +45,10 @@ class Model(Protocol):
 
 def model_for(configuration: Configuration, context: Context) -> Model:
     """Return the model for one call; raises `ToolError` where there is none."""
-    if context.can_ask(METHOD):
-        return Sampling(context)
-    flaws = [str(one) for one in configuration.problems if one.variable.startswith("LLM_")]
-    if flaws:
-        raise ToolError(
-            f"The settings of the model cannot be used: {'; '.join(flaws)}",
-            condition="unconfigured",
-            hint="Correct them and start the bridge again.",
-        )
-    base_url, model = configuration.llm_base_url, configuration.llm_model
-    if base_url is None or model is None:
-        wanted = {"LLM_BASE_URL": base_url, "LLM_MODEL": model}
-        missing = " and ".join(name for name, value in wanted.items() if value is None)
+    model = Sampling(context) if context.can_ask(METHOD) else endpoint(configuration)
+    if model is None:
+        wanted = ("LLM_BASE_URL", "LLM_MODEL")
+        missing = " and ".join(name for name in wanted if configuration.loaded[name] is None)
         raise ToolError(
             "There is no model to do this: the client offers none for this call (sampling), and "
             f"{missing} {'is' if missing in wanted else 'are'} not set.",
@@ -65,6 +56,20 @@ def model_for(configuration: Configuration, context: Context) -> Model:
             hint="Set LLM_BASE_URL and LLM_MODEL (and LLM_API_KEY where one is needed), or use a "
             "client with sampling.",
         )
+    return model
+
+
+def endpoint(configuration: Configuration) -> "Endpoint | None":
+    """Return the model of the settings, if they have one; raises `ToolError` for wrong ones."""
+    if flaws := [str(one) for one in configuration.problems if one.variable.startswith("LLM_")]:
+        raise ToolError(
+            f"The settings of the model cannot be used: {'; '.join(flaws)}",
+            condition="unconfigured",
+            hint="Correct them and start the bridge again.",
+        )
+    base_url, model = configuration.llm_base_url, configuration.llm_model
+    if base_url is None or model is None:
+        return None
     return Endpoint(base_url, model, configuration.llm_api_key)
 
 
