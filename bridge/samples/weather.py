@@ -9,7 +9,7 @@ compared here. It finds the names that a place has in one language, and the loca
 
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -53,6 +53,14 @@ FAR_LARGER = 10
 """The largest place of a name is meant if it has so many times the people of the next one. Paris
 and London have; no Springfield has more than twice the people of the next."""
 
+
+def _pairs(table: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before and behind the first blank of each entry of a table."""
+    for entry in table.split(","):
+        first, _, rest = " ".join(entry.split()).partition(" ")
+        yield first, rest
+
+
 _STATES = """
 al alabama, ak alaska, az arizona, ar arkansas, ca california, co colorado, ct connecticut,
 de delaware, dc district of columbia, fl florida, ga georgia, hi hawaii, id idaho, il illinois,
@@ -63,9 +71,7 @@ oh ohio, ok oklahoma, or oregon, pa pennsylvania, ri rhode island, sc south caro
 sd south dakota, tn tennessee, tx texas, ut utah, vt vermont, va virginia, wa washington,
 wv west virginia, wi wisconsin, wy wyoming
 """
-STATE_CODES = {
-    name: code for code, _, name in (one.strip().partition(" ") for one in _STATES.split(","))
-}
+STATE_CODES = {name: code for code, name in _pairs(_STATES)}
 """The postal abbreviation of each state of the USA, by its name (USPS Publication 28)."""
 
 COUNTRY_ALIASES = {"GB": {"uk", "great britain"}, "US": {"usa", "america"}}
@@ -82,36 +88,15 @@ CURRENT = (
 )
 """What is asked of the present; by default it comes in °C, %, mm, WMO code, km/h and degrees."""
 
-CONDITIONS = {
-    0: "clear sky",
-    1: "mainly clear",
-    2: "partly cloudy",
-    3: "overcast",
-    45: "fog",
-    48: "fog that leaves rime",
-    51: "light drizzle",
-    53: "drizzle",
-    55: "dense drizzle",
-    56: "light freezing drizzle",
-    57: "freezing drizzle",
-    61: "light rain",
-    63: "rain",
-    65: "heavy rain",
-    66: "light freezing rain",
-    67: "freezing rain",
-    71: "light snowfall",
-    73: "snowfall",
-    75: "heavy snowfall",
-    77: "snow grains",
-    80: "light showers",
-    81: "showers",
-    82: "violent showers",
-    85: "light snow showers",
-    86: "heavy snow showers",
-    95: "thunderstorm",
-    96: "thunderstorm with light hail",
-    99: "thunderstorm with heavy hail",
-}
+_CONDITIONS = """
+0 clear sky, 1 mainly clear, 2 partly cloudy, 3 overcast, 45 fog, 48 fog that leaves rime,
+51 light drizzle, 53 drizzle, 55 dense drizzle, 56 light freezing drizzle, 57 freezing drizzle,
+61 light rain, 63 rain, 65 heavy rain, 66 light freezing rain, 67 freezing rain,
+71 light snowfall, 73 snowfall, 75 heavy snowfall, 77 snow grains,
+80 light showers, 81 showers, 82 violent showers, 85 light snow showers, 86 heavy snow showers,
+95 thunderstorm, 96 thunderstorm with light hail, 99 thunderstorm with heavy hail
+"""
+CONDITIONS = {int(code): words for code, words in _pairs(_CONDITIONS)}
 """The codes of WMO table 4677 that it uses, in words."""
 
 
