@@ -26,11 +26,12 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
     first = settings_stage(configuration, time.perf_counter() - started)
     plugin = parsed.format == "nagios"
+    unusable = UNKNOWN if plugin else USAGE
     if configuration.settings is None:
         if not plugin:  # its one line has it
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
-        return UNKNOWN if plugin else USAGE
+        return unusable
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
         told = (
@@ -39,9 +40,9 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
         )
         if plugin:
             write_out(plugin_line(Level.UNKNOWN, told))
-            return UNKNOWN
-        complain(f"xmpp-bridge: {told}")
-        return USAGE
+        else:
+            complain(f"xmpp-bridge: {told}")
+        return unusable
     open_log("[Client]", configuration.log_level)
     checking = asyncio.create_task(
         check(
@@ -58,8 +59,8 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, checking.cancel)
     try:
         level = await checking
-        if plugin:
-            return level
-        return SUCCESS if level in {Level.OK, Level.WARNING} else FAILURE
     except asyncio.CancelledError:
         return INTERRUPTED
+    if plugin:
+        return level
+    return SUCCESS if level <= Level.WARNING else FAILURE

@@ -42,24 +42,12 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         "filters", "A room, sender or kind may be given again, for one more of them."
     ).add_argument
     add("--room", action="append", default=[], help="its JID, or what stands before the @")
-    add(
-        "--from",
-        dest="senders",
-        action="append",
-        default=[],
-        metavar="SENDER",
-        help="a nickname, an occupant JID or a real JID",
-    )
+    help_ = "a nickname, an occupant JID or a real JID"
+    add("--from", action="append", dest="senders", default=[], metavar="SENDER", help=help_)
     add("--contains", metavar="TEXT", help="in body, subject or status, whatever the case")
     add("--pattern", type=_pattern, metavar="RE2", help="a regular expression found in one of them")
-    add(
-        "--kind",
-        action="append",
-        choices=KINDS,
-        default=[],
-        metavar="KIND",
-        help=f"one of {', '.join(KINDS)}; without it all but connection, and no chat states",
-    )
+    help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
+    add("--kind", action="append", choices=KINDS, default=[], metavar="KIND", help=help_)
 
 
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:

@@ -167,31 +167,25 @@ class News:
 
     def __init__(self) -> None:
         self._entering: set[str] = set()
-        """Rooms that have not sent our own presence yet, which comes after that of all others."""
-        self._subject_due: set[str] = set()
-        """Rooms that have not sent their subject since then; it comes after the history."""
+        """Rooms that we are on the way into, or that have not sent their subject since."""
         self._known: set[str] = set()
         """Rooms that we have entered before."""
 
     def has(self, record: Record) -> bool:
         """Whether `record`, which comes after all that were given before, is news."""
-        room = record.room
-        match record.event:
-            case events.ConnectionChanged(phase=Phase.JOINING):
+        room, event = record.room, record.event
+        if isinstance(event, events.ConnectionChanged):
+            if event.phase is Phase.JOINING:
                 self._entering.add(room)
-            case events.ConnectionChanged(phase=Phase.JOINED):
-                self._entering.discard(room)
-            case events.OccupantPresence(self_=own) if room in self._entering:
-                if own:
+        elif room in self._entering:
+            match event:
+                case events.MessageReceived(source=Source.HISTORY):
+                    return room in self._known
+                case events.MessageReceived() | events.SubjectChanged():
+                    # The subject follows the history, live messages follow both (XEP-0045, 7.1).
                     self._entering.discard(room)
-                    self._subject_due.add(room)
-                return False
-            case events.SubjectChanged() if room in self._subject_due:
-                self._subject_due.discard(room)
-                self._known.add(room)
-                return False
-            case events.MessageReceived(source=Source.HISTORY):
-                return room in self._known
+                    self._known.add(room)
+            return isinstance(event, events.MessageReceived)
         return True
 
 

@@ -346,11 +346,8 @@ ENTERING = events.ConnectionChanged(Phase.JOINING)
         ((ENTERING, US, SUBJECT, ENTERING, US), OLD, True),
         ((ENTERING, US, SUBJECT, ENTERING, US), SUBJECT, False),
         ((ENTERING, US, SUBJECT, ENTERING, US, SUBJECT), events.SubjectChanged("another"), True),
-        (
-            (ENTERING, US, SUBJECT, ENTERING, events.ConnectionChanged(Phase.JOINED)),
-            _here("Bob"),
-            True,
-        ),
+        ((ENTERING, US, _said("Alice", "hello")), _here("Bob"), True),
+        ((ENTERING, US, events.ConnectionChanged(Phase.JOINED)), SUBJECT, False),
         ((), events.ConnectionChanged(Phase.WAITING), True),
     ],
 )
