@@ -41,6 +41,21 @@ def visible(text: str) -> str:
     return text if _shows_all(text) else "".join(_escape(text, LAYOUT))
 
 
+def visible_within(value: object) -> object:
+    """Return JSON with hidden characters as escapes in its texts, names of members included.
+
+    To be done before it is written: JSON has another escape for the same characters.
+    """
+    match value:
+        case str():
+            return visible(value)
+        case list():
+            return [visible_within(one) for one in value]
+        case dict():
+            return {visible(str(name)): visible_within(one) for name, one in value.items()}
+    return value
+
+
 def one_line(text: str, limit: int | None = None) -> str:
     """Return `text` fit for one line of a log; cut to `limit` characters with a mark, if given."""
     if limit is not None and len(text) > limit:

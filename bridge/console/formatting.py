@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bridge.console.errors import RequestError
 from bridge.mcp.jsonrpc import Json
-from bridge.text import one_line, visible
+from bridge.text import one_line, visible, visible_within
 from bridge.xmpp.formatting import format_event
 
 SHOWN_BESIDE_ENTRIES = ("more", "next", "gap", "oldest", "phase", "outBecause", "seen")
@@ -254,20 +254,4 @@ def _json_text(text: str) -> str:
 
 
 def _as_json(value: Json, indent: int | None = None) -> str:
-    return json.dumps(_escaped(value), ensure_ascii=False, indent=indent, allow_nan=False)
-
-
-def _escaped(value: Json) -> Json:
-    """Return `value` with hidden characters escaped within its strings.
-
-    Not in its JSON, which has another escape for the same characters.
-    """
-    match value:
-        case str():
-            return visible(value)
-        case list():
-            return [_escaped(one) for one in value]
-        case dict():
-            return {visible(str(name)): _escaped(one) for name, one in value.items()}
-        case _:
-            return value
+    return json.dumps(visible_within(value), ensure_ascii=False, indent=indent, allow_nan=False)

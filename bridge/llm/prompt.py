@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bridge.mcp.errors import ToolError
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import Schema, render
-from bridge.text import visible
+from bridge.text import visible_within
 
 MAX_DATA_BYTES = 128 * 1024
 """Of data in one request, in UTF-8: some 40,000 tokens, which models of today take."""
@@ -89,21 +89,9 @@ def write_prompt(
 
 def data_line(value: object) -> str:
     """Return `value` as one line of JSON, in which no text can break the line or be a marker."""
-    line = compact(_visible(render(value)))
+    line = compact(visible_within(render(value)))
     return line.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _between(lines: Sequence[str], code: str) -> str:
     return "\n".join((f"<<<DATA {code}>>>", *lines, f"<<<END {code}>>>"))
-
-
-def _visible(value: object) -> object:
-    match value:
-        case str():
-            return visible(value)
-        case list():
-            return [_visible(one) for one in value]
-        case Mapping():
-            return {visible(key): _visible(one) for key, one in value.items()}
-        case _:
-            return value
