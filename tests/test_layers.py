@@ -317,7 +317,7 @@ def test_slixmpp_is_imported_in_one_corner_only() -> None:
 
 
 def test_only_the_terminal_imports_what_edits_lines() -> None:
-    parts = [f"bridge.console.{name}" for name in ("terminal", "completion", "input_history")]
+    parts = [f"bridge.console.{name}" for name in ("terminal", "completion")]
     assert {one.importer for one in IMPORTS if one.of("prompt_toolkit")} == set(parts)
     assert not _breaches(
         *(one for one in IMPORTS if one.of(*parts) and one.on_loading and one.importer != parts[0])

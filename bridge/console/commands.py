@@ -118,16 +118,6 @@ def parse(line: str) -> Command:
     return Command(None, line)
 
 
-def is_room_text(line: str) -> bool:
-    """Whether `line` holds something that is said in the room.
-
-    The history of typed lines does not keep it: room text is on disk only where the user asked
-    for a store.
-    """
-    command, tool = parse(line), TOOL_COMMANDS["send"].tool
-    return command.name == "send" or (command.name in {"call", "raw"} and tool in command.rest)
-
-
 AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
 """Asks a person for an argument, and returns it by its name, or nothing."""
 

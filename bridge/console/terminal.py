@@ -1,7 +1,8 @@
 """A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
 
-Only this module and what it imports for it (`completion`, `history`) load prompt_toolkit. Where a
-terminal can move no cursor (`TERM=dumb`, as in editors), prompt_toolkit edits nothing: it shows
+Only this module and what it imports for it (`completion`) load prompt_toolkit. Lines are remembered
+as long as the client runs, and kept nowhere: what is said in the room is for a store alone. Where
+a terminal can move no cursor (`TERM=dumb`, as in editors), prompt_toolkit edits nothing: it shows
 what is typed, and lines of ours are followed by the prompt once more.
 """
 
@@ -11,7 +12,6 @@ import sys
 from prompt_toolkit.application import create_app_session, get_app_or_none
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import History
 from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
 from prompt_toolkit.utils import is_dumb_terminal
@@ -22,7 +22,6 @@ from bridge.console.client import ServerCatalogue
 from bridge.console.completion import LineCompleter, possible_values
 from bridge.console.errors import ArgumentError, InputCancelledError
 from bridge.console.formatting import Answer
-from bridge.console.input_history import LineHistory, history_path
 from bridge.mcp.jsonrpc import Json
 from bridge.text import one_line
 
@@ -41,10 +40,9 @@ class Terminal:
         os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
         if not os.environ.get("TERM"):
             os.environ["TERM"] = "dumb"
-        history = LineHistory(history_path(os.environ))
         plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
         with create_app_session(output=plain):
-            self._commands = _session(LineCompleter(catalogue), history)
+            self._commands = _session(LineCompleter(catalogue))
             self._arguments = _session()
         self._prompt = ""
         """What stands before the line that is being typed."""
@@ -115,12 +113,9 @@ class Terminal:
             return await session.prompt_async(styled, handle_sigint=False)
 
 
-def _session(
-    completer: Completer | None = None, history: History | None = None
-) -> "PromptSession[str]":
+def _session(completer: Completer | None = None) -> "PromptSession[str]":
     return PromptSession(
         completer=completer,
-        history=history,
         complete_while_typing=False,
         complete_style=CompleteStyle.READLINE_LIKE,
         enable_suspend=True,

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.console.commands import NAMES, TOOL_COMMANDS, USAGES, Command, is_room_text, parse
+from bridge.console.commands import NAMES, TOOL_COMMANDS, USAGES, Command, parse
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,3 @@ def test_a_line_means(line: str, command: Command) -> None:
 def test_every_command_is_listed() -> None:
     assert set(TOOL_COMMANDS) < set(NAMES)
     assert [name for name in NAMES if name not in " ".join(USAGES)] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "is_one"),
-    [
-        ("send hi", True),
-        ("/send hi", True),
-        ('/call xmppSend {"message": "hi"}', True),
-        ('/raw {"method": "xmppSend"}', True),
-        ("sending", False),
-        ("/history limit=3", False),
-        ("", False),
-    ],
-)
-def test_what_is_said_in_the_room_is_told_from_the_rest(line: str, is_one: bool) -> None:
-    assert is_room_text(line) is is_one
