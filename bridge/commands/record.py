@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE, ignore_further_signals
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.logs import complain, open_log, write_out
 from bridge.recording import Recording, store_path
@@ -92,9 +92,7 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
         return USAGE
     except StoreError as error:  # which may pass, and is said again by who records
         log.debug("%s", error)
-    well = await _stay(configuration, path)
-    ignore_further_signals(asyncio.get_running_loop().remove_signal_handler)
-    return SUCCESS if well else FAILURE
+    return SUCCESS if await _stay(configuration, path) else FAILURE
 
 
 async def _stay(configuration: Configuration, path: Path) -> bool:
