@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e import noise
 from tests.e2e.checking import run, shell
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import Script, ScriptedServer, Wire
 from tests.servers.certificates import Authority
 from tests.servers.ports import free_ports
 from tests.servers.process import DOMAIN
@@ -159,6 +161,21 @@ async def test_an_expired_certificate_is_critical_and_its_days_are_known(
     unchecked = expired.environment(NODE_TLS_REJECT_UNAUTHORIZED="0")
     level, text, _ = await _plugin(tmp_path / "home", unchecked)
     assert (level, "days left" in text) == ("WARNING", True)
+
+
+async def test_what_a_server_says_stays_in_the_line(tmp_path: Path) -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256"))
+        await wire.element("auth")
+        text = "<text>no | time=9s&#10;XMPP OK &lt;b&gt;\u202e</text>"
+        wire.send(f"<failure xmlns='{scripted.SASL}'><not-authorized/>{text}</failure>")
+        await wire.gone()
+
+    async with ScriptedServer(Script(authenticate=refuse)) as server:
+        level, text, _ = await _plugin(tmp_path, server.environment())
+    assert level == "CRITICAL"
+    assert "no \\u{7C} time=9s" in text
+    assert "XMPP OK \\u{3C}b\\u{3E}" in text
 
 
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
