@@ -58,7 +58,7 @@ async def xmpp_diagnose(
     it does not answer pings.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import diagnosis, iq_errors, keepalive, ping, roomservice
+    from bridge.xmpp import diagnosis, iq_errors, ping, roomservice
 
     membership, journal = link.room(room), link.participant.journal
     occupant = diagnosis.occupant_of(membership.status(), nickname)
@@ -73,7 +73,7 @@ async def xmpp_diagnose(
             kind = iq_errors.TargetKind.OCCUPANT
             target = iq_errors.Target(kind, occupant.jid, membership.occupant)
             found = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
-            alone = found.own is not None and found.own.in_room is keepalive.Verdict.IN
+            alone = found.own is not None and found.own.in_room is ping.Verdict.IN
             pong = found.pong
             pinged = diagnosis.Ping(pong.seconds, pong.error, found.verdict, alone)
     status = membership.status()

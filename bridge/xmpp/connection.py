@@ -177,16 +177,6 @@ class Connection:
         finally:
             del self._collecting[to, query_id]
 
-    async def ping(self, target: str | None) -> str | None:
-        """Ping the server (None) or an address (XEP-0199); return the error condition, if any."""
-        try:
-            await self.request("get", target, stanzas.ping())
-        except IqError as refused:
-            return refused.error.condition
-        except ConnectionFailedError:
-            return None  # `ended` tells
-        return None
-
     async def unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
         """Wait for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
 

@@ -1,4 +1,4 @@
-"""Pings: does the server still answer, and does the room still know us.
+"""When to ask whether the server still answers, and whether the room still knows us.
 
 A half-open connection and a ghost in a room say nothing by themselves, so both are asked: the
 server now and then (XEP-0199), a room after a silence, by a ping to ourselves through it
@@ -6,12 +6,14 @@ server now and then (XEP-0199), a room after a silence, by a ping to ourselves t
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 
 from bridge.xmpp import faults
 from bridge.xmpp.connection import Connection
-from bridge.xmpp.faults import Fault, Stage
+from bridge.xmpp.faults import ConnectionFailedError, Fault, Stage
+from bridge.xmpp.iq_errors import Target, TargetKind
+from bridge.xmpp.ping import ping
 
 
 @dataclass(frozen=True)
@@ -34,45 +36,12 @@ TIMING = Timing()
 """What users are promised."""
 
 
-class Verdict(Enum):
-    """What a self-ping says."""
-
-    IN = "in"
-    OUT = "out"
-    UNDECIDED = "undecided"
-
-
-def verdict(condition: str | None) -> Verdict:
-    """Read the answer to a self-ping: its error condition, or None for a result (XEP-0410, 3.1).
-
-    An answer that another of our sessions under the same nickname gave means that we are in; a
-    room that cannot be reached decides nothing.
-    """
-    match condition:
-        case None | "service-unavailable" | "feature-not-implemented":
-            return Verdict.IN
-        case "remote-server-not-found" | "remote-server-timeout":
-            return Verdict.UNDECIDED
-        case _:
-            return Verdict.OUT
-
-
 async def keep_alive(connection: Connection, timing: Timing) -> Fault:
     """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason."""
+    server = Target(TargetKind.SERVER, connection.place.domain)
     while not connection.ended.done():
         await asyncio.wait((connection.ended,), timeout=timing.ping_interval)
-        try:
-            async with asyncio.timeout(timing.ping_deadline):
-                await connection.ping(None)
-        except TimeoutError:
-            return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
+        with suppress(ConnectionFailedError):  # `ended` tells
+            if (await ping(connection, server, timing.ping_deadline)).seconds is None:
+                return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
     return connection.ended.result()
-
-
-async def self_ping(connection: Connection, occupant: str, seconds: float) -> Verdict:
-    """Ping ourselves through the room and wait `seconds` at most for the answer."""
-    try:
-        async with asyncio.timeout(seconds):
-            return verdict(await connection.ping(occupant))
-    except TimeoutError:
-        return Verdict.UNDECIDED

@@ -46,10 +46,12 @@ from bridge.xmpp.faults import (
     Stage,
 )
 from bridge.xmpp.intake import Intake
+from bridge.xmpp.iq_errors import Target, TargetKind
 from bridge.xmpp.joining import Join
 from bridge.xmpp.journal import Record
-from bridge.xmpp.keepalive import TIMING, Timing, Verdict, self_ping
+from bridge.xmpp.keepalive import TIMING, Timing
 from bridge.xmpp.message_body import check_body
+from bridge.xmpp.ping import Verdict, ping
 from bridge.xmpp.room import UNDER_WAY, Room, RoomStatus
 
 OVERLAP_SECONDS = 60.0
@@ -391,16 +393,16 @@ class Membership:
             if (fault := self._why_out()) is not None:
                 return fault
             self._in_doubt = False
-            occupant, started = self.occupant, loop.time()
-            found = await self_ping(self._attached, occupant, timing.ping_deadline)
+            ourselves = Target(TargetKind.SELF, self.occupant)
+            pong = await ping(self._attached, ourselves, timing.ping_deadline)
             if (fault := self._why_out()) is not None:
                 return fault
             asked = loop.time()
-            if found is Verdict.IN:
+            if pong.in_room is Verdict.IN and pong.seconds is not None:
                 self._last_heard = asked
-                self.self_ping_ms = round((asked - started) * 1000, 3)
+                self.self_ping_ms = round(pong.seconds * 1000, 3)
             # Renamed meanwhile, we ask again under the new name.
-            elif found is Verdict.OUT and occupant == self.occupant:
+            elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
                 return faults.of("ghost", self.place)
             # Give up when a check interval and two more ping deadlines no longer fit into
             # `max_unconfirmed`.

@@ -3,16 +3,40 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from enum import Enum
 
 from bridge.xmpp import stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
-from bridge.xmpp.keepalive import Verdict, verdict
 from bridge.xmpp.stanzas import IqError
 
 ALONE_SECONDS = 1.0
 """After which whoever stands between us and a silent address is pinged too: most answers come
 sooner, so that most pings are one stanza."""
+
+
+class Verdict(Enum):
+    """What a self-ping says."""
+
+    IN = "in"
+    OUT = "out"
+    UNDECIDED = "undecided"
+
+
+def verdict(condition: str | None) -> Verdict:
+    """Read the answer to a self-ping: its error condition, or None for a result (XEP-0410, 3.1).
+
+    An answer that another of our sessions under the same nickname gave means that we are in; a
+    room that cannot be reached decides nothing.
+    """
+    match condition:
+        case None | "service-unavailable" | "feature-not-implemented":
+            return Verdict.IN
+        case "remote-server-not-found" | "remote-server-timeout":
+            return Verdict.UNDECIDED
+        case _:
+            return Verdict.OUT
+
 
 _OF_SELF = {
     Verdict.IN: "The room counts us among its occupants.",

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp import archive
+from bridge.xmpp import archive, stanzas
 from bridge.xmpp.archive import (
     MAX_PAGES,
     MAX_RESULTS,
@@ -136,7 +136,7 @@ async def test_only_the_rooms_own_results_for_our_own_query_count() -> None:
         found = await archive_of(connection, ROOM).page(ArchiveQuery())
         assert bodies(found) == ["the truth"]
         assert [one.id for one in found.results] == ["1", "2"]
-        await connection.ping(None)
+        await connection.request("get", None, stanzas.ping())
         # What somebody in the room sent us stays what they sent us.
         (forged,) = published
         assert isinstance(forged, MessageReceived)
@@ -158,7 +158,7 @@ async def test_results_without_end_are_cut_off_and_the_connection_goes_on() -> N
         with pytest.raises(ArchiveError, match="more than a page"):
             await asyncio.wait_for(archive_of(connection, ROOM).page(ArchiveQuery()), SECONDS)
         assert came == 1
-        assert await connection.ping(None) is None
+        await connection.request("get", None, stanzas.ping())
         assert not connection.ended.done()
         assert published == []
 
@@ -189,7 +189,7 @@ async def test_results_too_large_for_one_page_are_cut_off_at_the_last() -> None:
                 archive_of(connection, ROOM).page(ArchiveQuery(most=9)), 2 * SECONDS
             )
         assert asked == ["9", "4", "2"]
-        assert await connection.ping(None) is None
+        await connection.request("get", None, stanzas.ping())
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ async def test_results_before_and_after_their_page_are_nobodys() -> None:
     async with asking(answer) as (connection, published):
         for _ in range(2):
             assert bodies(await archive_of(connection, ROOM).page(ArchiveQuery())) == ["the truth"]
-        await connection.ping(None)
+        await connection.request("get", None, stanzas.ping())
         assert asked[0] != asked[1]
         assert published == []
 

@@ -2,7 +2,7 @@ import pytest
 
 from bridge.xmpp import iq_errors
 from bridge.xmpp.iq_errors import TargetKind
-from bridge.xmpp.keepalive import Verdict, verdict
+from bridge.xmpp.ping import Verdict, verdict
 from tests.xmpp.conditions import STANZA_CONDITIONS
 
 CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]

@@ -1,12 +1,15 @@
 import asyncio
 from collections.abc import Callable
 from typing import cast
+from xml.etree.ElementTree import Element
 
 import pytest
 
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import Fault
-from bridge.xmpp.keepalive import TIMING, Timing, Verdict, keep_alive, verdict
+from bridge.xmpp.keepalive import TIMING, Timing, keep_alive
+from bridge.xmpp.ping import Verdict, verdict
+from bridge.xmpp.stanzas import IqError, StanzaError, ping
 from tests.xmpp.place import PLACE
 
 SECONDS = 5.0
@@ -57,12 +60,15 @@ class Standing:
         self.pinged: list[str | None] = []
         self.answer = answer
 
-    async def ping(self, target: str | None) -> str | None:
-        self.pinged.append(target)
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        assert (type_, payload.tag) == ("get", ping().tag)
+        self.pinged.append(to)
         answer = self.answer()
         if answer == SILENCE:
             await asyncio.get_running_loop().create_future()
-        return answer
+        if answer is not None:
+            raise IqError(StanzaError(answer))
+        return Element("iq")
 
     async def kept_alive(self, timing: Timing) -> Fault:
         async with asyncio.timeout(SECONDS):
@@ -83,7 +89,7 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
     standing = Standing(lambda: SILENCE)
     fault = await standing.kept_alive(SERVER_ONLY)
     assert fault.condition == "connection-timeout"
-    assert standing.pinged == [None]
+    assert standing.pinged == [PLACE.domain]
 
 
 async def test_any_answer_to_a_ping_will_do() -> None:
@@ -94,4 +100,4 @@ async def test_any_answer_to_a_ping_will_do() -> None:
 
     standing = Standing(answer)
     assert await standing.kept_alive(SERVER_ONLY) == END
-    assert standing.pinged == [None] * 5
+    assert standing.pinged == [PLACE.domain] * 5

@@ -16,7 +16,7 @@ from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import TIMING, Timing
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.probe import record_of
-from bridge.xmpp.stanzas import DISCO_INFO, IqError, StanzaError, xml_of
+from bridge.xmpp.stanzas import DISCO_INFO, IqError, StanzaError, ping, xml_of
 from tests.xmpp.elements import parsed
 from tests.xmpp.place import PLACE
 
@@ -55,14 +55,15 @@ class Standing:
         self.asked: list[str] = []
         self.answer = answer
 
-    async def ping(self, target: str | None) -> str | None:
-        self.pinged.append(target)
-        answer = self.answer(target)
-        if answer == SILENCE:
-            await asyncio.get_running_loop().create_future()
-        return answer
-
     async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        if payload.tag == ping().tag:
+            self.pinged.append(to)
+            answer = self.answer(to)
+            if answer == SILENCE:
+                await asyncio.get_running_loop().create_future()
+            if answer is not None:
+                raise IqError(StanzaError(answer))
+            return Element("iq")
         assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
         return Element("iq")
 

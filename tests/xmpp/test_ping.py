@@ -11,8 +11,7 @@ import pytest
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.faults import ConnectionFailedError, Fault
 from bridge.xmpp.iq_errors import Target, TargetKind
-from bridge.xmpp.keepalive import Verdict
-from bridge.xmpp.ping import ALONE_SECONDS, Comparison, ping_compared
+from bridge.xmpp.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared
 from bridge.xmpp.stanzas import IqError, StanzaError
 
 ROOM, SERVER = "lobby@conference.example", "b.example"
