@@ -8,8 +8,9 @@ rooms (that is `membership`), and does not try again (that is `participant`).
 import asyncio
 import logging
 import secrets
+import socket
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 from xml.etree.ElementTree import Element
@@ -18,8 +19,9 @@ from bridge.settings.table import Settings
 from bridge.text import one_line
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import faults, sasl, session, stanzas
-from bridge.xmpp.endpoint import connect, resolve
+from bridge.xmpp import certificate, faults, sasl, session, stanzas
+from bridge.xmpp.certificate import Certificate
+from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
@@ -31,7 +33,13 @@ from bridge.xmpp.session import (
 )
 from bridge.xmpp.stanzas import IqError
 from bridge.xmpp.stream import Stream
-from bridge.xmpp.tls import channel_bindings, secure, ssl_object
+from bridge.xmpp.tls import (
+    acknowledge_at_once,
+    channel_bindings,
+    make_context,
+    protection,
+    ssl_object,
+)
 from bridge.xmpp.trace import Tracer, untraced
 
 DEADLINES = {
@@ -47,6 +55,9 @@ room, see `membership`."""
 
 STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
 ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
+STARTTLS = f"{{{stanzas.TLS}}}starttls"
+PROCEED, REFUSED = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
+"""What a server may answer to that."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +83,6 @@ class Connection:
         on_stanza: Callable[[Element], None],
         trace: Tracer = untraced,
         on_finding: Callable[[str], None] = lambda finding: None,
-        on_expiry: Callable[[datetime], None] = lambda expiry: None,
     ) -> None:
         self._settings = settings
         self.place = Place.of(settings)
@@ -81,7 +91,6 @@ class Connection:
         self._on_stage = on_stage
         self._on_stanza = on_stanza
         self._on_finding = on_finding
-        self._on_expiry = on_expiry
         self._stage = Stage.RESOLVE
         self._negotiation = Negotiation(self.send, self.unless_ended)
         self._jid = ""
@@ -94,6 +103,8 @@ class Connection:
         """The archive queries under way, by the archive's address and the id of the query."""
         self.management: StreamManagement | None = None
         """The stream management in use (XEP-0198); None without, and before the stream is bound."""
+        self.certificate: Certificate | None = None
+        """The server's, verified or not, if it can be read."""
         self.channel_binding: str | None = None
         """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
         self._stream = Stream(settings.domain, self._receive, self._lost, trace)
@@ -139,17 +150,7 @@ class Connection:
             Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
         )
         self.place = self.place._replace(service=str(endpoint.service))
-        work = secure(
-            self._settings,
-            self.place,
-            endpoint,
-            sock,
-            self._stream,
-            self._negotiation,
-            self._on_finding,
-            self._on_expiry,
-        )
-        return await self._run(Stage.TLS, work)
+        return await self._run(Stage.TLS, self._secure(endpoint, sock))
 
     def send(self, element: Element) -> None:
         """Send a stanza; raises `ConnectionFailedError` once the stream is no more."""
@@ -248,6 +249,57 @@ class Connection:
                 return fault_of_mistake("processing a stanza", error, self._stage, self.place)
 
     # The stages.
+
+    async def _secure(self, endpoint: Endpoint, sock: socket.socket) -> tuple[Tls | None, Element]:
+        """Begin the stream on `sock`, with TLS from the first byte (XEP-0368) or by STARTTLS.
+
+        Return its protection, and the features offered under it.
+        """
+        loop, stream = asyncio.get_running_loop(), self._stream
+        try:  # in a thread: to read the trust anchors takes 25 ms
+            ready = await asyncio.to_thread(make_context, self._settings, self.place)
+        except BaseException:  # no transport owns the socket yet
+            sock.close()
+            raise
+        domain = self._settings.domain.strip("[]")
+        if endpoint.service.direct_tls:
+            await loop.create_connection(
+                lambda: stream, sock=sock, ssl=ready, server_hostname=domain
+            )
+        else:
+            bare, _ = await loop.create_connection(lambda: stream, sock=sock)
+            features = await self._negotiation.features()
+            if features.find(STARTTLS) is None:
+                if self._settings.allow_plaintext:
+                    self._on_finding(
+                        "no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set"
+                    )
+                    return None, features
+                raise ConnectionFailedError(faults.of("no-starttls", self.place))
+            expected = (PROCEED, REFUSED)
+            answer = await self._negotiation.exchange(Element(STARTTLS), expected=expected)
+            if answer.tag == REFUSED:
+                raise ConnectionFailedError(faults.of("starttls-refused", self.place))
+            transport = await loop.start_tls(bare, stream, ready, server_hostname=domain)
+            # What an attacker injected before the handshake is not part of the secured stream.
+            self._negotiation.forget()
+            if transport is not None:  # None: what was injected has ended the connection
+                stream.connection_made(transport)
+        acknowledge_at_once(stream)
+        secured = ssl_object(stream)
+        if secured is None:
+            raise ConnectionResetError
+        tls = protection(secured, verified=self._settings.tls_verify)
+        checked = "checked" if tls.verified else "not checked"
+        stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
+        self._on_finding(f"{tls.version}, {tls.cipher}")
+        try:
+            self.certificate = certificate.decode(secured.getpeercert(binary_form=True) or b"")
+        except certificate.DerError as error:
+            self._on_finding(f"a certificate that cannot be read: {error}")
+        else:
+            self._on_finding(certificate.describe(self.certificate, datetime.now(UTC)))
+        return tls, await self._negotiation.features()
 
     async def _log_in(self, features: Element, tls: Tls | None) -> str:
         secured = ssl_object(self._stream)

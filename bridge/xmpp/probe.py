@@ -10,12 +10,12 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.xmpp import faults, stanzas
+from bridge.xmpp.certificate import Certificate
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
@@ -112,7 +112,6 @@ class Probe:
             on_stage=begin,
             on_stanza=route,
             on_finding=recorder.add_finding,
-            on_expiry=recorder.note_expiry,
             trace=self._trace,
         )
         fault: Fault | None = None
@@ -142,7 +141,9 @@ class Probe:
         self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
         outcomes = [one.outcome for one in visits]
         report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
-        return replace(report, certificate_expires=recorder.certificate_expires)
+        presented = connection.certificate or recorder.refused
+        expires = None if presented is None else presented.not_after
+        return replace(report, certificate_expires=expires)
 
     async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
         """Go through the stages of the connection; return the fault that ended it, if one did."""
@@ -171,11 +172,11 @@ class Probe:
             on_stage=lambda stage: findings.clear(),  # the last stage is TLS
             on_stanza=lambda stanza: None,
             on_finding=findings.append,
-            on_expiry=recorder.note_expiry,
         )
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await connection.reach()
+            recorder.refused = connection.certificate
             for finding in findings:
                 recorder.add_finding(finding)
         except (ConnectionFailedError, TimeoutError):
@@ -195,8 +196,8 @@ class StageRecorder:
         """The stage under way; empty when none is."""
         self.room: str | None = None
         """The room that is visited, where there are several."""
-        self.certificate_expires: datetime | None = None
-        """As far as that is known."""
+        self.refused: Certificate | None = None
+        """The server's certificate, if it was refused and can be read."""
         self.advice = ""
         """The hint of the stage under way, should it pass."""
         self._began = 0.0
@@ -211,10 +212,6 @@ class StageRecorder:
     def add_finding(self, finding: str) -> None:
         """Note what was found."""
         self._findings.append(finding)
-
-    def note_expiry(self, at: datetime) -> None:
-        """Note when the server's certificate expires."""
-        self.certificate_expires = at
 
     def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
         """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""
