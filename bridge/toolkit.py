@@ -43,7 +43,6 @@ from bridge.mcp.context import Context as Context
 from bridge.mcp.errors import ArgumentError as ArgumentError
 from bridge.mcp.errors import ToolError as ToolError
 from bridge.mcp.jsonrpc import compact as compact
-from bridge.mcp.schema import ABSENT_IF_NONE as ABSENT_IF_NONE
 from bridge.mcp.schema import Bounds as Bounds
 from bridge.mcp.schema import Keywords as Keywords
 from bridge.mcp.schema import MismatchError as MismatchError

@@ -103,10 +103,6 @@ class Titles:
         return {name: one for name, one in of.items() if name != "enum"} | {"oneOf": self._choices}
 
 
-ABSENT_IF_NONE = "absent-if-none"
-"""In an `Annotated` field of a result: None leaves the field out, rather than writing null."""
-
-
 def wire_name(name: str) -> str:
     """Return the JSON spelling of a Python name: `timeout_seconds` is `timeoutSeconds`."""
     head, *tail = name.rstrip("_").split("_")
@@ -152,26 +148,15 @@ def render(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [render(one) for one in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            wire: render(one)
-            for name, wire, omit in _layout(type(value))
-            if not ((one := getattr(value, name)) is None and omit)
-        }
+        names = _wire_names(type(value))
+        return {wire: render(getattr(value, name)) for name, wire in names.items()}
     raise SchemaError(f"{type(value).__name__} has no JSON form")
 
 
 @cache
-def _layout(cls: type) -> tuple[tuple[str, str, bool], ...]:
-    """Return (name, wire name, left out when None) of each field."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return tuple(
-        (one.name, wire_name(one.name), _may_be_absent(hints[one.name]))
-        for one in dataclasses.fields(cls)
-    )
-
-
-def _may_be_absent(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and ABSENT_IF_NONE in get_args(hint)[1:]
+def _wire_names(cls: Any) -> dict[str, str]:
+    """Return the wire name of each field."""
+    return {one.name: wire_name(one.name) for one in dataclasses.fields(cls)}
 
 
 _KINDS = {
@@ -239,7 +224,7 @@ _SCALARS: dict[Any, tuple[Schema, Reader]] = {
 def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
     schema, read = describe(hint)
     for note in notes:
-        if isinstance(note, str) and note != ABSENT_IF_NONE:
+        if isinstance(note, str):
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
             schema, read = {**schema, **note.schema(_types(schema))}, _bounded(read, note)
@@ -358,11 +343,7 @@ def _dataclass(cls: type) -> tuple[Schema, Reader]:
     hints = typing.get_type_hints(cls, include_extras=True)
     members = []
     for one in dataclasses.fields(cls):
-        required = (
-            one.default is dataclasses.MISSING
-            and one.default_factory is dataclasses.MISSING
-            and not _may_be_absent(hints[one.name])
-        )
+        required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
         member = Member.of(one.name, hints[one.name], required=required)
         if one.default is not dataclasses.MISSING and one.default is not None:
             member = member.with_default(one.default)

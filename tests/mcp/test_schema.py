@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from bridge.mcp.schema import (
-    ABSENT_IF_NONE,
     Bounds,
     Keywords,
     MismatchError,
@@ -52,7 +51,7 @@ HINTS: tuple[Any, ...] = (
     Annotated[list[object] | Literal["ab"], Bounds(max_length=1)],
     Annotated[object, Bounds(minimum=2, max_length=1)],
     Annotated[int, "how many", Bounds(maximum=3)] | None,
-    Annotated[int | str, ABSENT_IF_NONE] | None,
+    Annotated[int | str, "which"] | None,
     list[int],
     Sequence[str | None],
     tuple[bool, ...],
@@ -279,13 +278,18 @@ def test_what_has_no_hash_may_stand_in_an_annotation() -> None:
 @dataclass(frozen=True)
 class Seen:
     at_time: str
-    reason: Annotated[str | None, ABSENT_IF_NONE]
+    reason: str | None
     real_jid: str | None = None
     level: Level = Level.LOW
 
 
-def test_a_result_leaves_out_what_is_absent_and_keeps_what_is_null() -> None:
-    assert render(Seen("now", None)) == {"atTime": "now", "realJid": None, "level": 1}
+def test_a_result_keeps_what_is_null() -> None:
+    assert render(Seen("now", None)) == {
+        "atTime": "now",
+        "reason": None,
+        "realJid": None,
+        "level": 1,
+    }
     assert render(Seen("now", "r", "j", Level.HIGH)) == {
         "atTime": "now",
         "reason": "r",
@@ -294,7 +298,7 @@ def test_a_result_leaves_out_what_is_absent_and_keeps_what_is_null() -> None:
     }
     assert type(render(Level.HIGH)) is int
     schema = describe(Seen)[0]
-    assert schema["required"] == ["atTime"]
+    assert schema["required"] == ["atTime", "reason"]
     assert Draft202012Validator(schema).is_valid(render(Seen("now", None)))
 
 
