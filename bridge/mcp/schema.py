@@ -9,7 +9,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
@@ -29,17 +29,11 @@ class MismatchError(McpError):
     """A value from the caller does not fit its type; the text says where, and what would fit."""
 
 
-_KEYWORDS = {
-    "integer": ("minimum", "maximum"),
-    "number": ("minimum", "maximum"),
-    "string": ("minLength", "maxLength"),
-    "array": ("minItems", "maxItems"),
-}
-"""The keywords that limit a value of each JSON type; the others have no limits."""
-
-
 class Bounds(NamedTuple):
-    """Limits on a value, for `Annotated`: numbers by value, text and lists by length."""
+    """Limits on a value, for `Annotated`: numbers by value, text and lists by length.
+
+    Of a value that may be a text or a list, the schema names the limits of a text alone.
+    """
 
     minimum: float | None = None
     maximum: float | None = None
@@ -47,14 +41,11 @@ class Bounds(NamedTuple):
     max_length: int | None = None
     """In characters for text, in items for lists."""
 
-    def schema(self, of: Iterable[str]) -> Schema:
-        """Return the keywords for a value that may be of these JSON types."""
-        by_value, by_length = (self.minimum, self.maximum), (self.min_length, self.max_length)
-        keywords: dict[str, object] = {}
-        for one in of:
-            limits = by_length if one in {"string", "array"} else by_value
-            keywords |= zip(_KEYWORDS.get(one, ()), limits, strict=False)
-        return {key: value for key, value in keywords.items() if value is not None}
+    def schema(self, of: Schema) -> Schema:
+        """Return the schema `of` a number, a text or a list, with the limits in it."""
+        counted = "Items" if "items" in of else "Length"
+        names = ("minimum", "maximum", f"min{counted}", f"max{counted}")
+        return of | {name: one for name, one in zip(names, self, strict=True) if one is not None}
 
     def check(self, value: object, path: str) -> None:
         """Raise `MismatchError` when `value` is outside."""
@@ -227,7 +218,7 @@ def _annotated(hint: Any, notes: Sequence[object]) -> tuple[Schema, Reader]:
         if isinstance(note, str):
             schema = {**schema, "description": note}
         elif isinstance(note, Bounds):
-            schema, read = {**schema, **note.schema(_types(schema))}, _bounded(read, note)
+            schema, read = note.schema(schema), _bounded(read, note)
         elif isinstance(note, Keywords):
             schema = {**schema, **note.schema}
         elif isinstance(note, Titles):
@@ -242,20 +233,6 @@ def _bounded(read: Reader, bounds: Bounds) -> Reader:
         return inner
 
     return read_bounded
-
-
-def _types(schema: Schema) -> Iterator[str]:
-    """Yield the JSON types that a schema names, those of the members of a union included."""
-    match schema:
-        case {"type": str(one)}:
-            yield one
-        case {"type": list(several)}:
-            yield from several
-        case {"anyOf": list(members)}:
-            for member in members:
-                yield from _types(member)
-        case _:  # a list of values, or anything at all
-            yield from _KEYWORDS
 
 
 def _enumeration(members: Sequence[object]) -> tuple[Schema, Reader]:

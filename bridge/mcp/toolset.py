@@ -222,11 +222,8 @@ def tool(
         description = inspect.getdoc(function)
         if not description:
             raise ToolsetError(f"{function.__name__} has no docstring to tell a model what it does")
-        try:
-            signature = Signature.of(function)
-            returned = output_schema or _output_schema(function.__name__, signature.result)
-        except RecursionError as error:
-            raise ToolsetError(f"{function.__name__}: a type in it contains itself") from error
+        signature = Signature.of(function)
+        returned = output_schema or _output_schema(function.__name__, signature.result)
         if Context in signature.collaborators[:-1]:
             raise ToolsetError(f"{function.__name__}: the Context comes last before the `/`")
         for schema in (input_schema, output_schema):
