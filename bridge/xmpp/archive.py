@@ -244,13 +244,14 @@ class RoomArchive:
         archived before, and rooms of ejabberd with their short history.
         """
         try:
-            features = await _in_time(disco.features_of(self.connection, self.room))
+            asking = self.connection.request("get", self.room, disco.info_query())
+            described = disco.description_in(await _in_time(asking))
         except IqError as refused:
             error = _refusal(refused)
             if isinstance(error, NoArchiveError):
                 return False
             raise error from refused
-        return MAM in features
+        return MAM in described.features
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
         """Request one page, with results from others than the sender.

@@ -166,19 +166,12 @@ async def discover(connection: Connection, address: str, *, is_server: bool) -> 
     `ConnectionFailedError` when the connection ends; any other error, and a timeout, stand in the
     result as `Unanswered`.
     """
-    deadline = asyncio.get_running_loop().time() + ANSWER_SECONDS
-
-    async def ask(namespace: str) -> Element | Unanswered:
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await connection.request("get", address, Element(f"{{{namespace}}}query"))
-        except TimeoutError:
-            return Unanswered(namespace, None)
-        except IqError as refused:
-            return Unanswered(namespace, refused.error)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + ANSWER_SECONDS
 
     async def ask_all(*namespaces: str) -> dict[str, Element | Unanswered]:
-        return dict(zip(namespaces, await asyncio.gather(*map(ask, namespaces)), strict=True))
+        asking = (ask(connection, address, one, deadline - loop.time()) for one in namespaces)
+        return dict(zip(namespaces, await asyncio.gather(*asking), strict=True))
 
     answers = await ask_all(DISCO_INFO, *((VERSION, LAST) if is_server else ()))
     first = answers[DISCO_INFO]
@@ -206,14 +199,17 @@ def info_query() -> Element:
     return Element(f"{{{DISCO_INFO}}}query")
 
 
-async def features_of(connection: Connection, address: str) -> frozenset[str]:
-    """Ask an address what it can do; raises `IqError` where it refuses."""
-    return features_in(await connection.request("get", address, info_query()))
-
-
-def features_in(iq: Element) -> frozenset[str]:
-    """Return the features that the answer names."""
-    return frozenset(description_in(iq).features)
+async def ask(
+    connection: Connection, address: str, namespace: str, seconds: float
+) -> Element | Unanswered:
+    """Send a query to an address and wait for its answer; raises `ConnectionFailedError`."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await connection.request("get", address, Element(f"{{{namespace}}}query"))
+    except TimeoutError:
+        return Unanswered(namespace, None)
+    except IqError as refused:
+        return Unanswered(namespace, refused.error)
 
 
 def description_in(iq: Element | Unanswered) -> Description:

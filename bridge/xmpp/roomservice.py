@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
+from xml.etree.ElementTree import Element
 
 from bridge.text import quoted
 from bridge.xmpp import disco, faults, stanzas
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.disco import Description
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place
-from bridge.xmpp.stanzas import IqError, StanzaError
+from bridge.xmpp.stanzas import StanzaError
 
 DISCO_SECONDS = 5.0
 """For one answer to a query whose failure decides nothing."""
@@ -38,14 +40,9 @@ async def ask(connection: Connection, target: str) -> tuple[Description, StanzaE
 
     Raises `ConnectionFailedError` when the connection ends.
     """
-    try:
-        async with asyncio.timeout(DISCO_SECONDS):
-            answer = await connection.request("get", target, disco.info_query())
-            return disco.description_in(answer), None
-    except IqError as refused:
-        return Description(), refused.error
-    except TimeoutError:
-        return Description(), StanzaError(_SILENCE)
+    answer = await disco.ask(connection, target, stanzas.DISCO_INFO, DISCO_SECONDS)
+    refusal = None if isinstance(answer, Element) else answer.error or StanzaError(_SILENCE)
+    return disco.description_in(answer), refusal
 
 
 async def ask_service(
@@ -75,9 +72,8 @@ async def similar_rooms(connection: Connection, room: str, service: str) -> list
     none where the service does not answer within `DISCO_SECONDS`, or lists none.
     """
     try:
-        async with asyncio.timeout(DISCO_SECONDS):
-            answer = await connection.request("get", service, stanzas.items_query())
-    except (IqError, TimeoutError, ConnectionFailedError):
+        answer = await disco.ask(connection, service, stanzas.DISCO_ITEMS, DISCO_SECONDS)
+    except ConnectionFailedError:
         return []
     items = [one.jid for one in disco.items_in(answer)[:MAX_ROOMS_COMPARED]]
     listed = [one for one in items if one != room]
@@ -130,16 +126,16 @@ class RoomService:
     async def _find_others(self, doubted: str) -> None:
         """Query the server for its room services."""
         domain = stanzas.prepared(self._place.domain) or self._place.domain
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(DISCO_SECONDS):
-                answer = await self._connection.request("get", domain, stanzas.items_query())
+                answer = await disco.ask(
+                    self._connection, domain, stanzas.DISCO_ITEMS, DISCO_SECONDS
+                )
                 for item in disco.items_in(answer)[:MAX_SERVICES_ASKED]:
                     if "@" not in item.jid and item.jid != doubted:
                         description, _ = await ask(self._connection, item.jid)
                         if stanzas.MUC in description.features:
                             self.others.append(item.jid)
-        except (IqError, TimeoutError):
-            return
         if self.others:
             self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
 

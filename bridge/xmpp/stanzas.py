@@ -476,11 +476,6 @@ def ping() -> Element:
     return Element(f"{{{PING}}}ping")
 
 
-def items_query() -> Element:
-    """Return the payload that asks what there is at an address (XEP-0030, section 4.1)."""
-    return Element(f"{{{DISCO_ITEMS}}}query")
-
-
 def default_configuration() -> Element:
     """Return the payload that opens a new room with its defaults (XEP-0045, section 10.1.2)."""
     payload = Element(f"{{{MUC_OWNER}}}query")
