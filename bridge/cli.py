@@ -256,6 +256,17 @@ def _add_record(add: Add) -> None:
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")
 
 
+def _add_expect(add: Add) -> None:
+    command = add(
+        "run scenario files, which are tests of a bot in a room",
+        "Plays each scenario in a room of its own, in the sandbox or at the server that "
+        "--xmpp-env-file names, and says what came instead of what was expected. pytest runs them.",
+        "xmpp-bridge expect ping.room.toml --junit-xml=report.xml",
+    )
+    command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
+    command.add_argument("more", nargs=argparse.REMAINDER, help="more files; options of pytest")
+
+
 def _add_sandbox(add: Add) -> None:
     command = add(
         "a small local XMPP server to try things out with",
@@ -314,6 +325,7 @@ COMMANDS: dict[str, Callable[[Add], None]] = {
     "check": _add_check,
     "watch": _add_watch,
     "record": _add_record,
+    "expect": _add_expect,
     "sandbox": _add_sandbox,
     "register": _add_register,
     "unregister": _add_unregister,

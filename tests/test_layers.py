@@ -326,6 +326,7 @@ def test_only_the_terminal_imports_what_edits_lines() -> None:
 
 def test_tests_of_bots_know_neither_agents_nor_tools_and_are_known_to_commands_alone() -> None:
     assert {one.importer for one in IMPORTS if one.of("pytest")} == {
+        "bridge.testing.collector",
         "bridge.testing.plugin",
         "bridge.testing.server",
     }

@@ -1,4 +1,4 @@
-"""The root of the exceptions that `bridge.testing` raises, and what an actor raises."""
+"""The root of the exceptions that `bridge.testing` raises, and what an actor raises. Pure."""
 
 
 class XmppTestError(Exception):

@@ -4,6 +4,7 @@ Everything else of ours is imported with the first use: a run without it costs n
 """
 
 from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,12 @@ def pytest_runtest_makereport(
     if server is not None and call.when == "teardown":  # the test's own fixtures have ended
         server.end_test()
     return report
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a scenario file."""
+    if not file_path.name.endswith(".room.toml"):
+        return None
+    collector = import_module("bridge.testing.collector")
+    found: pytest.Collector = collector.ScenarioFile.from_parent(parent, path=file_path)
+    return found

@@ -18,6 +18,7 @@ from bridge.registration.clients import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration
+from bridge.testing import plugin
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
 from bridge.xmpp import backoff, diagnosis, faults, stream
@@ -110,7 +111,8 @@ def test_every_command_line_in_it_is_one_that_the_parser_knows() -> None:
             command = words.pop(0) if words and not words[0].startswith("-") else ""
             assert command in OPTIONS, line
             used = {word for word in words if word.startswith("--")}
-            assert used <= OPTIONS[command] | (OPTIONS["serve"] if not command else set()), line
+            known = OPTIONS[command] | (OPTIONS["serve"] if not command else set())
+            assert used <= known or command == "expect", line  # which has all of pytest's
             seen.add(command)
     assert seen == set(OPTIONS)
 
@@ -120,6 +122,7 @@ def test_every_option_in_it_is_one_that_the_parser_knows() -> None:
     # `code --add-mcp`, `ruff format --check`, `codex exec resume --last` and the options of pytest
     # are others'.
     foreign = {"--add-mcp", "--check", "--last", "--update-transcripts", "--update-screens"}
+    foreign |= {"--junit-xml", *plugin.OPTIONS}
     used = {word for line in SPOKEN for word in re.findall(r"(?<!\S)--[a-z][a-z-]*", line)}
     assert used - foreign <= known
 

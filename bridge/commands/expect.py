@@ -1,0 +1,34 @@
+"""`xmpp-bridge expect`: runs scenario files by pytest, in a child process."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+
+from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, USAGE
+from bridge.logs import complain
+
+QUIET = 'ignore:The configuration option "asyncio_default_fixture_loop_scope" is unset'
+"""Of pytest-asyncio, which warns whoever has no settings of pytest; a scenario needs none."""
+
+EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
+"""Of pytest: all passed; a mistake in a file or in an option, or no test. The rest are failures."""
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run the files and whatever else pytest is told."""
+    if find_spec("pytest") is None:
+        complain("xmpp-bridge: pytest is not installed; install xmpp-debug-bridge[expect]")
+        return USAGE
+    tests = subprocess.Popen(  # noqa: S603 - the same interpreter
+        [sys.executable, "-m", "pytest", parsed.file, *parsed.more],
+        env={"PYTHONWARNINGS": QUIET, **os.environ},
+    )
+    signal.signal(signal.SIGTERM, lambda *_: tests.terminate())
+    try:
+        return EXIT_CODES.get(tests.wait(), FAILURE)
+    except KeyboardInterrupt:  # which pytest heard, too
+        tests.wait()
+        return INTERRUPTED

@@ -1,0 +1,198 @@
+"""What a scenario file says: a bot under test, and the steps that are taken in a room. Pure.
+
+The file is TOML. What its tables may hold is read off Python's own types: a table has the fields of
+`Scenario`, `Bot` or `Step`, and what follows the verb of a step are the arguments of the function
+that does it. A trailing underscore is dropped: `from_` is `from`. docs/scenario.schema.json is made
+from the same types.
+"""
+
+import tomllib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from inspect import Parameter, isclass, signature
+from operator import getitem
+from types import UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from bridge.testing.errors import XmppTestError
+from bridge.text import one_line
+
+MAX_SECONDS = 3600.0
+"""The most that a scenario may ask to wait, at once."""
+
+Verbs: TypeAlias = Mapping[str, Callable[..., object]]
+"""What a step can be, and the function that does it; its first parameter is who does it."""
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
+
+
+class ScenarioError(XmppTestError):
+    """A file is no scenario; the text says in which line, at which key, and what would be right."""
+
+
+@dataclass(frozen=True)
+class Bot:
+    """The program under test, started in the folder of the file and ended after the last step."""
+
+    command: tuple[str, ...]
+    """The program and its arguments; `python` is the one that runs the tests."""
+    joins_as: str
+    """Its nickname: the steps begin when it is in the room."""
+    within: float = 20.0
+    """How many seconds it may take to be in the room."""
+    account: str = ""
+    """Its account in the sandbox."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further variables; `${XMPP_USERNAME}` and the like stand for what the bot is given."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that an actor does or expects."""
+
+    verb: str
+    arguments: Mapping[str, Any]
+    actor: str
+    """A nickname: who it is enters with the first step. Empty: whoever did the step before."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A whole file."""
+
+    step: tuple[Step, ...]
+    bot: Bot | None = None
+
+
+def parse(text: str, verbs: Verbs) -> Scenario:
+    """Return the scenario that `text` holds; raises `ScenarioError`."""
+    try:
+        scenario: Scenario = _Reader(verbs).read(Scenario, tomllib.loads(text), ())
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ScenarioError(one_line(str(error))) from None
+    except _MismatchError as mismatch:
+        raise ScenarioError(f"line {line_of(text, mismatch.path)}: {mismatch}") from None
+    return scenario
+
+
+def line_of(text: str, path: Path) -> int:
+    """Return the line in which the value at `path` begins.
+
+    Readers of TOML do not tell: it is the first line without which the value is not there.
+    """
+    lines = text.split("\n")
+
+    def is_there(count: int) -> bool:
+        for end in range(count, len(lines)):
+            try:
+                reduce(getitem, path, tomllib.loads("\n".join(lines[:end])))  # type: ignore[arg-type]
+            except tomllib.TOMLDecodeError:  # this cut goes through a value
+                continue
+            except LookupError:
+                return False
+            break
+        return True
+
+    return bisect_left(range(len(lines)), True, key=is_there) or 1
+
+
+def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
+    """Return what a table may hold that stands for a call of `function`, by the keys."""
+    found = [*signature(function, eval_str=True).parameters.values()]
+    if not isclass(function):
+        found = found[1:]
+    if found and found[-1].kind is Parameter.VAR_KEYWORD:  # `Unpack` of a `TypedDict`
+        hints = get_type_hints(*get_args(found.pop().annotation))
+        found += (
+            Parameter(k, Parameter.KEYWORD_ONLY, default=None, annotation=hints[k]) for k in hints
+        )
+    return {one.name.rstrip("_"): one for one in found}
+
+
+class _MismatchError(XmppTestError):
+    """The value at `path` does not fit."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        steps = (f" {one + 1}" if isinstance(one, int) else f".{one_line(one, 99)}" for one in path)
+        where = "".join(steps).removeprefix(".")
+        super().__init__(f"{where}: {problem}" if where else problem)
+        self.path = path
+
+
+_FORMS: dict[Any, tuple[Any, str]] = {
+    str: (str, "a text"),
+    bool: (bool, "true or false"),
+    float: ((int, float), "a number"),
+    tuple: (list, "a list"),
+}
+"""What TOML has for each type that is asked for, and its name; for the others it has a table."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads values of TOML as the types that are asked for; raises `_MismatchError`."""
+
+    verbs: Verbs
+
+    def read(self, hint: Any, value: Any, path: Path) -> Any:
+        """Return `value`, which stands at `path`, as the type that `hint` names."""
+        kind, arguments = get_origin(hint) or hint, get_args(hint)
+        if kind in (Union, UnionType):  # with None, which TOML does not have
+            return self.read(arguments[0], value, path)
+        if kind is Any or (kind is Literal and value in arguments):
+            return value
+        if kind is Literal:
+            raise _MismatchError(path, f"one of {', '.join(arguments)} is wanted")
+        form, name = _FORMS.get(kind, (dict, "a table"))
+        if not isinstance(value, form) or isinstance(value, bool) is not (kind is bool):
+            raise _MismatchError(path, f"{name} is wanted")
+        if kind is float and not 0 <= value <= MAX_SECONDS:
+            raise _MismatchError(path, f"0 to {MAX_SECONDS:g} seconds are wanted")
+        if kind is tuple and not value:
+            raise _MismatchError(path, "it is empty")
+        if kind is tuple:
+            return tuple(self.read(arguments[0], one, (*path, i)) for i, one in enumerate(value))
+        if kind is Mapping:
+            return {key: self.read(arguments[1], one, (*path, key)) for key, one in value.items()}
+        if kind is Step:
+            return self._step(value, path)
+        return value if kind in _FORMS else kind(**self._call(kind, value, path))
+
+    def _call(self, function: Callable[..., object], table: Any, path: Path) -> dict[str, Any]:
+        """Return the arguments for `function` that `table` holds."""
+        known = parameters(function)
+        _refuse_unknown(table, known, path)
+        for name, one in known.items():
+            if one.default is Parameter.empty and name not in table:
+                raise _MismatchError(path, f"{name} is missing")
+        return {
+            known[key].name: self.read(known[key].annotation, value, (*path, key))
+            for key, value in table.items()
+        }
+
+    def _step(self, table: Mapping[str, Any], path: Path) -> Step:
+        _refuse_unknown(table, ("actor", *self.verbs), path)
+        actor = self.read(str, table.get("actor", ""), (*path, "actor"))
+        verb = next((one for one in table if one != "actor"), "")
+        if len(table) - ("actor" in table) != 1:
+            raise _MismatchError(path, f"exactly one of {', '.join(self.verbs)} is wanted")
+        value, path = table[verb], (*path, verb)
+        known = [*parameters(self.verbs[verb]).values()]
+        takes_table = not known or get_origin(known[0].annotation) is not Mapping
+        if known and not (takes_table and isinstance(value, dict)):
+            arguments = {known[0].name: self.read(known[0].annotation, value, path)}
+        else:
+            given = {} if value is True else self.read(Mapping[str, Any], value, path)
+            arguments = self._call(self.verbs[verb], given, path)
+        return Step(verb, arguments, actor)
+
+
+def _refuse_unknown(table: Iterable[str], known: Iterable[str], path: Path) -> None:
+    for key in table:
+        if key not in known:
+            raise _MismatchError(
+                (*path, key), f"there is no such key; known are {', '.join(known)}"
+            )

@@ -1,0 +1,129 @@
+"""docs/testing-a-bot.md from top to bottom, as a newcomer does it, with the installed package."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, TOP, blocks, pattern, shown_as
+from tests.packaging.test_distribution import _build, _environment
+from tests.servers.server import XmppServer
+
+PAGE = PAGES["docs/testing-a-bot.md"]
+SECONDS = 120.0
+"""Limit for one command."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command said, and its exit code."""
+
+    output: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Somebody who has read the page as far as here."""
+
+    folder: Path
+
+    def run(self, command: str, **settings: str) -> Ran:
+        """Type `command`."""
+        environ = {"PATH": f"{self.folder}/.venv/bin:/usr/bin:/bin", "HOME": str(self.folder)}
+        environ |= settings
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Ran(ran.stdout, ran.returncode)
+
+    def save(self, name: str, text: str) -> None:
+        """Save a block of the page, or what it tells of."""
+        assert name in PAGE
+        (self.folder / name).write_text(text, "utf-8")
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    """An empty folder with the package installed, as the first block has it."""
+    make, install = blocks(PAGE, "sh")[0].lines
+    assert make == "python3 -m venv .venv"
+    assert re.fullmatch(r"\.venv/bin/pip install '.*xmpp-debug-bridge\[expect\]'", install)
+    folder = tmp_path_factory.mktemp("newcomer")
+    # Without the network: what the extra brings is that of this environment.
+    _environment(folder / ".venv")
+    wheel = _build(TOP, tmp_path_factory.mktemp("dist")).wheel
+    pip = (sys.executable, "-m", "pip", "--python", folder / ".venv/bin/python", "install")
+    options = ("--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel)
+    subprocess.run((*pip, *options), check=True, timeout=SECONDS)
+    # As in the environment of somebody who has it: `pytest` is a command there.
+    (folder / ".venv/bin/pytest").write_text(
+        f"#!{folder}/.venv/bin/python\nimport pytest\nraise SystemExit(pytest.main())\n", "utf-8"
+    )
+    (folder / ".venv/bin/pytest").chmod(0o755)
+    return Newcomer(folder)
+
+
+def _patched(text: str, diff: str) -> str:
+    """Return `text` with the one change of the diff."""
+    lines = diff.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if line[0] in " -")
+    assert text.count(old) == 1
+    return text.replace(old, "".join(line[1:] for line in lines if line[0] in " +"))
+
+
+def test_it_goes_from_an_empty_folder_to_red_to_green_and_on(
+    newcomer: Newcomer, prosody: XmppServer
+) -> None:
+    bot, tests = blocks(PAGE, "python")
+    (scenario,) = blocks(PAGE, "toml")
+    newcomer.save("bot.py", bot.text)
+    newcomer.save("ping.room.toml", scenario.text)
+    red, green = blocks(PAGE, "console")
+    command = red.lines[0].removeprefix("$ ")
+
+    ran = newcomer.run(command)
+    assert ran.code == 1
+    assert pattern(red.lines[1:]).fullmatch(shown_as(f"{ran.output}exit code 1\n")), ran.output
+
+    (diff,) = blocks(PAGE, "diff")
+    newcomer.save("bot.py", _patched(bot.text, diff.text))
+    assert green.lines[0] == red.lines[0]
+    ran = newcomer.run(command)
+    assert ran.code == 0, ran.output
+    assert pattern(green.lines[1:]).fullmatch(shown_as(ran.output)), ran.output
+
+    newcomer.save("test_bot.py", tests.text)
+    newcomer.save("actors.env", _settings(prosody, "witness"))
+    newcomer.save("bot.env", _settings(prosody, "bot"))
+    commands = [line for block in blocks(PAGE, "sh")[1:] for line in block.lines]
+    assert len(commands) == 3
+    for line in commands:
+        # The authority of our Prosody is not among those of the system.
+        ran = newcomer.run(line, SSL_CERT_FILE=str(prosody.ca_file))
+        assert ran.code == 0, ran.output
+        assert re.search(r"\d passed in", ran.output)
+        assert "Warning" not in ran.output or line == "pytest"
+    assert (newcomer.folder / "report.xml").exists()
+
+
+def _settings(server: XmppServer, who: str) -> str:
+    account = getattr(server, who)
+    settings = server.environment(XMPP_USERNAME=account.username, XMPP_PASSWORD=account.password)
+    return "".join(f"{name}='{value}'\n" for name, value in settings.items())
+
+
+def test_the_first_line_for_editors_names_the_schema() -> None:
+    (block,) = blocks(PAGE, "text")
+    assert block.text.startswith("#:schema ")
+    assert (TOP / block.text.partition("xmpp-debug-bridge/")[2].strip()).exists()

@@ -1,0 +1,129 @@
+"""`xmpp-bridge expect`: what it runs, what it says, and how it ends."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+COMMAND = str(Path(sys.executable).parent / "xmpp-bridge")
+SECONDS = 60.0
+
+PASSES = '[[step]]\nsay = "hello"\n'
+FAILS = '[[step]]\nactor = "Alice"\nexpect = { text = "hello", within = 0 }\n'
+WRONG = '[[step]]\nexpect = { txt = "hello" }\n'
+SILENT = """
+[bot]
+command = ["python", "bot.py"]
+joins_as = "Robot"
+
+[[step]]
+wait = 1
+"""
+
+
+def _expect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "expect", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with files of each sort."""
+    for name, text in {"good": PASSES, "bad": FAILS, "wrong": WRONG, "silent": SILENT}.items():
+        (tmp_path / f"{name}.room.toml").write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["good.room.toml"], 0, "1 passed"),
+        (["good.room.toml", "bad.room.toml"], 1, "1 failed, 1 passed"),
+        (["bad.room.toml"], 1, "bad.room.toml, line 3, expect: Alice waited 0 s for a message"),
+        (["good.room.toml", "wrong.room.toml"], 2, "wrong.room.toml: line 2: step 1.expect.txt: "),
+        (["none.room.toml"], 2, "not found: none.room.toml"),
+        (["good.room.toml", "--no-such-option"], 2, "--no-such-option"),
+        (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
+        (["--", "good.room.toml"], 0, "1 passed"),
+        ([], 2, "the following arguments are required: FILE"),
+        (["--help"], 0, "xmpp-bridge expect ping.room.toml"),
+    ],
+)
+def test_the_exit_code_says_whether_all_passed(
+    folder: Path, words: list[str], code: int, told: str
+) -> None:
+    ran = _expect(folder, *words)
+    assert told in ran.stdout + ran.stderr
+    assert ran.returncode == code, ran.stdout
+    assert "Traceback" not in ran.stdout + ran.stderr
+    assert "Warning" not in ran.stdout + ran.stderr
+
+
+def test_further_options_are_those_of_pytest(folder: Path) -> None:
+    ran = _expect(folder, "good.room.toml", "bad.room.toml", "--junit-xml", "report.xml", "-x")
+    assert ran.returncode == 1
+    cases = [*ElementTree.parse(folder / "report.xml").iter("testcase")]  # noqa: S314 - pytest's own
+    assert [one.attrib["name"] for one in cases] == ["good", "bad"]
+    failure = cases[1].find("failure")
+    assert failure is not None
+    assert failure.text is not None
+    assert failure.text.startswith("bad.room.toml, line 3, expect: Alice waited")
+
+
+def test_without_pytest_it_says_what_to_install(folder: Path) -> None:
+    program = """if True:
+        import sys
+        sys.modules["pytest"] = None
+        from bridge.cli import main
+        sys.exit(main(["expect", "good.room.toml"]))
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "install xmpp-debug-bridge[expect]" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1), (signal.SIGKILL, -9)]
+)
+def test_the_bot_ends_with_the_command(folder: Path, number: signal.Signals, code: int) -> None:
+    pids = folder / "pids"
+    os.mkfifo(pids)
+    (folder / "bot.py").write_text(
+        f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)",
+        "utf-8",
+    )
+    with subprocess.Popen(
+        [COMMAND, "expect", "silent.room.toml"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as command:
+        bot = int(pids.read_text("utf-8"))
+        if number is signal.SIGTERM:
+            command.send_signal(number)
+        else:  # as Ctrl-C does, and as a service that is stopped
+            os.killpg(command.pid, number)
+        assert command.wait(SECONDS) == code
+    with suppress(ProcessLookupError):
+        assert select.select([os.pidfd_open(bot)], [], [], SECONDS)[0]

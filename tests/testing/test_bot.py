@@ -1,0 +1,159 @@
+"""The program under test as a child process: what it is given, what is kept of it, its end."""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bridge.testing.bot import MAX_OUTPUT_BYTES, BotProcess
+from bridge.testing.errors import XmppTestError
+from bridge.testing.scenario import Bot
+
+SECONDS = 10.0
+SETTINGS = {"XMPP_USERNAME": "robot", "XMPP_PASSWORD": "pencil", "MUC_ROOM": "a@b"}
+
+
+@contextmanager
+def _running(
+    folder: Path, program: str, environment: dict[str, str] | None = None
+) -> Iterator[BotProcess]:
+    (folder / "bot.py").write_text(textwrap.dedent(program), "utf-8")
+    bot = Bot(("python", "bot.py"), "Robot", environment=environment or {})
+    process = BotProcess(bot, folder, SETTINGS)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def _until(process: BotProcess, text: str) -> None:
+    end = time.monotonic() + SECONDS
+    while text not in process.output():
+        assert time.monotonic() < end, process.output()
+        time.sleep(0.01)
+
+
+def _is_gone(pid: int) -> bool:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_it_gets_the_settings_and_what_the_file_adds_but_none_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XMPP_TLS_CA_FILE", "/of/the/bridge")
+    monkeypatch.setenv("OTHER", "kept")
+    program = """
+        import os
+        for name in ("XMPP_USERNAME", "MUC_ROOM", "XMPP_TLS_CA_FILE", "OTHER", "BOT_JID", "RAW"):
+            print(name, os.environ.get(name))
+        print(os.getcwd())
+    """
+    added = {"BOT_JID": "${XMPP_USERNAME}@localhost", "RAW": "$5 ${NO_SUCH}"}
+    with _running(tmp_path, program, added) as process:
+        assert process.exited.result(SECONDS) == 0
+    assert process.output().splitlines() == [
+        "XMPP_USERNAME robot",
+        "MUC_ROOM a@b",
+        "XMPP_TLS_CA_FILE None",
+        "OTHER kept",
+        "BOT_JID robot@localhost",
+        "RAW $5 ${NO_SUCH}",
+        str(tmp_path),
+    ]
+
+
+def test_no_secret_and_no_hidden_character_is_in_its_output(tmp_path: Path) -> None:
+    program = r"""
+        import base64, os, sys
+        word = os.environ["XMPP_PASSWORD"]
+        print("password", word, os.environ["COPY"], "\u202e\x1b[31m", file=sys.stderr)
+        print(base64.b64encode(f"\0robot\0{word}".encode()).decode())
+    """
+    with _running(tmp_path, program, {"COPY": "<${XMPP_PASSWORD}>"}) as process:
+        process.exited.result(SECONDS)
+    told = process.output()
+    assert told == "password *** <***> \\u{202E}\\u{1B}[31m\n***\n"
+    assert base64.b64encode(b"\0robot\0pencil").decode() not in told
+
+
+def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:
+    program = """
+        for number in range(20_000):
+            print(number, "pencil")
+    """
+    with _running(tmp_path, program) as process:
+        process.exited.result(SECONDS)
+    told = process.output()
+    assert MAX_OUTPUT_BYTES // 2 < len(told) <= MAX_OUTPUT_BYTES
+    assert told.endswith("\n19999 ***\n")
+    assert all(line.endswith(" ***") for line in told.splitlines())
+
+
+def test_its_exit_code_is_known_as_soon_as_it_ended(tmp_path: Path) -> None:
+    with _running(tmp_path, "raise SystemExit(3)") as process:
+        assert process.exited.result(SECONDS) == 3
+
+
+@pytest.mark.parametrize("command", [("no-such-program",), ("/etc",)])
+def test_a_program_that_does_not_start_is_told(command: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(XmppTestError, match=f"the bot does not start: .*{command[0]}"):
+        BotProcess(Bot(command, "Robot"), tmp_path, SETTINGS)
+
+
+def test_one_that_does_not_want_to_end_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    program = """
+        import os, signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = os.fork()
+        if child:
+            print("child", child)
+        time.sleep(60)
+    """
+    with _running(tmp_path, program) as process:
+        _until(process, "child")
+    assert process.exited.result(0) == -signal.SIGKILL
+    assert _is_gone(int(process.output().split()[1]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_it_ends_with_whoever_started_it_however_that_ends(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "bot.py").write_text("import time; time.sleep(60)", "utf-8")
+    program = """if True:
+        from pathlib import Path
+        from bridge.testing.bot import BotProcess
+        from bridge.testing.scenario import Bot
+        process = BotProcess(Bot(("python", "bot.py"), "Robot"), Path.cwd(), {})
+        print(process._process.pid, flush=True)
+        process.exited.result()
+    """
+    tests = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with tests:
+        assert tests.stdout is not None
+        pid = int(tests.stdout.readline())
+        assert not Path(f"/proc/{pid}/stat").read_text("utf-8").endswith("Z")
+        os.kill(tests.pid, number)
+    assert _is_gone(pid)

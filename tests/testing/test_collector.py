@@ -1,0 +1,223 @@
+"""Scenario files in runs of pytest of their own: what is played, and how failures are told."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers.server import XmppServer
+from tests.testing.servers import env_file
+
+pytest_plugins = ["pytester"]
+
+TALK = """
+[[step]]
+expect_join = "Observer"
+
+[[step]]
+actor = "Alice"
+say = "hello"
+
+[[step]]
+actor = "Bob"
+say = "to nobody"
+
+[[step]]
+whisper = { nickname = "Alice", body = "psst" }
+
+[[step]]
+actor = "Alice"
+expect = { from = "Bob", text = "psst", private = true }
+
+[[step]]
+actor = "Bob"
+leave = true
+
+[[step]]
+actor = "Observer"
+expect_leave = "Bob"
+
+[[step]]
+actor = "Bob"
+say = "again"
+
+[[step]]
+actor = "Alice"
+expect = { pattern = "^ag.in$", from = "Bob" }
+
+[[step]]
+actor = "Observer"
+expect = "to nobody"
+
+[[step]]
+expect_nothing = { contains = "psst", during = 0.2 }
+"""
+
+OFFICE = """
+[[step]]
+actor = "Alice"
+configure = { moderatedroom = true, roomname = "Hall" }
+
+[[step]]
+actor = "Bob"
+expect_join = "Alice"
+
+[[step]]
+actor = "Alice"
+role = { nickname = "Bob", role = "moderator" }
+
+[[step]]
+affiliation = { who = "somebody@localhost", affiliation = "member" }
+
+[[step]]
+kick = { nickname = "Bob", reason = "noise" }
+
+[[step]]
+expect_leave = { nickname = "Bob", within = 5 }
+
+[[step]]
+ban = "somebody@localhost"
+"""
+
+FAULTS = """
+[[step]]
+actor = "Alice"
+fault = { name = "late-reflection", seconds = 0.5 }
+
+[[step]]
+say = "slow"
+
+[[step]]
+wait = 0.1
+
+[[step]]
+fault = { name = "duplicate-nickname", nickname = "Bob" }
+
+[[step]]
+actor = "Bob"
+say = "I am here"
+"""
+
+
+def _run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
+
+
+def _save(pytester: pytest.Pytester, **files: str) -> None:
+    for name, text in files.items():
+        (pytester.path / f"{name}.room.toml").write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("name", ["sandbox", "prosody"])
+def test_actors_talk_whisper_leave_and_come_again(
+    name: str, request: pytest.FixtureRequest, pytester: pytest.Pytester
+) -> None:
+    _save(pytester, talk=TALK)
+    server: XmppServer = request.getfixturevalue(name)
+    options: list[str | Path] = []
+    if name != "sandbox":
+        options = ["--xmpp-env-file", env_file(server, pytester.path)]
+    _run(pytester, *options).assert_outcomes(passed=1)
+
+
+def test_the_owner_of_the_room_moderates_it(prosody: XmppServer, pytester: pytest.Pytester) -> None:
+    _save(pytester, office=OFFICE)
+    _run(pytester, "--xmpp-env-file", env_file(prosody, pytester.path)).assert_outcomes(passed=1)
+
+
+def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest.Pytester) -> None:
+    _save(pytester, faults=FAULTS, talk=TALK)
+    ran = _run(pytester)
+    ran.assert_outcomes(passed=1, failed=1)
+    ran.stdout.fnmatch_lines(["faults.room.toml, line 17, say: Bob did not get into *: somebody *"])
+
+
+def test_a_fault_or_a_pattern_that_is_none_is_told_with_its_line(
+    pytester: pytest.Pytester,
+) -> None:
+    _save(
+        pytester,
+        fault='[[step]]\nfault = "earthquake"',
+        pattern='[[step]]\nexpect = { pattern = "(" }',
+    )
+    ran = _run(pytester)
+    ran.stdout.fnmatch_lines(
+        [
+            "fault.room.toml, line 2, fault: there is no such fault; there are drop, *",
+            "pattern.room.toml, line 2, expect: missing ): (",
+        ]
+    )
+
+
+def test_a_scenario_with_a_fault_is_skipped_on_a_real_server(
+    pytester: pytest.Pytester, prosody: XmppServer
+) -> None:
+    _save(pytester, fault='[[step]]\nfault = "drop"')
+    ran = _run(pytester, "--xmpp-env-file", env_file(prosody, pytester.path))
+    ran.assert_outcomes(skipped=1)
+
+
+def test_a_failure_has_the_line_the_reason_the_bot_the_room_and_the_stanzas(
+    pytester: pytest.Pytester,
+) -> None:
+    (pytester.path / "bot.py").write_text("print('one\\ntwo')\nraise SystemExit(0)", "utf-8")
+    _save(
+        pytester,
+        ended='[bot]\ncommand = ["python", "bot.py"]\njoins_as = "Robot"\n[[step]]\nsay = "hello"',
+        absent='[bot]\ncommand = ["no-such-program"]\njoins_as = "Robot"\n[[step]]\nsay = "hello"',
+    )
+    ran = _run(pytester)
+    ran.assert_outcomes(failed=2)
+    ran.stdout.fnmatch_lines(
+        [
+            "absent.room.toml, before the first step: the bot does not start: *no-such-program*",
+            "ended.room.toml, before the first step: the bot ended with exit code 0.",
+            "What the bot wrote at last:",
+            "  one",
+            "  two",
+            "-* Captured bot call -*",
+            "one",
+            "-* XMPP: test-*@rooms.localhost as Observer saw it -*",
+            "* in the room as test-*@rooms.localhost/Observer*",
+            "-* XMPP: the last stanzas of Observer -*",
+            "FAILED absent.room.toml::absent - absent.room.toml, before the first step*",
+        ]
+    )
+
+
+def test_a_mistake_in_a_file_is_told_and_the_other_tests_are_known(
+    pytester: pytest.Pytester,
+) -> None:
+    _save(pytester, talk=TALK, wrong='[[step]]\nsay = "hello"\nto = "Bob"')
+    (pytester.path / "binary.room.toml").write_bytes(b"\xff")
+    ran = _run(pytester, "--continue-on-collection-errors")
+    ran.assert_outcomes(passed=1, errors=2)
+    ran.stdout.fnmatch_lines(
+        [
+            "binary.room.toml: 'utf-8' codec can't decode*",
+            "wrong.room.toml: line 3: step 1.to: there is no such key; known are actor, *",
+        ]
+    )
+    ran.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_files_are_selected_and_run_in_parallel_as_other_tests_are(
+    pytester: pytest.Pytester,
+) -> None:
+    _save(pytester, talk=TALK, hello='[[step]]\nsay = "hello"')
+    (pytester.path / "test_more.py").write_text("def test_more(): pass", "utf-8")
+    _run(pytester, "-k", "talk").assert_outcomes(passed=1, deselected=2)
+    _run(pytester, "hello.room.toml::hello").assert_outcomes(passed=1)
+    _run(pytester, "-n", "2").assert_outcomes(passed=3)
+
+
+def test_a_run_without_such_a_file_imports_nothing_of_what_they_need(
+    pytester: pytest.Pytester,
+) -> None:
+    (pytester.path / "test_modules.py").write_text(
+        "import sys\n\n\ndef test_modules():\n"
+        "    ours = {one for one in sys.modules if one.startswith('bridge')}\n"
+        "    assert ours == {'bridge', 'bridge.testing', 'bridge.testing.plugin'}\n",
+        "utf-8",
+    )
+    (pytester.path / "other.toml").write_text("[[step]]\nsay = 'hello'", "utf-8")
+    _run(pytester).assert_outcomes(passed=1)

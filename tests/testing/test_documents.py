@@ -1,0 +1,46 @@
+"""The schema and the page list what a scenario file can say."""
+
+import re
+import tomllib
+from typing import Any, get_args
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from bridge.testing.collector import VERBS
+from bridge.testing.scenario import Bot, parameters, parse
+from tests.docs.pages import quoted, section, tables
+from tests.testing import test_scenario
+from tests.testing.documents import PATH, schema, written
+
+PAGE = "docs/testing-a-bot.md"
+
+
+def test_the_schema_is_that_of_the_types() -> None:
+    assert PATH.read_text("utf-8") == written(schema()), "python -m tests.testing.documents"
+    jsonschema.Draft7Validator.check_schema(schema())
+
+
+@pytest.mark.parametrize(("right", "wrong", "_"), test_scenario.MISTAKES)
+def test_the_schema_refuses_what_the_reader_refuses(right: str, wrong: str, _: str) -> None:
+    validator = jsonschema.Draft7Validator(schema(test_scenario.VERBS))
+    validator.validate(tomllib.loads(test_scenario.FILE))
+    try:
+        document = tomllib.loads(test_scenario.FILE.replace(right, wrong, 1))
+    except tomllib.TOMLDecodeError:
+        return
+    # NaN is beyond JSON.
+    assert validator.is_valid(document) is (wrong == "within = nan")
+
+
+def test_the_page_lists_every_key_and_every_verb() -> None:
+    found = tables(section(PAGE, "## What a file can say"))
+    assert [quoted(row[0])[0] for row in found["`[bot]`"]] == [*parameters(Bot)]
+    rows = [quoted(row[0]) for row in found["step"]]
+    assert {one.partition(" ")[0] for row in rows for one in row} == VERBS.keys()
+    for step in (one for row in rows for one in row):
+        parse(f"[[step]]\n{step}", VERBS)
+    told = {word for row in found["step"] for word in re.findall(r"[\w-]+", " ".join(row))}
+    for function in VERBS.values():
+        for key, one in parameters(function).items():
+            assert {key, *get_args(one.annotation)} - {str, float, type(None), Any} <= told
