@@ -333,7 +333,8 @@ async def test_a_prompt_is_listed_completed_and_filled_in(
         connected(tmp_path, mode, settings) as client,
     ):
         prompts = (await client.list_prompts()).prompts
-        assert [prompt.name for prompt in prompts] == ["diagnose-room", "summarise-room"]
+        names = ["diagnose-room", "summarise-room", "write-scenario"]
+        assert [prompt.name for prompt in prompts] == names
         await joined(client)
         reference = types.PromptReference(type="ref/prompt", name="diagnose-room")
         completed = await client.complete(reference, {"name": "nickname", "value": "wil"})

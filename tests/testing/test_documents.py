@@ -1,4 +1,4 @@
-"""The schema and the page list what a scenario file can say."""
+"""The schema and the page list what a scenario file can say, and so does the prompt."""
 
 import re
 import tomllib
@@ -9,7 +9,8 @@ import pytest
 
 from bridge.testing.collector import VERBS
 from bridge.testing.scenario import Bot, parameters, parse
-from tests.docs.pages import quoted, section, tables
+from bridge.tools.prompts import SCENARIO, write_scenario
+from tests.docs.pages import blocks, prose, quoted, section, tables
 from tests.testing import test_scenario
 from tests.testing.documents import PATH, schema, written
 
@@ -44,3 +45,13 @@ def test_the_page_lists_every_key_and_every_verb() -> None:
     for function in VERBS.values():
         for key, one in parameters(function).items():
             assert {key, *get_args(one.annotation)} - {str, float, type(None), Any} <= told
+
+
+def test_the_example_of_the_prompt_is_a_scenario_and_has_the_verbs_in_words() -> None:
+    told = write_scenario.function(since="2026-11-23T03:00:00Z", nickname="Robot")
+    (block,) = blocks(told, "toml")
+    assert block.text == SCENARIO
+    scenario = parse(block.text, VERBS)
+    assert scenario.bot is not None
+    named = {one for text in quoted(prose(told)) for one in re.findall(r"\w+", text)}
+    assert set(VERBS) - named - {"expect", "expect_nothing", "say"} == {"wait"}

@@ -6,7 +6,9 @@ from bridge.tools import prompts
 from tests.tools.played import LOGS, ROOM, Played, in_room, in_rooms
 
 
-@pytest.mark.parametrize("prompt", [prompts.diagnose_room, prompts.summarise_room])
+@pytest.mark.parametrize(
+    "prompt", [prompts.diagnose_room, prompts.summarise_room, prompts.write_scenario]
+)
 def test_a_room_that_is_named_is_quoted_for_the_tools(prompt: Prompt) -> None:
     assert [one.wire for one in prompt.signature.parameters][-2:] == ["nickname", "room"]
     assert "The room is" not in prompt.function()
