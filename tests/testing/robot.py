@@ -1,0 +1,86 @@
+"""A bot of somebody else's, on slixmpp: it answers `!ping` with `pong`, unless `FAULT` says not to.
+
+It runs alone, as a program under test.
+"""
+
+import asyncio
+import os
+import ssl
+import sys
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from slixmpp import JID, ClientXMPP
+
+FAULT = os.environ.get("FAULT", "")
+LATE_SECONDS = 2.5
+NICKNAME = "Robot"
+
+
+class Robot(ClientXMPP):
+    """The bot in the room of the settings."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        account = f"{environ['XMPP_USERNAME']}@{environ['XMPP_DOMAIN']}"
+        trust = ssl.create_default_context(cafile=environ.get("XMPP_TLS_CA_FILE"))
+        super().__init__(account, environ["XMPP_PASSWORD"], ssl_context=trust)
+        plaintext = "XMPP_ALLOW_PLAINTEXT" in environ
+        self.room = JID(environ["MUC_ROOM"])
+        self.nickname = "Robbie" if FAULT == "misnamed" else NICKNAME
+        self.enable_starttls, self.enable_plaintext = not plaintext, plaintext
+        self.enable_direct_tls = False
+        self.plugin["feature_mechanisms"].unencrypted_scram = plaintext
+        self.register_plugin("xep_0045")
+        self.add_event_handler("session_start", self.on_start)
+        self.add_event_handler("groupchat_message", self.on_message)
+        service = urlsplit(environ["XMPP_SERVICE"])
+        self.connect(service.hostname, service.port)
+
+    def on_start(self, _: object) -> None:
+        """Enter the room."""
+        if FAULT != "absent":
+            muc = self.plugin["xep_0045"]
+            muc.make_join_stanza(self.room, self.nickname, maxstanzas=0).send()
+        sys.stderr.write(f"{NICKNAME} logged in with {self.password}\n")
+
+    def on_message(self, message: Any) -> None:
+        """Answer."""
+        if FAULT == "looping" and "ping" in message["body"]:
+            self.say(f"pong to {message['body']}")
+        elif message["body"] == "!ping" and message["mucnick"] != self.nickname:
+            self.answer(message["mucnick"])
+
+    def answer(self, nickname: str) -> None:
+        """Say `pong` to whoever said `!ping`."""
+        match FAULT:
+            case "silent":
+                pass
+            case "late":
+                self.loop.call_later(LATE_SECONDS, self.say, "pong")
+            case "private":
+                self.send_message(JID(f"{self.room}/{nickname}"), "pong", mtype="chat")
+            case "twice":
+                self.say("pong")
+                self.say("pong")
+            case "wrong":
+                self.say("ping?")
+            case "crashing":
+                sys.stderr.write("Oops\n")
+                os._exit(3)
+            case "leaving":
+                self.send_presence(pto=JID(f"{self.room}/{self.nickname}"), ptype="unavailable")
+            case _:
+                self.say("pong")
+
+    def say(self, text: str) -> None:
+        """Say it to everybody."""
+        self.send_message(self.room, text, mtype="groupchat")
+
+
+async def _main() -> None:
+    await Robot(os.environ).disconnected
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())
