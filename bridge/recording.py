@@ -67,7 +67,8 @@ class Recording:
         self._observer: Observer | None = None
         self._telling: dict[str, bool] = {}
         """The rooms that we are in, and whether each may still tell of what was before."""
-        self._resumed = False
+        self._since: dict[str, float] = {}
+        """Since when we have seen all that happens in each room, on the monotonic clock."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
@@ -78,13 +79,14 @@ class Recording:
         event = record.event
         match event:
             case events.OccupantJoined(self_=True) if record.room not in self._telling:
+                self._since[record.room] = time.monotonic()
                 self._enter(record, telling=True)
-            case events.Connected(resumed=resumed):
-                self._resumed = resumed
+            case events.Connected(resumed=resumed) if not resumed:
+                self._since.clear()
             case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
                 if record.room not in self._telling:
                     self._enter(record, telling=False)
-            case events.ConnectionChanged(phase=phase) if phase is not Phase.JOINING:
+            case events.ConnectionChanged():
                 self._leave(record.room)
         self.recorder.add(self._happened(record))
         if isinstance(event, events.OccupantLeft) and event.self_:
@@ -110,14 +112,15 @@ class Recording:
 
     def _enter(self, record: Record, *, telling: bool) -> None:
         self._telling[record.room] = telling
-        now = time.monotonic()
-        self.recorder.add(Entered(record.room, record.at, now, self._resumed and not telling))
+        # Of a session that was taken up again (XEP-0198) the server has kept all for us.
+        since = self._since.setdefault(record.room, time.monotonic())
+        self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
         """Note that we are out of a room, or of all."""
         for name in [room] if room else [*self._telling]:
-            if self._telling.pop(name, None) is not None:
-                self.recorder.add(Left(name, time.time(), time.monotonic()))
+            self._telling.pop(name, None)
+            self.recorder.add(Left(name, time.time(), time.monotonic()))
 
     def _happened(self, record: Record) -> Happened:
         event, room = record.event, record.room

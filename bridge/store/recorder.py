@@ -45,6 +45,9 @@ LEASE_SECONDS = 6.0
 PATIENCE_SECONDS = 10.0
 """How long after we saw something whoever has the lease may take to write it."""
 
+SKEW_SECONDS = 1.0
+"""How much later than we it may see something; on leaving, we wait no longer for it."""
+
 SAME_SECONDS = 30.0
 """Two bridges saw the same if it is alike and they saw it within so many seconds."""
 
@@ -83,21 +86,12 @@ JUMP_SECONDS = 60.0
 
 DAY_SECONDS = 86_400.0
 
+# fmt: off
 SAME = (
-    "kind",
-    "sender",
-    "type",
-    "id",
-    "body",
-    "subject",
-    "role",
-    "affiliation",
-    "show",
-    "status",
-    "newNickname",
-    "actor",
-    "reason",
+    "kind", "sender", "type", "id", "body", "subject", "role", "affiliation", "show", "status",
+    "newNickname", "actor", "reason",
 )
+# fmt: on
 """The fields in which two bridges agree on what happened. A moderator is shown more of the rest."""
 
 log = logging.getLogger(__name__)
@@ -111,13 +105,11 @@ class Entered(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """Seconds of the monotonic clock."""
-    resumed: bool = False
-    """The server kept for us what came meanwhile (XEP-0198): it is still the former stay."""
+    """Since when we know all that happens there, in seconds of the monotonic clock."""
 
 
 class Left(NamedTuple):
-    """We are in a room no more; the fields are those of `Entered`."""
+    """We are in a room no more, since this time on both clocks."""
 
     room: str
     at: float
@@ -157,15 +149,11 @@ class _Sighting(NamedTuple):
 
 @dataclass
 class _Room:
-    """What we know of one room."""
+    """What we know of a room that we are in, or are entering."""
 
-    inside: bool = False
     since: Entered | None = None
-    """The beginning of our stay."""
     began: float = 0
-    """Its place among all that we were given."""
-    until: Left | None = None
-    """The end of the stay."""
+    """The place of our stay among all that we were given."""
     pending: list[_Sighting] = field(default_factory=list)
     """What everybody saw, and we have not found in the store."""
     found: list[_Sighting] = field(default_factory=list)
@@ -176,155 +164,129 @@ class _Room:
     """What the room told us of the time before we came."""
     fills: bool | None = None
     """Whether that is wanted, since nobody recorded the room when we came; None: not known yet."""
-    looked: float = 0.0
-    """When we last looked who has the lease, on the monotonic clock."""
-    news: bool = False
-    """Whether anything has happened since."""
 
     def copy(self) -> "_Room":
         """Return one that can be changed without changing this one."""
         return replace(self, pending=[*self.pending], found=[*self.found], earlier=[*self.earlier])
 
-    def note(self, item: Entered | Left | Happened, number: int, now: float) -> None:
-        """Take in what happened."""
-        self.news = True
-        match item:
-            case Entered(resumed=resumed):
-                self.inside = True
-                if self.since is None or not resumed:
-                    self.since, self.fills = item, None
-                    # The gap before our stay comes before all that we were told on the way in.
-                    self.began = min([number, *(one.number for one in self.earlier)]) - 0.5
-            case Left():
-                self.inside, self.until, self.earlier = False, item, []
-            case Happened(earlier=True):
-                self.earlier.append(_sighting(item, now, number))
-            case Happened():
-                self.pending.append(_sighting(item, now, number))
-
-
-@dataclass(frozen=True)
-class _State:
-    """What a writer knows after a transaction."""
-
-    observer: Observer | None
-    rooms: dict[str, _Room]
-    count: int
-    """Of all that we were given."""
-
 
 class Writer:
     """What one bridge writes into the store, and when. It has no thread, no clock and no file."""
+
+    _database: Database
+    _moment: Moment
 
     def __init__(self) -> None:
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
+        """Of all that we were given."""
+        self._rows: list[tuple[float, Happened]] = []
+        """What this transaction is to write, with its place among all."""
+        self._stanzas: list[TracedXml] = []
 
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; where that raises, nothing has happened."""
-        rooms = {name: room.copy() for name, room in self._rooms.items()}
-        turn = _Turn(database, moment, self._observer, rooms, self._count)
-        with database.transaction():
-            for item in items:
-                turn.take(item)
-            turn.settle(closing=moment.closing)
-        self._observer, self._rooms, self._count = turn.observer, turn.rooms, turn.count
+        self._database, self._moment = database, moment
+        self._rows, self._stanzas = [], []
+        before = self._observer, self._rooms, self._count
+        self._rooms = {name: room.copy() for name, room in self._rooms.items()}
+        try:
+            with database.transaction():
+                for item in items:
+                    self._take(item)
+                if moment.closing:
+                    self._leave_all()
+                self._write()
+        except BaseException:
+            self._observer, self._rooms, self._count = before
+            raise
 
-
-@dataclass
-class _Turn:
-    """One transaction of a `Writer`."""
-
-    database: Database
-    moment: Moment
-    observer: Observer | None
-    rooms: dict[str, _Room]
-    count: int
-    """Of all items so far."""
-    rows: list[tuple[float, Happened]] = field(default_factory=list)
-    """What is to be written, with its place among all that we were given."""
-    stanzas: list[TracedXml] = field(default_factory=list)
-
-    def take(self, item: Item) -> None:
-        """Note what happened."""
-        self.count += 1
+    def _take(self, item: Item) -> None:
+        self._count += 1
         match item:
             case Observer():
-                self.settle(closing=True)
-                self.observer, self.rooms = item, {}
+                self._leave_all()
+                self._write()
+                self._observer = item
             case TracedXml():
-                self.stanzas.append(item)
+                self._stanzas.append(item)
             case Happened(shared=False):
-                self.rows.append((self.count, item))
-            case _:
-                room = self.rooms.setdefault(item.room, _Room())
-                room.note(item, self.count, self.moment.now)
+                self._rows.append((self._count, item))
+            case Left():
+                self._settle(item.room, item)
+                self._rooms.pop(item.room, None)
+            case Entered():
+                room = self._rooms.setdefault(item.room, _Room())
+                room.since = item
+                # The gap before our stay comes before all that we were told on the way in.
+                room.began = min([self._count, *(one.number for one in room.earlier)]) - 0.5
+            case Happened():
+                room = self._rooms.setdefault(item.room, _Room())
+                seen = _sighting(item, self._moment.now, self._count)
+                (room.earlier if item.earlier else room.pending).append(seen)
 
-    def settle(self, *, closing: bool) -> None:
-        """Write what is to be written of what was noted; `closing`, this is the last of it."""
-        if self.observer is None:
+    def _leave_all(self) -> None:
+        for name in [*self._rooms]:
+            self._take(Left(name, self._moment.at, self._moment.now))
+
+    def _write(self) -> None:
+        if self._observer is None:
             return
-        held = []
-        for name, room in self.rooms.items():
-            if closing or room.news or self.moment.now - room.looked >= RENEW_SECONDS:
-                room.looked, room.news = self.moment.now, False
-                if self._settle(self.observer, name, room, closing=closing):
-                    held.append(room)
-        rows = [row for _, row in sorted(self.rows, key=itemgetter(0))]
-        self.database.append(self.observer, rows)
-        self.database.append_stanzas(self.observer, self.stanzas)
-        self.rows, self.stanzas = [], []
-        newest = self.database.newest() if held else 0
+        held = [room for name, room in self._rooms.items() if self._settle(name)]
+        rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
+        self._database.append(self._observer, rows)
+        self._database.append_stanzas(self._observer, self._stanzas)
+        self._rows, self._stanzas = [], []
+        newest = self._database.newest() if held else 0
         for room in held:
             room.place = newest
 
-    def _settle(self, me: Observer, name: str, room: _Room, *, closing: bool) -> bool:
+    def _settle(self, name: str, left: Left | None = None) -> bool:
         """Write what is ours to write of a room; return whether we have its lease."""
-        lease, now, since = self.database.lease(name, me.domain), self.moment.now, room.since
+        me, room, now = self._observer, self._rooms.get(name), self._moment.now
+        if me is None or room is None:
+            return False
+        since, lease = room.since, self._database.lease(name, me.domain)
         held = lease is not None and lease.run == me.run
-        if since is not None and not held:
-            self._find(me, name, room)
-        if room.found:
-            room.pending, room.found = _apart(room.pending, room.found)
-            room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
-        covered = lease is not None and since is not None and since.now <= lease.beat <= now
-        if lease is not None and lease.run and not held and 0 <= now - lease.beat <= LEASE_SECONDS:
-            if covered:
-                room.fills = False
-            self._leave_to(lease, room, 0.0 if closing else PATIENCE_SECONDS)
-        elif since is not None:
-            if room.fills is None:
-                room.fills = not covered
-                if lease is not None and not covered:
-                    event = gap(lease.seen_until, max(lease.seen_until, since.at))
-                    self.rows.append((room.began, Happened(since.at, name, event, shared=True)))
-            self.rows += [(one.number, one.happened) for one in room.pending]
-            room.pending = []
-            held = self._renew(me, name, room, held=held, closing=closing)
-        self._fill(me, name, room)
+        if since is not None:
+            if room.found or not held:
+                self._find(me.run, name, me.domain, room)
+            recent = lease is not None and 0 <= now - lease.beat <= LEASE_SECONDS
+            covered = lease is not None and since.now <= lease.beat <= now
+            if lease is not None and lease.run and recent and not held:
+                if covered:
+                    room.fills = False
+                self._leave_to(lease, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
+            elif left or covered or not recent:  # else whoever saw the last one end goes first
+                if room.fills is None:
+                    room.fills = not covered
+                    if lease is not None and not covered:
+                        event = gap(lease.seen_until, max(lease.seen_until, since.at))
+                        missed = Happened(since.at, name, event, shared=True)
+                        self._rows.append((room.began, missed))
+                self._rows += [(one.number, one.happened) for one in room.pending]
+                room.pending = []
+                # What is left over may still be lost: until it is written, we answer for less.
+                if left or not (held and self._moment.more):
+                    end = left or self._moment
+                    lease = Lease("" if left else me.run, end.now, end.at)
+                    self._database.take(name, me.domain, lease)
+                held = left is None
+        self._fill(name, me.domain, room)
         return held
 
-    def _renew(self, me: Observer, name: str, room: _Room, *, held: bool, closing: bool) -> bool:
-        """Take, keep or give up the lease; return whether we have it."""
-        moment, stays = self.moment, room.inside and not closing
-        # What is left over may still be lost: until it is written, nobody is told that it is.
-        if room.inside and not (held and stays and moment.more):
-            lease = Lease(me.run if stays else "", moment.now, moment.at)
-            self.database.take(name, me.domain, lease)
-        elif held and room.until is not None and not room.inside:
-            lease = Lease("", room.until.now, room.until.at)
-            self.database.take(name, me.domain, lease)
-        return stays
-
-    def _find(self, me: Observer, name: str, room: _Room) -> None:
-        """Look for what others have written since we looked last."""
+    def _find(self, run: str, name: str, domain: str, room: _Room) -> None:
+        """Pair what we saw with what others have written since we looked last."""
         if room.place is None:
-            room.place = max(0, self.database.newest() - MAX_COMPARED)
-        for one in self.database.shared_after(name, me.domain, room.place):
+            room.place = max(0, self._database.newest() - MAX_COMPARED)
+        now = self._moment.now
+        room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
+        for one in self._database.shared_after(name, domain, room.place):
             room.place = one.id
-            if one.observer.run != me.run:
-                room.found.append(_found(one, self.moment.now))
+            if one.observer.run != run:
+                room.found.append(_found(one, now))
+        room.pending, room.found = _apart(room.pending, room.found)
 
     def _leave_to(self, lease: Lease, room: _Room, patience: float) -> None:
         """Write as ours alone what whoever has the lease had the time to write, and did not."""
@@ -332,25 +294,24 @@ class _Turn:
         pending = []
         for position, one in enumerate(room.pending):
             if position < beyond or one.noticed + patience < lease.beat:
-                self.rows.append((one.number, one.happened._replace(shared=False)))
+                self._rows.append((one.number, one.happened._replace(shared=False)))
             else:
                 pending.append(one)
         room.pending = pending
 
-    def _fill(self, me: Observer, name: str, room: _Room) -> None:
+    def _fill(self, name: str, domain: str, room: _Room) -> None:
         """Write what the room told us of the time before we came, where nobody else has it."""
         # What has a stanza id the store has once, whoever writes it.
         known = [one for one in room.earlier if "stanzaId" in one.happened.event]
         others = [one for one in room.earlier if "stanzaId" not in one.happened.event]
         room.earlier = others if room.fills is None else []
         if room.fills and others:
-            query = Query((name,), me.domain, kinds=frozenset({"message"}))
-            recorded, _ = self.database.page(
-                query, after=0, until=self.database.newest(), limit=MAX_COMPARED, backward=True
+            query = Query((name,), domain, kinds=frozenset({"message"}))
+            recorded, _ = self._database.page(
+                query, after=0, until=self._database.newest(), limit=MAX_COMPARED, backward=True
             )
-            fresh, _ = _apart(others, [_found(one, 0) for one in recorded])
-            known += fresh
-        self.rows += [(one.number, one.happened) for one in known]
+            known += _apart(others, [_found(one, 0) for one in recorded])[0]
+        self._rows += [(one.number, one.happened) for one in known]
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:
@@ -417,29 +378,6 @@ class Retention:
         return more
 
 
-@dataclass
-class _Loss:
-    """What could not be kept of one room; one thread counts it, and the other tells it."""
-
-    since: float
-    """When the first was lost that is not told, in seconds since the epoch."""
-    until: float
-    events: int = 0
-    """In all."""
-    told: int = 0
-    """How many of these the store has been told of."""
-
-    @property
-    def untold(self) -> int:
-        """How many it has not been told of."""
-        return self.events - self.told
-
-    def gap(self, room: str, reason: str | None) -> Happened:
-        """Return what tells the store of them."""
-        why = {} if reason is None else {"reason": reason}
-        return Happened(self.until, room, gap(self.since, self.until, events=self.untold, **why))
-
-
 class Recorder:
     """Has a thread of its own write what it is given; whoever gives waits for nothing."""
 
@@ -460,7 +398,10 @@ class Recorder:
         """What came before these, while it is being written."""
         self._added = self._written = 0
         """What was ever added, and what of it waits no more: the sums of the weights."""
-        self._losses: dict[str, _Loss] = {}
+        self._lost = self._told = 0
+        """What was lost, in all, and how much of that the store has been told of."""
+        self._lost_since = self._lost_until = 0.0
+        """When the first was lost that is not told, and the last, in seconds since the epoch."""
         self._news, self._hurry = threading.Event(), threading.Event()
         self._flushes: deque[Future[None]] = deque()
         self._closing = False
@@ -478,11 +419,10 @@ class Recorder:
         """
         weight = _weight(item)
         if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
-            loss = self._losses.setdefault(getattr(item, "room", ""), _Loss(item.at, item.at))
-            if not loss.untold:
-                loss.since = item.at
-            loss.until = item.at
-            loss.events += 1
+            if self._lost == self._told:
+                self._lost_since = item.at
+            self._lost_until = item.at
+            self._lost += 1
             return
         self._added += weight
         self._waiting.append(item)
@@ -525,8 +465,7 @@ class Recorder:
                 if one.set_running_or_notify_cancel():
                     one.set_result(None)
         self._let_go()
-        lost = len(self._batch) + len(self._waiting)
-        if lost := lost + sum(one.untold for one in self._losses.values()):
+        if lost := len(self._batch) + len(self._waiting) + self._lost - self._told:
             log.warning("%s; of what happened, %d events and stanzas were lost", self.problem, lost)
 
     def _try(self, *, closing: bool) -> None:
@@ -572,16 +511,14 @@ class Recorder:
             while self._waiting and len(self._batch) < BATCH:
                 self._batch.append(self._waiting.popleft())
             more = bool(self._waiting)
-            # It comes after what was kept, once all of that is written.
-            lost = [] if more else [one for one in list(self._losses.items()) if one[1].untold]
-            counts = [loss.events for _, loss in lost]
-            self._writer.write(
-                database,
-                [*self._batch, *(loss.gap(room, self.problem) for room, loss in lost)],
-                moment._replace(more=more, closing=closing and not more),
-            )
-            for (_, loss), count in zip(lost, counts, strict=True):
-                loss.told = count
+            lost, gaps = self._lost, []
+            if lost > self._told and not more:  # it comes after what was kept
+                why = {"events": lost - self._told, "reason": self.problem or "too much at once"}
+                event = gap(self._lost_since, self._lost_until, **why)
+                gaps.append(Happened(self._lost_until, "", event))
+            moment = moment._replace(more=more, closing=closing and not more)
+            self._writer.write(database, [*self._batch, *gaps], moment)
+            self._told = lost if gaps else self._told
             self._written += sum(map(_weight, self._batch))
             self._batch.clear()
             if self._retention is not None and self._retention.apply(database, moment):

@@ -1,0 +1,147 @@
+"""A room in which several bridges sit that share a store, without network, threads and time."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bridge.store.database import Database, Happened, Observer
+from bridge.store.errors import FullStoreError
+from bridge.store.recorder import Entered, Item, Left, Moment, Writer
+from bridge.store.sqlite import SqliteDatabase
+
+ROOM = "room@conference.localhost"
+EPOCH = 1_700_000_000.0
+STEP = 0.5
+MOMENT = 0.01
+"""Between two deeds: never are two at once."""
+
+
+def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
+    """Something that everybody hears; `mark` tells it from all others, and is in no key."""
+    body = body or f"number {mark}"
+    event = {"kind": "message", "sender": "Wilma", "type": "groupchat", "body": body, "mark": mark}
+    return Happened(at, ROOM, event | more, body, shared=True)
+
+
+class Breaking:
+    """A database in which a call fails, the given number of calls from now."""
+
+    def __init__(self, database: Database, calls: int) -> None:
+        self._database = database
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "transaction":
+            return self._transaction
+        self._calls -= 1
+        if self._calls < 0:
+            raise FullStoreError("broken on purpose")
+        return getattr(self._database, name)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._database.transaction():
+            yield
+            if self._calls <= 0:
+                raise FullStoreError("broken at the commit")
+
+
+@dataclass
+class Bridge:
+    """One run of a bridge."""
+
+    run: str
+    writer: Writer = field(default_factory=Writer)
+    waiting: list[Item] = field(default_factory=list)
+    inside: bool = False
+    stalled: bool = False
+
+
+class Hall:
+    """The room, the bridges, the store, and what time it is."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = SqliteDatabase(folder / f"{time.monotonic_ns()}.db")
+        self.now = 1_000.0
+        self.jump = 0.0
+        self.bridges: list[Bridge] = []
+        self.happened: dict[int, float] = {}
+        """What happened while a bridge was in the room: the mark, and when."""
+        self._runs = 0
+        self._marks = 0
+
+    @property
+    def at(self) -> float:
+        """The wall clock."""
+        return EPOCH + self.now + self.jump
+
+    def start(self) -> Bridge:
+        """Start a bridge."""
+        self._runs += 1
+        bridge = Bridge(f"run{self._runs}")
+        bridge.waiting.append(Observer("bot@localhost", bridge.run, bridge.run))
+        self.bridges.append(bridge)
+        return bridge
+
+    def enter(self, bridge: Bridge) -> None:
+        """Let it into the room."""
+        self.now += MOMENT
+        if not bridge.inside:
+            bridge.inside = True
+            bridge.waiting.append(Entered(ROOM, self.at, self.now))
+
+    def leave(self, bridge: Bridge) -> None:
+        """Let it go out of the room."""
+        self.now += MOMENT
+        if bridge.inside:
+            bridge.inside = False
+            bridge.waiting.append(Left(ROOM, self.at, self.now))
+
+    def say(self, body: str = "", **more: Any) -> int:
+        """Have something said; return its mark."""
+        self.now += MOMENT
+        self._marks += 1
+        happened = said(self._marks, body, self.at, **more)
+        for bridge in self.bridges:
+            if bridge.inside:
+                bridge.waiting.append(happened)
+                self.happened[self._marks] = self.at
+        return self._marks
+
+    def write(self, bridge: Bridge, *, closing: bool = False, breaking: int | None = None) -> None:
+        """Have a bridge write what waits; the call of this number breaks."""
+        database = self.database if breaking is None else Breaking(self.database, breaking)
+        with suppress(FullStoreError):
+            moment = Moment(self.at, self.now, closing=closing)
+            bridge.writer.write(database, bridge.waiting, moment)
+            bridge.waiting = []
+
+    def kill(self, bridge: Bridge) -> None:
+        """End it without a word."""
+        self.bridges.remove(bridge)
+
+    def close(self, bridge: Bridge) -> None:
+        """End it as a signal does."""
+        self.leave(bridge)
+        self.write(bridge, closing=True)
+        self.bridges.remove(bridge)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, in which every bridge that is not stalled writes."""
+        for _ in range(round(seconds / STEP)):
+            self.now += STEP
+            for bridge in self.bridges:
+                if not bridge.stalled:
+                    self.write(bridge)
+
+    def rows(self) -> list[tuple[dict[str, Any], bool, str]]:
+        """What is recorded: each exact form, whether it is everybody's, and who saw it."""
+        found = self.database._connection.execute(  # noqa: SLF001 - as another process reads it
+            "SELECT event, shared, run FROM events JOIN observers ON observers.id = observer "
+            "ORDER BY events.id"
+        )
+        return [(json.loads(event), bool(shared), run) for event, shared, run in found]
