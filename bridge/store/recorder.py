@@ -489,6 +489,11 @@ class Recorder:
         except StoreError as error:
             self._let_go()
             self._fail(error, RETRY_SECONDS)
+        except Exception as error:
+            log.debug("where the recorder failed", exc_info=error)
+            self._fail(
+                StoreError(f"a mistake in the bridge ({type(error).__name__})"), RETRY_SECONDS
+            )
         else:
             if self.problem is not None:
                 log.warning("what happens is recorded again")

@@ -1,0 +1,232 @@
+"""What a store is not made of, and what is left as it is."""
+
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from bridge.store.database import Happened, Observer
+from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
+from bridge.store.location import default_path, identity, put_aside
+from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from tests.disk import mask
+from tests.nobody import NOBODY, without_privileges
+from tests.racing import put
+
+ME = Observer("bot@localhost", "McpDebug", "run")
+BESIDE = ["", "-wal", "-shm", "-journal", "-lock"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "rooms.db"
+
+
+def _made(path: Path) -> bytes:
+    with closing(SqliteDatabase(path)) as database, database.transaction():
+        database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+    return path.read_bytes()
+
+
+def _refusal(path: Path) -> str:
+    with pytest.raises(NotOurStoreError) as refused:
+        SqliteDatabase(path)
+    return str(refused.value)
+
+
+def test_the_usual_place_is_that_of_the_state_of_programs(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    usual = home / ".local" / "state" / "xmpp-bridge" / "rooms.db"
+    assert default_path({}, home) == usual
+    assert default_path({"XDG_STATE_HOME": "relative"}, home) == usual
+    assert default_path({"XDG_STATE_HOME": "/srv"}, home) == Path("/srv/xmpp-bridge/rooms.db")
+    (tmp_path / "link").symlink_to(tmp_path)  # such as /home on some systems
+    assert default_path({}, tmp_path / "link" / "home") == usual
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_whatever_the_umask_all_of_it_is_for_its_owner_alone(umask: int, path: Path) -> None:
+    with mask(umask), closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    assert modes.keys() == {"rooms.db", "rooms.db-wal", "rooms.db-shm", "rooms.db-lock"}
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_was_there_is_left_as_it_was(path: Path) -> None:
+    path.parent.mkdir(0o755)
+    _made(path)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
+
+
+def _other_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE notes (text)")
+        other.execute("INSERT INTO notes VALUES ('mine')")
+        other.commit()
+
+
+def _with_header(path: Path, pragma: str) -> None:
+    _made(path)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(pragma)
+
+
+FOREIGN: dict[str, Callable[[Path], object]] = {
+    "notes": lambda path: path.write_bytes(b"# my notes\n"),
+    "nothing": lambda path: path.touch(),
+    "zeros": lambda path: path.write_bytes(bytes(200)),
+    "the beginning of a database": lambda path: path.write_bytes(b"SQLite format 3\0"),
+    "another database": _other_database,
+    "another program's": lambda path: _with_header(path, "PRAGMA application_id = 1"),
+    "an unknown version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION + 1}"),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_somebody_elses_file_is_the_same_byte_for_byte_after(content: str, path: Path) -> None:
+    path.parent.mkdir()
+    FOREIGN[content](path)
+    path.chmod(0o644)
+    before, found = path.read_bytes(), path.stat()
+    assert ("version" if "version" in content else "something other") in _refusal(path)
+    with pytest.raises(NotOurStoreError):
+        SqliteDatabase(path, writable=False)
+    after = path.stat()
+    assert path.read_bytes() == before
+    assert (after.st_mode, after.st_mtime_ns) == (found.st_mode, found.st_mtime_ns)
+    others = {one.name for one in path.parent.iterdir()} - {"rooms.db", "rooms.db-lock"}
+    assert others == set()
+
+
+@pytest.mark.parametrize("suffix", BESIDE)
+@pytest.mark.parametrize(
+    "kind", ["link", "link to nothing", "hard link", "FIFO", "directory", "full device"]
+)
+def test_what_stands_in_the_place_of_one_of_its_files_is_not_written_to(
+    kind: str, suffix: str, path: Path, tmp_path: Path
+) -> None:
+    precious = _made(path)
+    victim = tmp_path / "victim"
+    shutil.copy(path, victim)
+    Path(f"{path}-lock").unlink()
+    put(Path(f"{path}{suffix}"), kind, victim)
+    assert ("symbolic link" if not suffix else "right") in _refusal(path) or kind != "link"
+    assert victim.read_bytes() == precious
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_folder_on_the_way_is_no_link(path: Path, tmp_path: Path) -> None:
+    _made(path)
+    link = tmp_path / "link"
+    link.symlink_to(path.parent)
+    told = _refusal(link / "rooms.db")
+    assert f"{str(link)!r} is a symbolic link" in told
+    assert f"{str(path)!r} would be right" in told
+    link.unlink()
+    link.symlink_to(tmp_path / "nothing")
+    assert "symbolic link" in _refusal(link / "rooms.db")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_socket_is_no_store(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        assert "no regular file" in _refusal(tmp_path / "socket")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes two users: run it as root")
+def test_somebody_elses_store_is_refused() -> None:
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o1777)
+        path = Path(name) / "rooms.db"
+        _made(path)
+        for one in path.parent.iterdir():
+            os.chown(one, NOBODY, NOBODY)
+        assert "belongs to somebody else" in _refusal(path)
+
+
+def test_what_may_not_be_written_is_named_as_the_cause(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(0o500)
+    with without_privileges(), pytest.raises(FullStoreError, match="Permission denied"):
+        SqliteDatabase(closed / "rooms.db")
+    (tmp_path / "file").touch()
+    with pytest.raises(FullStoreError, match="Not a directory"):
+        SqliteDatabase(tmp_path / "file" / "rooms.db")
+
+
+@pytest.fixture
+def broken(path: Path) -> BrokenStoreError:
+    """What a store raises of which a page is rubbish."""
+    with closing(SqliteDatabase(path)) as database:
+        for number in range(50):
+            with database.transaction():
+                event = {"kind": "connection", "text": f"{number} " * 100}
+                database.append(ME, [Happened(0.0, "", event)])
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(path.stat().st_size - 4096))
+    with (
+        closing(SqliteDatabase(path)) as database,
+        pytest.raises(BrokenStoreError) as raised,
+        database.transaction(),
+    ):
+        database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+    return raised.value
+
+
+def test_a_broken_store_is_put_aside_with_all_that_belongs_to_it(
+    broken: BrokenStoreError, path: Path
+) -> None:
+    content = path.read_bytes()
+    Path(f"{path}-wal").write_bytes(b"events")
+    put_aside(path, broken)
+    names = sorted(one.name for one in path.parent.iterdir())
+    lock, aside, wal = names
+    assert lock == "rooms.db-lock"
+    assert aside.startswith("rooms.db.broken-")
+    assert (path.parent / aside).read_bytes() == content
+    assert (wal, (path.parent / wal).read_bytes()) == (f"{aside}-wal", b"events")
+    _made(path)
+
+
+def test_a_broken_store_that_another_bridge_has_open_stays_where_it_is(
+    broken: BrokenStoreError, path: Path
+) -> None:
+    with closing(SqliteDatabase(path)), pytest.raises(BusyStoreError, match="another bridge"):
+        put_aside(path, broken)
+    assert identity(path) == broken.file
+    put_aside(path, broken)
+    assert not path.exists()
+
+
+def test_a_store_that_was_begun_meanwhile_is_not_put_aside(
+    broken: BrokenStoreError, path: Path
+) -> None:
+    put_aside(path, broken)
+    new = _made(path)
+    put_aside(path, broken)
+    assert path.read_bytes() == new
+
+
+def test_the_file_says_whose_it_is(path: Path) -> None:
+    header = _made(path)
+    assert header[68:72] == b"XMPB" == APPLICATION_ID.to_bytes(4, "big")
+    assert int.from_bytes(header[60:64], "big") == VERSION
+
+
+def test_an_interrupted_beginning_is_begun_anew(path: Path) -> None:
+    path.parent.mkdir()
+    Path(f"{path}-new").write_bytes(b"half a")
+    _made(path)
+    assert not Path(f"{path}-new").exists()

@@ -1,0 +1,349 @@
+"""The thread that writes, and what it does when the store fails: with real files and processes."""
+
+# ruff: noqa: ASYNC220, ASYNC221, ASYNC240 - nothing else runs in these loops
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.store import recorder as module
+from bridge.store.database import Happened, Observer, TracedXml
+from bridge.store.location import put_aside
+from bridge.store.recorder import Entered, Moment, Recorder, Retention
+from bridge.store.sqlite import SqliteDatabase
+from tests.disk import no_file_beyond
+from tests.store.hall import ROOM, said
+from tests.store.recorded import bodies, rows
+
+ME = Observer("bot@localhost", "McpDebug", "run")
+SECONDS = 15.0
+"""Limit for whatever a test waits for."""
+
+HOLD = """
+import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.readline()
+"""
+"""Has the store locked until its stdin ends."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rooms.db"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails is tried again soon."""
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.2)
+
+
+def _begun(path: Path, retention: Retention | None = None) -> Recorder:
+    one = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
+    one.add(ME)
+    one.add(Entered(ROOM, time.time(), time.monotonic()))
+    return one
+
+
+@pytest.fixture
+async def recorder(path: Path, soon: None) -> AsyncIterator[Recorder]:
+    one = _begun(path)
+    yield one
+    one.close()
+
+
+def _say(recorder: Recorder, *bodies: str) -> None:
+    for body in bodies:
+        recorder.add(said(0, body, time.time()))
+
+
+async def _until(satisfied: Callable[[], object]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not satisfied():  # noqa: ASYNC110 - a thread tells no loop
+            await asyncio.sleep(0.02)
+
+
+def _gaps(path: Path) -> list[dict[str, Any]]:
+    return rows(path, "kind = 'gap'")
+
+
+async def test_what_is_added_is_written_soon_and_by_flush_at_once(
+    recorder: Recorder, path: Path
+) -> None:
+    _say(recorder, "one", "two")
+    began = time.monotonic()
+    await recorder.flush()
+    assert bodies(path) == ["one", "two"]
+    assert time.monotonic() - began < module.FLUSH_SECONDS
+    _say(recorder, "three")
+    await _until(lambda: bodies(path) == ["one", "two", "three"])
+    assert recorder.problem is None
+
+
+async def test_the_end_writes_what_is_left(path: Path) -> None:
+    recorder = _begun(path)
+    _say(recorder, *map(str, range(5_000)))
+    began = time.monotonic()
+    recorder.close()
+    assert time.monotonic() - began < module.CLOSE_SECONDS
+    assert bodies(path) == [*map(str, range(5_000))]
+
+
+async def test_stanzas_stand_beside_the_events(recorder: Recorder, path: Path) -> None:
+    recorder.add(TracedXml(1.5, "in", "1", "<presence/>"))
+    await recorder.flush()
+    with closing(sqlite3.connect(path)) as store:
+        found = store.execute("SELECT at, direction, connection, xml FROM stanzas").fetchall()
+    assert found == [(1500, "in", "1", "<presence/>")]
+
+
+async def test_half_a_character_of_a_server_that_lies_is_written_somehow(
+    recorder: Recorder, path: Path
+) -> None:
+    event = {"kind": "message", "body": "\ud800", "stanzaId": "\udc00"}
+    recorder.add(Happened(0.0, ROOM, event, "\ud800", shared=True))
+    recorder.add(TracedXml(0.0, "in", "1", "<\ud800/>"))
+    _say(recorder, "after")
+    await recorder.flush()
+    (odd, _) = rows(path)
+    assert (odd["body"], odd["searchable"]) == ("\ud800", "?")
+    assert bodies(path) == ["\ud800", "after"]
+
+
+async def test_a_store_that_was_deleted_is_made_anew(recorder: Recorder, path: Path) -> None:
+    _say(recorder, "lost with it")
+    await recorder.flush()
+    for one in path.parent.iterdir():
+        one.unlink()
+    _say(recorder, "after")
+    await _until(lambda: bodies(path) == ["after"])
+
+
+async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(
+    recorder: Recorder, path: Path
+) -> None:
+    await recorder.flush()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        began = time.monotonic()
+        _say(recorder, *map(str, range(2_000)))
+        assert time.monotonic() - began < 0.5
+        await recorder.flush()
+        assert time.monotonic() - began < module.FLUSH_SECONDS + 0.5
+        await _until(lambda: recorder.problem)
+        assert "locked" in str(recorder.problem)
+        holder.stdin.close()
+    await _until(lambda: recorder.problem is None)
+    assert bodies(path) == [*map(str, range(2_000))]
+    assert _gaps(path) == []
+
+
+async def test_of_a_full_disk_what_was_lost_is_counted_once_there_is_room(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING", 100)
+    _say(recorder, "before")
+    await recorder.flush()
+    wal = Path(f"{path}-wal")
+    with no_file_beyond(wal.stat().st_size):
+        began = time.time()
+        _say(recorder, *map(str, range(150)))
+        await _until(lambda: recorder.problem)
+        assert "Nothing is being recorded" in str(recorder.problem)
+        _say(recorder, "lost too")
+        await recorder.flush()
+    await _until(lambda: recorder.problem is None)
+    _say(recorder, "after")
+    await recorder.flush()
+    told = bodies(path)
+    assert told[0] == "before"
+    assert told[-1] == "after"
+    (gap,) = _gaps(path)
+    assert gap["events"] == 153 - len(told)
+    assert gap["reason"].startswith("Nothing is being recorded")
+    assert began - 0.01 <= gap["time"] / 1000 <= time.time()
+    levels = [one.getMessage() for one in caplog.records]
+    assert len([one for one in levels if one.startswith("Nothing is being recorded")]) == 1
+    assert levels[-1] == "what happens is recorded again"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 512 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("takes root and the right to mount")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_disk_that_is_really_full_and_then_is_not(small_disk: Path, soon: None) -> None:
+    path = small_disk / "rooms.db"
+    recorder = _begun(path)
+    (small_disk / "something").write_bytes(bytes(200_000))
+    _say(recorder, *(f"{number} {'long ' * 200}" for number in range(300)))
+    await _until(lambda: recorder.problem)
+    assert "full" in str(recorder.problem)
+    (small_disk / "something").unlink()
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    await _until(lambda: recorder.problem is None)
+    recorder.close()
+    assert len(bodies(path)) == 300
+
+
+async def test_a_disk_that_goes_read_only(small_disk: Path, soon: None) -> None:
+    path = small_disk / "rooms.db"
+    recorder = _begun(path)
+    _say(recorder, "before")
+    await recorder.flush()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=False)
+    if os.access(small_disk, os.W_OK):  # what is open for writing keeps it so
+        recorder.close()
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        recorder = _begun(path)
+    _say(recorder, "meanwhile")
+    await _until(lambda: recorder.problem)
+    assert "Read-only file system" in str(recorder.problem)
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    await _until(lambda: recorder.problem is None)
+    recorder.close()
+    assert bodies(path) == ["before", "meanwhile"]
+
+
+async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
+    recorder: Recorder, path: Path
+) -> None:
+    _say(recorder, *(f"{number} {'long ' * 100}" for number in range(200)))
+    await recorder.flush()
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(SqliteDatabase(path)):  # another bridge
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(os.urandom(path.stat().st_size - 4096))
+        _say(recorder, "while it is broken")
+        await _until(lambda: recorder.problem)
+        assert "another bridge" in str(recorder.problem) or "malformed" in str(recorder.problem)
+        assert not [*path.parent.glob("*broken*")]
+    await _until(lambda: recorder.problem is None and bodies(path) == ["while it is broken"])
+    assert [*path.parent.glob("rooms.db.broken-*")]
+
+
+@pytest.mark.parametrize("kind", ["notes", "link"])
+async def test_somebody_elses_file_is_said_and_left_until_it_is_gone(
+    kind: str, path: Path, tmp_path: Path, soon: None
+) -> None:
+    notes = tmp_path / "notes"
+    notes.write_bytes(b"my notes\n")
+    path.symlink_to(notes) if kind == "link" else shutil.copy(notes, path)
+    recorder = _begun(path)
+    _say(recorder, "waits")
+    await _until(lambda: recorder.problem)
+    assert notes.read_bytes() == b"my notes\n"
+    assert path.read_bytes() == b"my notes\n"
+    path.unlink()
+    await _until(lambda: recorder.problem is None)
+    recorder.close()
+    assert bodies(path) == ["waits"]
+
+
+async def test_an_end_that_cannot_write_says_how_much_is_lost(path: Path, caplog: Any) -> None:
+    path.write_bytes(b"my notes\n")
+    recorder = _begun(path)
+    _say(recorder, "one", "two")
+    recorder.close()
+    assert "were lost" in caplog.records[-1].getMessage()
+
+
+def test_a_plain_reader_reads_while_a_writer_floods(path: Path) -> None:
+    recorder = _begun(path)
+    counts = []
+    for number in range(20):
+        _say(recorder, *(f"{number}.{one}" for one in range(500)))
+        if path.exists():
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0)) as store:
+                counts.append(store.execute("SELECT count(*) FROM events").fetchone()[0])
+    recorder.close()
+    assert counts == sorted(counts)
+    assert len(bodies(path)) == 10_000
+
+
+# --- Retention ----------------------------------------------------------------------------------
+
+
+def _filled(path: Path, count: int, at: float) -> SqliteDatabase:
+    database = SqliteDatabase(path)
+    with database.transaction():
+        for number in range(count):
+            event = {"kind": "message", "body": f"{number} {'long ' * 200}"}
+            database.append(ME, [Happened(at + number, ROOM, event, shared=True)])
+    return database
+
+
+NOW = 1_700_000_000.0
+DAY = 86_400.0
+
+
+def _kept(path: Path) -> int:
+    return len(rows(path))
+
+
+def test_what_is_too_old_goes_a_little_at_a_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 40)
+    with closing(_filled(path, 100, NOW - 30 * DAY - 50)) as database:
+        retention = Retention(days=30, megabytes=10)
+        assert not retention.apply(database, Moment(NOW - 3_600, 0.0))  # the first look
+        more = [retention.apply(database, Moment(NOW, 3_600.0)) for _ in range(4)]
+        assert more == [True, True, False, False]
+        assert _kept(path) == 50
+
+
+@pytest.mark.parametrize("jump", [-90 * DAY, -120.0, 120.0, 90 * DAY])
+def test_while_the_clock_jumps_nothing_goes_for_its_age(jump: float, path: Path) -> None:
+    with closing(_filled(path, 10, NOW - 40 * DAY)) as database:
+        retention = Retention(days=30, megabytes=10)
+        assert not retention.apply(database, Moment(NOW, 0.0))
+        assert not retention.apply(database, Moment(NOW + jump + 3_600, 3_600.0))
+        assert _kept(path) == 10
+        assert retention.apply(database, Moment(NOW + 7_200, 7_200.0)) is False
+        assert retention.apply(database, Moment(NOW + 10_800, 10_800.0))
+        assert _kept(path) == 0
+
+
+def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 100)
+    with closing(_filled(path, 1_500, NOW)) as database:
+        retention = Retention(days=30, megabytes=1)
+        passes = 0
+        while retention.apply(database, Moment(NOW, 0.0)):
+            passes += 1
+        kept = [one["time"] for one in rows(path)]
+    assert 3 < passes < 15
+    assert kept[-1] == round(1000 * (NOW + 1_499))
+    assert kept[0] > round(1000 * NOW)
+    assert path.stat().st_size < 1.5 * (1 << 20)
