@@ -103,7 +103,7 @@ async def test_whoever_is_killed_whenever_each_event_is_there_once_or_in_a_gap(
     shared = Counter(one["mark"] for one in rows(path, "shared") if "mark" in one)
     assert [mark for mark, count in shared.items() if count > 1] == [], seed
     assert _missing(path, said) == set(), seed
-    assert len(shared) > ROUNDS * EACH / 2, seed
+    assert len(shared) >= EACH, seed
     with closing(sqlite3.connect(path)) as store:
         assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
