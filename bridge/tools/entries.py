@@ -65,8 +65,8 @@ cursor and its time."""
 
 FIELDS = (
     "and what applies: `sender`, `body` (`bodyBytes` before a cut), `type` (chat: private), "
-    "`source` (history, archive), `self`, ...; full: `direction`, `from`, `jid`, `id`, `stanzaId`, "
-    "`codes`"
+    "`source` (history, archive, recorded), `self`, ...; full: `direction`, `from`, `jid`, `id`, "
+    "`stanzaId`, `codes`"
 )
 """What an entry may have beside what it always has, for models."""
 

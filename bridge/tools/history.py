@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
-from bridge.mcp.errors import ArgumentError
+from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
+from bridge.store.errors import StoreError
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
     FIELDS,
@@ -33,10 +34,14 @@ from bridge.tools.paging import (
     Since,
     TimeSlice,
     event_filter,
+    no_cursor,
     position_of,
 )
 
 if TYPE_CHECKING:
+    from bridge.recorded import Reader
+    from bridge.store.database import Recorded
+    from bridge.xmpp.events import Event
     from bridge.xmpp.filter import EventFilter
     from bridge.xmpp.journal import Record
 
@@ -74,60 +79,72 @@ async def xmpp_history(
     r"""To see what happened in the room: messages, who came and left, what went wrong.
 
     Oldest first; without `since` or `after` the newest. To follow, give `next` as `since`; `gap`
-    says what is lost. `more`: there is more after `next`, or before these. What the bridge said is
-    one entry, `heard` once the room sent it back. A message without a body has `encrypted` or
-    `payload` (its elements). Steps of connecting: if `kinds` has connection; faults always.
-    `archive: true`: what the room has kept, with cursors of its own. Times: 2026-01-31T12:00:00Z.
-    \u{...} is a hidden character.
+    says what is lost, `more`: after `next`, or before these. `after` and `before` reach what was
+    recorded before the bridge came. What the bridge said is one entry, `heard` once it came back.
+    Without a body: `encrypted` or `payload` (elements). Steps of connecting: if `kinds` has
+    connection. `archive: true`: what the room has kept. Times: 2026-01-31T12:00:00Z. \u{...} is a
+    hidden character.
     """
-    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
-    shorten: Callable[[Entry], Entry] = brief if detail == "brief" else dict
-    span = {"since": since, "start": _time("after", after), "end": _time("before", before)}
     # The archive knows senders by more than their messages tell: it is asked for them.
     sender = None if archive else from_
     wanted = await event_filter(kinds=kinds, sender=sender, contains=contains, pattern=pattern)
+    if detail == "brief" and not archive:
+        unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
+        wanted = replace(wanted, unheard=unheard)
+    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    asked = _Asked(
+        link=link,
+        room=room,
+        page=page,
+        wanted=wanted,
+        shorten=brief if detail == "brief" else dict,
+        most=page.bytes_left,
+        since=since,
+        start=_time("after", after),
+        end=_time("before", before),
+    )
     oldest = None
     if archive:
-        page.next, page.more = await _read_archive(
-            link, room, page, limit, wanted, shorten, **span, sender=from_
-        )
+        page.next, page.more = await _read_archive(asked, limit, from_)
+    elif (reader := _store(asked)) is not None:
+        oldest = await _read_store(asked, reader)
     else:
-        _only_of_the_journal(since)
-        if detail == "brief":
-            unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
-            wanted = replace(wanted, unheard=unheard)
-        await _read_journal(link, room, page, wanted, shorten, **span)
-        oldest = link.records(room).oldest
+        oldest = await _read_journal(asked)
     around = {"gap": page.gap, "oldest": oldest, "notice": NOTICE if page.entries else None}
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
 
-def _only_of_the_journal(since: str | None) -> None:
+class _Asked(NamedTuple):
+    """What a call of `xmpp_history` asks for."""
+
+    link: RoomLink
+    room: str | None
+    page: Page[Entry]
+    """Empty as yet."""
+    wanted: "EventFilter"
+    shorten: Callable[[Entry], Entry]
+    most: int
+    """Bytes of JSON in which an entry must fit."""
+    since: str | None
+    start: str | None
+    """A time as entries have them."""
+    end: str | None
+
+
+async def _read_journal(asked: _Asked) -> str:
+    """Fill the page with what happened from `start` until `end`, and return `oldest`.
+
+    Oldest first: what came after `since`, or what there is from `start` on; without either, the
+    newest. Raises `ArgumentError` where `since` is no cursor.
+    """
+    link, room, page, wanted, shorten, most, since, start, end = asked
     if (since or "").startswith(MARK):
         raise ArgumentError(
             "Cursors of the archive go with archive: true only.",
             condition="bad-request",
             hint="Add archive: true, or take a cursor from a result without it.",
         )
-
-
-async def _read_journal(
-    link: RoomLink,
-    room: str | None,
-    page: Page[Entry],
-    wanted: "EventFilter",
-    shorten: Callable[[Entry], Entry],
-    *,
-    since: str | None,
-    start: str | None,
-    end: str | None,
-) -> None:
-    """Fill `page` with what happened from `start` until `end`, times as entries have them.
-
-    Oldest first: what came after `since`, or what there is from `start` on; without either, the
-    newest. Raises `ArgumentError` where `since` is no cursor.
-    """
-    journal, records, most = link.participant.journal, link.records(room), page.bytes_left
+    journal, records = link.participant.journal, link.records(room)
     if since is None and start is not None:
         since = OLDEST
     last, _ = position_of(records, OLDEST if since is None else since)
@@ -152,30 +169,91 @@ async def _read_journal(
         page.next = records.cursor_of(last)  # what came after `end` comes after the page
     if earlier and page.gap is not None and page.gap["to"] <= earlier:
         page.gap = None  # what is lost came before `start`
+    return records.oldest
 
 
-async def _read_archive(
-    link: RoomLink,
-    room: str | None,
-    page: Page[Entry],
-    limit: int,
-    wanted: "EventFilter",
-    shorten: Callable[[Entry], Entry],
-    *,
-    since: str | None,
-    start: str | None,
-    end: str | None,
-    sender: str | None,
-) -> tuple[str, bool]:
-    """Fill the empty `page` with what `room` has archived, and return `next` and `more`.
+def _store(asked: _Asked) -> "Reader | None":
+    """Return what reads the store, if the bridge's memory does not reach as far as is asked for."""
+    reader, since, time_asked = asked.link.recorded(), asked.since, asked.start or asked.end
+    if reader is None or since is not None:
+        return reader if reader is not None and reader.is_cursor(since or "") else None
+    records = asked.link.records(asked.room)
+    first = next(records.after(records.forgotten), None)
+    return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
+
+
+async def _read_store(asked: _Asked, reader: "Reader") -> str:
+    """Fill the page as `_read_journal` does, from the store."""
+    link, room, page, wanted, shorten, most, since, start, end = asked
+    participant = link.participant
+    several = len(participant.memberships) > 1
+    among = participant.memberships if room is None else [link.room(room)]
+    names = {one.jid: one.name for one in among}
+    unheard: set[str] = set()
+    if wanted.unheard is not None:
+        wanted = replace(wanted, unheard=unheard)
+    time_slice = TimeSlice()
+
+    def show(found: "tuple[Recorded, Event]") -> Entry | None:
+        row, event = found
+        if not row.heard:
+            unheard.add(row.event.get("id", ""))
+        if not wanted.matches(event):
+            return None
+        entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
+        if row.room and several:
+            entry["room"] = names[row.room]
+        entry |= row.event | {"source": "recorded"}
+        if not row.shared and row.observer.run != participant.journal.numbering.epoch:
+            entry["observer"] = str(row.observer)
+        return sanitized(shorten(entry), most)
+
+    backward = since is None and start is None
+    try:
+        walk = await reader.walk(
+            names,
+            wanted,
+            since=since,
+            start=start,
+            end=end,
+            backward=backward,
+            connection=room is None,
+        )
+        async for row in walk:
+            event = walk.record(row).event
+            entry = await time_slice.run(show, (row, event), wanted.cost(event))
+            page.more = entry is not None and not page.add(entry)
+            if page.more:
+                break
+    except ValueError as error:
+        raise no_cursor(error) from error
+    except StoreError as error:
+        raise ToolError(
+            f"What was recorded cannot be read: {error}.",
+            condition="internal-server-error",
+            hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
+            "leave out `after`, `before` and `since`.",
+        ) from error
+    page.more = page.more or walk.more
+    if backward:
+        page.entries.reverse()
+    if walk.gap is not None and not (backward and page.more):
+        page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
+    page.next = walk.next
+    return walk.oldest
+
+
+async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:
+    """Fill the page with what the room has archived, and return `next` and `more`.
 
     Oldest first: what came after the cursor `since` or from the time `start` on; without either,
-    the newest. `page` has room for `limit` entries at most. Raises `ToolError`, and
+    the newest. The page has room for `limit` entries at most. Raises `ToolError`, and
     `ArgumentError` for what no archive can be asked.
     """
     # Deferred, as all that speaks XMPP is, until the first answer has gone out.
     from bridge.xmpp import archive, events, faults
 
+    link, room, page, wanted, shorten, most, since, start, end = asked
     membership = link.room(room)
     connection_in(membership)
     jid = membership.name
@@ -193,7 +271,7 @@ async def _read_archive(
             condition="bad-request",
             hint="`from` is a nickname or a JID; `after` and `before` are times.",
         ) from error
-    time_slice, most = TimeSlice(), page.bytes_left
+    time_slice = TimeSlice()
 
     async def keep(result: archive.ArchiveResult) -> bool | None:
         exact: Entry = {}

@@ -10,6 +10,7 @@ from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 
 if TYPE_CHECKING:
+    from bridge.recorded import Reader
     from bridge.xmpp.connection import Connection
     from bridge.xmpp.faults import Fault
     from bridge.xmpp.journal import Record, Records
@@ -35,11 +36,16 @@ class RoomLink:
     """
 
     def __init__(
-        self, find: "Callable[[], Participant]", warnings: Callable[[], list[str]] = list
+        self,
+        find: "Callable[[], Participant]",
+        warnings: Callable[[], list[str]] = list,
+        recorded: "Callable[[], Reader | None]" = lambda: None,
     ) -> None:
         self._find = find
         self.warnings = warnings
         """What the user ought to know of the bridge now, beyond what the settings said."""
+        self.recorded = recorded
+        """Returns what reads the recorder's store; None where there is none."""
 
     @cached_property
     def participant(self) -> "Participant":

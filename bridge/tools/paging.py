@@ -79,7 +79,7 @@ LostEntries: TypeAlias = Annotated[
     always(
         from_=Annotated[int, "none lower is lost; in the former run, if the bridge was restarted"],
         to=Annotated[int, "number of the last, in this run; 0: nothing of this run is missing"],
-        reason=Literal["evicted", "restarted", "replaced"],
+        reason=Literal["evicted", "restarted"],
     ),
 ]
 """Events that came after the cursor and are not kept any more; others between them may be."""
@@ -187,14 +187,19 @@ def position_of(records: "Records[Kept]", since: str) -> tuple[int, LostEntries 
     try:
         number, loss = records.position(records.cursor_of(0) if since == OLDEST else since)
     except ValueError as error:
-        raise ArgumentError(
-            f"since is not a cursor of this bridge: {error}.",
-            condition="bad-request",
-            hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
-        ) from error
+        raise no_cursor(error) from error
     if loss is None:
         return number, None
     return number, {"from": loss.first, "to": loss.last, "reason": loss.reason}
+
+
+def no_cursor(error: ValueError) -> ArgumentError:
+    """Return what to raise where `since` is no cursor."""
+    return ArgumentError(
+        f"since is not a cursor of this bridge: {error}.",
+        condition="bad-request",
+        hint="Take `next` or `cursor` from a result as it is, or leave `since` out.",
+    )
 
 
 async def event_filter(

@@ -364,24 +364,23 @@ def encode(event: Event) -> dict[str, object]:
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event of which this is the exact form, as far as that tells it."""
     cls = _class_of(exact)
-    values: dict[str, Any] = {
-        field: _DECODED.get(field, _as_it_is)(exact[name])
-        for field, name in _WIRE_NAMES[cls].items()
-        if name in exact and field != "kind"
-    }
+    values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
+    values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
+    del values["kind"]
+    for field in values.keys() & _DECODED.keys():
+        values[field] = _DECODED[field](values[field])
     text = exact.get("text", "")
-    if cls is ConnectionChanged and "condition" in exact:
+    if "condition" in exact and cls is ConnectionChanged:
         values["fault"] = Fault(exact["condition"], text, exact["hint"], quotes=True)
     elif cls is Connected:
         version, _, cipher = exact["tls"].partition(", ")
-        kind = Tls(version, cipher.removesuffix(_UNCHECKED), not cipher.endswith(_UNCHECKED))
-        values |= {"tls": kind if cipher else None, "resumed": text != "logged in"}
+        tls = Tls(version, cipher.removesuffix(_UNCHECKED), not cipher.endswith(_UNCHECKED))
+        values |= {"tls": tls if cipher else None, "resumed": text != "logged in"}
     elif cls is Joined:
         values["created"] = text != "in the room"
     elif cls is MessageReceived:
         values["own"] = exact.get("reflection", False)
-    silent = {one.name: "" for one in fields(cls) if one.default is MISSING}
-    made: Event = cls(**silent | values)
+    made: Event = cls(**values)
     return made
 
 
@@ -397,13 +396,11 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
             return AffiliationChanged
         case {"kind": "connection"} if "phase" not in exact:
             return Connected if "service" in exact else Joined
-    kinds: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
-    return kinds[exact["kind"]]
+    return _CLASSES[exact["kind"]]
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
+_CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
+"""The first event of each kind."""
 
 _DECODED: dict[str, Callable[[Any], Any]] = {
     "codes": frozenset,

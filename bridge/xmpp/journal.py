@@ -32,6 +32,9 @@ many of them."""
 
 _number: Callable[["Numbered"], int] = attrgetter("number")
 
+RECORDED = "recorded:"
+"""How the cursors of the recorder's store begin, which the journal's cannot."""
+
 _CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
 """The epoch, which tells a restart, and the number of the last record before the cursor."""
 
@@ -45,11 +48,11 @@ class Loss:
     """Records after a cursor that were evicted; others between them may be kept."""
 
     first: int
-    """The cursor's number plus one; of the former run's numbers if `reason` is `restarted`, of the
-    former store's if it is `replaced`."""
+    """The cursor's number plus one; of the former run's numbers, or the former store's, if `reason`
+    is `restarted`."""
     last: int
     """The highest number of this run that was evicted; 0 if none was."""
-    reason: Literal["evicted", "restarted", "replaced"]
+    reason: Literal["evicted", "restarted"]
 
 
 class Numbering:
@@ -112,6 +115,8 @@ class Records(ABC, Generic[Kept]):
         Raises `CursorError`.
         """
         found = _CURSOR.fullmatch(cursor)
+        if cursor.startswith(RECORDED):
+            raise CursorError("it is a place in the store, which xmppHistory alone reads")
         if found is None:
             raise CursorError("it does not look like a cursor; take one from a result, unchanged")
         number = int(found[2])

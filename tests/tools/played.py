@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import Tool
+from bridge.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.tools.link import RoomLink
 from bridge.xmpp import stanzas
@@ -59,6 +60,8 @@ class Played:
     settings: Settings | None = None
     further: tuple["Played", ...] = ()
     """Being in further rooms; only the participant itself is listened to."""
+    reader: Reader | None = None
+    """Of the store."""
 
     @cached_property
     def room(self) -> Room:
@@ -90,7 +93,7 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        return RoomLink(lambda: cast("Participant", self))
+        return RoomLink(lambda: cast("Participant", self), recorded=lambda: self.reader)
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         self.listeners.append(listener)

@@ -1,0 +1,58 @@
+"""A store, and what a test has recorded in it."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from bridge.recorded import Reader
+from bridge.store.database import Happened, Observer
+from bridge.store.sqlite import SqliteDatabase
+from bridge.text import searchable
+from bridge.xmpp.events import Event, MessageReceived, encode
+from bridge.xmpp.filter import text_of
+
+ROOM = "lobby@conference.example"
+ACCOUNT = "bot@example"
+NIGHTLY = Observer("recorder@example", "McpDebug", "night")
+
+
+class Shelf:
+    """Records in one store whatever a test says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reader = Reader(path, ACCOUNT)
+        with closing(SqliteDatabase(path)):  # it is there, and empty
+            pass
+
+    def put(
+        self,
+        *events: Event,
+        at: float = 0.0,
+        room: str = ROOM,
+        by: Observer = NIGHTLY,
+        shared: bool = True,
+    ) -> None:
+        """Record these events, as the recorder does."""
+        happened = [
+            Happened(at, room, encode(one), searchable(text_of(one)), shared) for one in events
+        ]
+        with self.opened() as database, database.transaction():
+            database.append(by, happened)
+
+    def say(self, *bodies: str, at: float = 0.0, room: str = ROOM) -> None:
+        """Record that somebody said these."""
+        self.put(
+            *(MessageReceived(f"{room}/Wilma", "Wilma", one) for one in bodies), at=at, room=room
+        )
+
+    def expire(self, before: float, most: int = 1_000) -> None:
+        """Delete what happened before that."""
+        with self.opened() as database, database.transaction():
+            database.expire(before, 1 << 40, most)
+
+    @contextmanager
+    def opened(self) -> Iterator[SqliteDatabase]:
+        """The store, to write."""
+        with closing(SqliteDatabase(self.path)) as database:
+            yield database

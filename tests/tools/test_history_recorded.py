@@ -1,0 +1,357 @@
+"""What xmppHistory tells of the time before the bridge was there, from the recorder's store."""
+
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.mcp.errors import ArgumentError, ToolError
+from bridge.store.database import Observer
+from bridge.text import iso
+from bridge.tools.trace import xmpp_trace
+from bridge.tools.wait import xmpp_wait
+from bridge.xmpp.events import (
+    ConnectionChanged,
+    MessageReceived,
+    MessageSent,
+    OccupantLeft,
+    Phase,
+)
+from bridge.xmpp.faults import Fault
+from tests.store.shelf import ACCOUNT, NIGHTLY, Shelf
+from tests.tools.looking import bodies, page_of
+from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
+
+NOW = 1_000.0
+"""When the bridge was started."""
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path / "rooms.db")
+
+
+def _played(shelf: Shelf, played: Played | None = None) -> Played:
+    """A bridge that was started just now, beside the store."""
+    played = played or Played()
+    played.reader = shelf.reader
+    played.publish(MessageReceived(f"{ROOM}/W", "W", "now"), at=NOW)
+    return played
+
+
+async def test_what_was_recorded_before_the_bridge_was_there_is_told_from_then_on(
+    shelf: Shelf,
+) -> None:
+    kicked = OccupantLeft(
+        f"{ROOM}/Robot", "Robot", codes=frozenset({307}), actor="Mallory", reason="enough"
+    )
+    shelf.say("early", at=100)
+    shelf.put(kicked, at=200)
+    shelf.say("now", at=NOW)
+    page = await page_of(_played(shelf), after=iso(150))
+    assert page["entries"] == [
+        {
+            "cursor": page["entries"][0]["cursor"],
+            "at": iso(200),
+            "kind": "leave",
+            "sender": "Robot",
+            "reason": "enough",
+            "actor": "Mallory",
+            "meaning": ["kicked"],
+            "source": "recorded",
+        },
+        {
+            "cursor": page["entries"][1]["cursor"],
+            "at": iso(NOW),
+            "kind": "message",
+            "sender": "Wilma",
+            "body": "now",
+            "source": "recorded",
+        },
+    ]
+    assert (page["more"], page["next"]) == (False, page["entries"][1]["cursor"])
+    full = await page_of(_played(shelf), after=iso(150), detail="full")
+    assert full["entries"][0]["codes"] == [307]
+    assert full["entries"][1]["from"] == f"{ROOM}/Wilma"
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"after": iso(NOW)}, ["now"]),
+        ({"after": iso(NOW - 0.001)}, ["now, recorded"]),
+        ({"before": iso(NOW + 9)}, ["now"]),
+        ({"before": iso(NOW - 1)}, ["one", "two"]),
+        ({"before": iso(NOW - 1), "limit": 1}, ["two"]),
+        ({"after": iso(100), "before": iso(150)}, ["one"]),
+        ({}, ["now"]),
+        ({"since": "oldest"}, ["now"]),
+    ],
+)
+async def test_memory_answers_as_far_as_it_reaches_and_else_the_store(
+    shelf: Shelf, given_: dict[str, object], told: list[str]
+) -> None:
+    shelf.say("one", at=100)
+    shelf.say("two", at=200)
+    shelf.say("now, recorded", at=NOW)
+    assert bodies(await page_of(_played(shelf), **given_)) == told
+
+
+async def test_memory_that_has_lost_its_oldest_does_not_reach_there(shelf: Shelf) -> None:
+    from bridge.xmpp.journal import Journal
+
+    played = _played(shelf, Played(journal=Journal("epoch", 2)))
+    for at in (1, 2, 3):
+        shelf.say(f"recorded {at}", at=NOW + at)
+        played.publish(MessageReceived(f"{ROOM}/W", "W", str(at)), at=NOW + at)
+    assert bodies(await page_of(played, after=iso(NOW + 1))) == [f"recorded {n}" for n in (1, 2, 3)]
+    assert bodies(await page_of(played, after=iso(NOW + 2))) == ["2", "3"]
+
+
+async def test_a_cursor_of_the_store_goes_on_in_the_store_after_a_restart_too(
+    shelf: Shelf,
+) -> None:
+    shelf.say("one", "two", at=100)
+    page = await page_of(_played(shelf), after=iso(1), limit=1)
+    assert (bodies(page), page["more"]) == (["one"], True)
+    again = _played(shelf)
+    page = await page_of(again, since=page["next"])
+    assert (bodies(page), page["more"]) == (["two"], False)
+    shelf.say("three", at=300)
+    page = await page_of(again, since=page["next"])
+    assert (bodies(page), page["more"]) == (["three"], False)
+    assert bodies(await page_of(again, since=page["next"])) == []
+
+
+async def test_what_came_after_the_last_of_a_time_comes_after_its_page(shelf: Shelf) -> None:
+    for at in (1, 2, 3, 4):
+        shelf.say(str(at), at=at)
+    played = _played(shelf)
+    for span in ({"after": iso(2), "before": iso(3)}, {"before": iso(3)}):
+        page = await page_of(played, **span)
+        assert bodies(page)[-1] == "3"
+        assert bodies(await page_of(played, since=page["next"])) == ["4"]
+    page = await page_of(played, before=iso(0.5))
+    assert bodies(await page_of(played, since=page["next"], limit=2)) == ["1", "2"]
+
+
+async def test_what_was_deleted_after_the_cursor_is_a_gap(shelf: Shelf) -> None:
+    for at in (1, 2, 3, 4):
+        shelf.say(str(at), at=at)
+    played = _played(shelf)
+    page = await page_of(played, after=iso(1), limit=1)
+    shelf.expire(3.5)
+    page = await page_of(played, since=page["next"])
+    assert bodies(page) == ["4"]
+    assert page["gap"] == {"from": 2, "to": 3, "reason": "evicted"}
+    assert "gap" not in await page_of(played, since=page["oldest"])
+    assert "gap" in await page_of(played, after=iso(2))
+    assert "gap" not in await page_of(played, after=iso(4.5))
+    assert "gap" in await page_of(played, before=iso(4))
+
+
+async def test_a_cursor_of_a_store_that_was_put_aside_begins_anew_and_says_so(
+    shelf: Shelf,
+) -> None:
+    shelf.say("one", "two", at=1)
+    page = await page_of(_played(shelf), after=iso(1))
+    for one in shelf.path.parent.iterdir():
+        one.unlink()
+    anew = Shelf(shelf.path)
+    anew.say("of the new one", at=1)
+    told = await page_of(_played(anew), since=page["next"])
+    assert bodies(told) == ["of the new one"]
+    assert told["gap"] == {"from": 3, "to": 0, "reason": "restarted"}
+
+
+@pytest.mark.parametrize("since", ["recorded:zz-1", "recorded:00-x", "recorded:"])
+async def test_what_is_no_cursor_of_a_store_is_refused(shelf: Shelf, since: str) -> None:
+    with pytest.raises(ArgumentError, match="since is not a cursor"):
+        await page_of(_played(shelf), since=since)
+
+
+async def test_a_cursor_ahead_of_everything_is_refused(shelf: Shelf) -> None:
+    shelf.say("one", at=1)
+    played = _played(shelf)
+    ahead = (await page_of(played, after=iso(1)))["next"].replace("-1", "-9")
+    with pytest.raises(ArgumentError, match="ahead of everything"):
+        await page_of(played, since=ahead)
+
+
+async def test_no_other_tool_takes_such_a_cursor_and_each_says_who_does(shelf: Shelf) -> None:
+    shelf.say("one", at=1)
+    played = _played(shelf)
+    cursor = (await page_of(played, after=iso(1)))["next"]
+    for tool, given_ in (
+        (xmpp_wait, {"since": cursor}),
+        (xmpp_trace, {"since": cursor}),
+        (xmpp_trace, {"of": cursor}),
+    ):
+        with pytest.raises(ArgumentError, match="store, which xmppHistory alone reads"):
+            # Refused before a wait would tell anybody of its progress.
+            await tool(played.link, *[None] * (tool is xmpp_wait), **arguments(tool, given_))
+    played.reader = None
+    with pytest.raises(ArgumentError, match="since is not a cursor of this bridge"):
+        await page_of(played, since=cursor)
+
+
+async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> None:
+    played = _played(shelf)
+    shelf.path.write_bytes(b"something else")
+    with pytest.raises(ToolError, match=r"cannot be read: .* is something other"):
+        await page_of(played, after=iso(1))
+    assert bodies(await page_of(played)) == ["now"]
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"from": "Wilma"}, ["Hello, World", "again"]),
+        ({"from": "LOBBY@conference.example/Fred"}, ["ELSE"]),
+        ({"contains": "hello"}, ["Hello, World"]),
+        ({"contains": "hel\u200blo"}, ["Hello, World"]),
+        ({"contains": "\u200b"}, ["ag\u200bain"]),
+        ({"pattern": "^.LSE$"}, ["ELSE"]),
+        ({"kinds": ["leave"]}, []),
+    ],
+)
+async def test_a_filter_picks_as_it_does_in_memory(
+    shelf: Shelf, given_: dict[str, object], told: list[str]
+) -> None:
+    said = [("Wilma", "Hello, World"), ("Fred", "ELSE"), ("Wilma", "again"), ("Z", "ag\u200bain")]
+    played = Played()
+    for nickname, body in said:
+        event = MessageReceived(f"{ROOM}/{nickname}", nickname, body)
+        played.publish(event, at=1)
+        shelf.put(event, at=1)
+    remembered = await page_of(played, **given_)
+    recorded = await page_of(_played(shelf), after=iso(1), **given_)
+    for page in (remembered, recorded):
+        assert [one.replace("\\u{200B}", "\u200b") for one in bodies(page)] == told
+
+
+async def test_a_store_answers_for_rooms_of_the_settings_and_accounts_of_the_domain(
+    shelf: Shelf,
+) -> None:
+    shelf.say("here", at=1)
+    shelf.say("elsewhere", at=1, room="secret@conference.example")
+    event = MessageReceived(f"{ROOM}/W", "W", "of a stranger")
+    shelf.put(event, at=1, by=Observer("spy@other.example", "S", "spy"))
+    assert bodies(await page_of(_played(shelf), after=iso(1))) == ["here"]
+
+
+async def test_of_several_rooms_one_is_picked_and_all_are_named(shelf: Shelf) -> None:
+    logs = LOGS.lower()
+    shelf.say("lobby", at=1)
+    shelf.say("logs", at=2, room=logs)
+    played = _played(shelf, in_rooms(ROOM, LOGS))
+    page = await page_of(played, after=iso(1))
+    assert [(one["room"], one["body"]) for one in page["entries"]] == [
+        (ROOM, "lobby"),
+        (LOGS, "logs"),
+    ]
+    assert bodies(await page_of(played, after=iso(1), room="logs")) == ["logs"]
+
+
+async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: Shelf) -> None:
+    whisper = MessageReceived(f"{ROOM}/W", "W", "psst", type="chat")
+    fault = ConnectionChanged(Phase.WAITING, Fault("reset", "It broke.", "Wait."))
+    shelf.put(whisper, at=1, shared=False)
+    shelf.put(whisper, at=2, shared=False, by=Observer(ACCOUNT, "McpDebug", "epoch"))
+    shelf.put(fault, at=3, room="", shared=False, by=Observer(ACCOUNT, "Me", "former"))
+    shelf.put(fault, at=4, room="", shared=False)  # another account's
+    page = await page_of(_played(shelf), after=iso(1))
+    assert [one.get("observer") for one in page["entries"]] == [
+        "recorder@example as McpDebug",
+        None,
+        f"{ACCOUNT} as Me",
+    ]
+    assert [one["at"] for one in page["entries"]] == [iso(1), iso(2), iso(3)]
+
+
+@pytest.mark.parametrize(
+    ("detail", "told"),
+    [("brief", [("heard", None), ("never heard", False)]), ("full", None)],
+)
+async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
+    shelf: Shelf, detail: str, told: list[tuple[str, bool | None]] | None
+) -> None:
+    own = f"{ROOM}/McpDebug"
+    shelf.put(MessageSent(own, "McpDebug", "heard", "1"), at=1, shared=False)
+    shelf.put(MessageReceived(own, "McpDebug", "heard", id="1"), at=1.1)
+    shelf.put(MessageSent(own, "McpDebug", "never heard", "2"), at=2, shared=False)
+    shelf.put(MessageReceived(f"{ROOM}/W", "W", "imitated", id="2"), at=2.1)
+    page = await page_of(_played(shelf), after=iso(1), detail=detail)
+    if told is None:
+        assert bodies(page) == ["heard", "heard", "never heard", "imitated"]
+    else:
+        found = [(one["body"], one.get("heard")) for one in page["entries"]]
+        assert found == [*told, ("imitated", None)]
+
+
+async def test_a_page_is_no_larger_than_is_asked_for(shelf: Shelf) -> None:
+    shelf.say(*("x" * 900 for _ in range(20)), at=1)
+    played, told = _played(shelf), 0
+    page: dict[str, Any] = {"next": None, "more": True}
+    while page["more"]:
+        span = {"since": page["next"]} if page["next"] else {"after": iso(1)}
+        page = await page_of(played, maxBytes=3_000, **span)
+        assert 0 < len(page["entries"]) < 4
+        told += len(page["entries"])
+    assert told == 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS.lower(), "x@y"])), max_size=30
+    ),
+    st.integers(0, 10),
+    st.none() | st.integers(0, 10),
+    st.integers(1, 4),
+    st.sampled_from([None, "logs"]),
+)
+async def test_pages_of_any_size_tell_each_event_once(
+    happened: list[tuple[int, str]], after: int, before: int | None, limit: int, room: str | None
+) -> None:
+    with TemporaryDirectory() as folder:
+        shelf = Shelf(Path(folder) / "rooms.db")
+        for number, (at, jid) in enumerate(happened):
+            shelf.say(str(number), at=at, room=jid)
+        played = _played(shelf, in_rooms(ROOM, LOGS))
+        wanted = [LOGS.lower()] if room else [ROOM, LOGS.lower()]
+        expected = [
+            str(number)
+            for number, (at, jid) in enumerate(happened)
+            if jid in wanted and after <= at <= (at if before is None else before)
+        ]
+        span: dict[str, object] = {"after": iso(after), "room": room, "limit": limit}
+        if before is not None:
+            span["before"] = iso(before)
+        told: list[str] = []
+        places: list[str] = []
+        page: dict[str, Any] = {"more": True}
+        since: dict[str, object] = {}
+        while page["more"]:
+            page = await page_of(played, **span, **since)
+            told += bodies(page)
+            places += [one["cursor"] for one in page["entries"]]
+            since = {"since": page["next"]}
+        assert told == expected
+        assert all(int(a.split("-")[1]) < int(b.split("-")[1]) for a, b in pairwise(places))
+        if before is None:
+            assert bodies(await page_of(played, **since)) == []
+        newest = await page_of(played, before=iso(before or 10), room=room, limit=500)
+        assert bodies(newest) == [
+            str(number)
+            for number, (at, jid) in enumerate(happened)
+            if jid in wanted and at <= (before or 10)
+        ]
+
+
+def test_the_recorder_of_the_night_is_of_the_same_domain() -> None:
+    assert NIGHTLY.domain == ACCOUNT.partition("@")[2]
