@@ -78,6 +78,10 @@ class Reader:
         """Whether it is a cursor of a store, rather than of the journal."""
         return since.startswith(RECORDED)
 
+    def record(self, recorded: Recorded) -> Record:
+        """Return what was recorded as the journal would have it."""
+        return Record(recorded.id, recorded.at, decode(recorded.event), recorded.room)
+
     async def look(self, work: Callable[[SqliteDatabase], Found]) -> Found:
         """Return what `work` finds in the store; raises `StoreError`."""
         return await asyncio.to_thread(self._look, work)
@@ -117,10 +121,6 @@ class Walk:
     def cursor_of(self, place: int) -> str:
         """Return the cursor right behind this place."""
         return f"{RECORDED}{self._span.store}-{place}"
-
-    def record(self, recorded: Recorded) -> Record:
-        """Return what was recorded as the journal would have it."""
-        return Record(recorded.id, recorded.at, decode(recorded.event), recorded.room)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         end = monotonic() + WALK_SECONDS

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from bridge.mcp.schema import Bounds, always
 from bridge.mcp.toolset import tool
+from bridge.store.errors import StoreError
 from bridge.tools.answers import MAX_ANSWERS, Said, answer
 from bridge.tools.entries import (
     MARK_BYTES,
@@ -18,7 +19,7 @@ from bridge.tools.entries import (
     sanitized,
 )
 from bridge.tools.link import RoomLink, RoomName
-from bridge.tools.paging import Page, TimeSlice
+from bridge.tools.paging import Page, TimeSlice, event_filter
 from bridge.xmpp.errors import NotInRoomError
 from bridge.xmpp.faults import ConnectionFailedError
 
@@ -85,6 +86,16 @@ async def xmpp_diagnose(
         await time_slice.run(past.add, record, 0)
         if time_slice.exhausted:
             break
+    reader = link.recorded()
+    if occupant is None and past.gone is None and reader is not None:
+        wanted = await event_filter(
+            kinds=("leave", "nick"), sender=name, contains=None, pattern=None
+        )
+        with suppress(StoreError):  # what the bridge itself remembers has to do
+            async for row in await reader.walk([membership.jid], wanted, backward=True):
+                if row.event.get("sender") == name:
+                    past.gone = reader.record(row)
+                    break
     answers: list[Entry] = []
     if past.sent is not None and past.outcome is not None:
         said = Said(past.outcome.number, past.outcome.at, past.sent.id, membership.name)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -13,9 +14,18 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.events import Event, MessageReceived, MessageSent, Phase
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantLeft,
+    Phase,
+)
 from bridge.xmpp.faults import ConnectionFailedError
+from bridge.xmpp.journal import Journal
 from bridge.xmpp.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
+from tests.store.shelf import Shelf
 from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
 from tests.tools.standing import Asked, Standing, occupant
 
@@ -79,6 +89,29 @@ async def test_for_somebody_who_is_not_there_the_service_is_asked_for_its_rooms(
     found = await _diagnosed(played.link)
     assert played.stream.asked == [("conference.example", DISCO_ITEMS)]
     assert '"loby@conference.example"' in found["verdict"]
+
+
+async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorded(
+    tmp_path: Path,
+) -> None:
+    shelf, played = Shelf(tmp_path / "rooms.db"), _beside(nickname="Wilma")
+    played.reader = shelf.reader
+    never = await _diagnosed(played.link)
+    assert '"Robot" was never in the room while the bridge watched' in never["verdict"]
+    shelf.put(OccupantLeft(ROBOT, "Robot", status="early"), at=1)
+    kick = OccupantLeft(ROBOT, "Robot", codes=frozenset({307}), actor="Mallory", reason="enough")
+    shelf.put(kick, at=2)
+    shelf.put(NicknameChanged(f"{ROOM}/Fred", "Fred", "Robot"), at=3)
+    shelf.put(OccupantLeft(f"{ROOM}/Z", "Z", status="late"), at=4)
+    found = await _diagnosed(played.link)
+    assert found["verdict"] == (
+        '"Robot" left the room at 1970-01-01T00:00:02.000Z: kicked by "Mallory", saying "enough".'
+    )
+    played.publish(OccupantLeft(ROBOT, "Robot", status="seen"), at=5)
+    assert "00:00:05" in (await _diagnosed(played.link))["verdict"]
+    shelf.path.write_bytes(b"no store")
+    played.journal = Journal("epoch")
+    assert "was never in the room" in (await _diagnosed(played.link))["verdict"]
 
 
 async def test_a_nickname_with_hidden_characters_is_known_by_either_spelling() -> None:
