@@ -30,6 +30,9 @@ MAX_MS = 1_000_000
 MAX_DAYS = 10_000
 """Of a threshold for a certificate: none is valid for longer."""
 
+MAX_EVENTS = 999_999_999
+"""Shown of the log: more than a store has room for."""
+
 MAX_SECONDS = 1_000_000
 """To wait for an event: eleven days."""
 
@@ -237,10 +240,28 @@ def _add_watch(add: Add) -> None:
     _add_flag(command, "--first", "end with the first event, and exit code 0")
     help_ = "end after so long; exit code 1 if nothing was shown by then"
     _add_number(command, "--timeout", MAX_SECONDS, "SECONDS", help_)
-    # Not for `serve`, whose first answer an agent waits for.
-    from bridge.console.selection import add_filters
+    _add_filters(command)
 
-    add_filters(command)
+
+def _add_log(add: Add) -> None:
+    command = add(
+        "show what was recorded",
+        "Shows what `xmpp-bridge record`, or any other bridge, has recorded in the configured "
+        "rooms: one event a line, oldest first. Times are shown in UTC; a time that is given "
+        'without a zone is local, and may be 2026-01-31, 12:00, today, yesterday or "2 hours '
+        'ago". Exit code 1 if there is nothing to show.',
+        "xmpp-bridge log --since yesterday --kind leave",
+        "xmpp-bridge log --json --since '2 hours ago' | jq -c .body",
+    )
+    command.set_defaults(sandbox=False)
+    _add_env_file(command, "the file with the settings, and no other")
+    command.add_argument("--since", metavar="TIME", help="what happened from then on")
+    command.add_argument("--until", metavar="TIME", help="what happened until then")
+    _add_number(command, "--limit", MAX_EVENTS, "N", "the newest N of these alone")
+    _add_flag(command, "--follow", "go on with what is recorded from now on; Ctrl-C ends it")
+    _add_flag(command, "--json", "one JSON object a line")
+    _add_flag(command, "--stanzas", "the stanzas, if they were recorded (BRIDGE_STORE_STANZAS)")
+    _add_filters(command)
 
 
 def _add_record(add: Add) -> None:
@@ -325,6 +346,7 @@ COMMANDS: dict[str, Callable[[Add], None]] = {
     "check": _add_check,
     "watch": _add_watch,
     "record": _add_record,
+    "log": _add_log,
     "expect": _add_expect,
     "sandbox": _add_sandbox,
     "register": _add_register,
@@ -363,6 +385,11 @@ def _add_env_file(command: Parser, help_: str) -> None:
 def _add_settings(command: Parser) -> None:
     _add_env_file(command, "the file with the settings, and no other")
     _add_flag(command, "--sandbox", "bring a small XMPP server along; no settings needed")
+
+
+def _add_filters(command: Parser) -> None:
+    # Not for `serve`, whose first answer an agent waits for.
+    import_module("bridge.console.selection").add_filters(command)
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:

@@ -21,7 +21,7 @@ CHUNK = 100
 """Events that are read at a time: more would keep the interpreter from others for too long."""
 
 WALK_SECONDS = 10.0
-"""Time after which a walk ends; it can be gone on with where it came to."""
+"""Time for one page: clients give up on a call after a minute."""
 
 _CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
 """The name of the store, and the place of the last event before the cursor."""
@@ -33,13 +33,18 @@ class Reader:
     """Reads one store, from a connection of its own for each look."""
 
     def __init__(
-        self, path: Path, account: str, flush: Callable[[], Awaitable[None]] | None = None
+        self,
+        path: Path,
+        account: str,
+        flush: Callable[[], Awaitable[None]] | None = None,
+        seconds: float = WALK_SECONDS,
     ) -> None:
         """Read for this account, a bare JID: what accounts of its domain recorded counts.
 
-        `flush` is awaited first: it writes down what this bridge has seen.
+        `flush` is awaited first: it writes down what this bridge has seen. After so many `seconds`
+        a walk ends; it can be gone on with where it came to.
         """
-        self._path, self._account, self._flush = path, account, flush
+        self._path, self._account, self._flush, self.seconds = path, account, flush, seconds
 
     async def walk(
         self,
@@ -100,7 +105,7 @@ class Walk:
         self.gap: Loss | None = None
         """What is deleted of what came after the cursor, or from the time asked for on."""
         self.more = False
-        """Whether it ended early: after `WALK_SECONDS`, or ahead of what was deleted meanwhile."""
+        """Whether it ended early: its time was over, or ahead of what was deleted meanwhile."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
         self._place = span.first
         if since is not None:
@@ -123,7 +128,7 @@ class Walk:
         return f"{RECORDED}{self._span.store}-{place}"
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
-        end = monotonic() + WALK_SECONDS
+        end = monotonic() + self._reader.seconds
         first, last = self._place, self._span.last
         while first < last and not self.more:
             look = partial(self._look, after=first, until=last)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from bridge.recorded import Reader
 from bridge.settings.table import Configuration
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
@@ -63,6 +64,7 @@ class Recording:
     ) -> None:
         """Record from now on; with `stanzas`, these too."""
         self._participant = participant
+        self._path = path
         self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
         self._observer: Observer | None = None
         self._telling: dict[str, bool] = {}
@@ -72,6 +74,10 @@ class Recording:
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
+
+    def reader(self, account: str) -> Reader:
+        """Return what reads the store for this account, a bare JID."""
+        return Reader(self._path, account, self.recorder.flush)
 
     def _on_record(self, record: Record) -> None:
         if not self._observe():

@@ -44,6 +44,7 @@ from bridge.tools.send import RateLimiter
 from bridge.xmpp.formatting import format_event
 
 if TYPE_CHECKING:
+    from bridge.recorded import Reader
     from bridge.recording import Recording
     from bridge.xmpp.participant import Participant
 
@@ -105,7 +106,7 @@ async def serve(
     else, for one that cannot be served.
     """
     lazy = _LazyParticipant(configuration)
-    link = RoomLink(lambda: lazy.participant, lazy.warnings)
+    link = RoomLink(lambda: lazy.participant, lazy.warnings, lazy.reader)
     limiter = RateLimiter(configuration.send_rate, configuration.source_of("BRIDGE_SEND_RATE"))
     limiter.confirm_in = _confirm_in(configuration)
 
@@ -204,6 +205,10 @@ class _LazyParticipant:
             self.recording = recording.Recording(made, path, stanzas=given.store_stanzas)
         made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
         return made
+
+    def reader(self, account: str) -> "Reader | None":
+        """Return what reads the store for this account; None where there is none."""
+        return None if self.recording is None else self.recording.reader(account)
 
     def warnings(self) -> list[str]:
         """What is not as the settings want it."""

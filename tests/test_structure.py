@@ -25,6 +25,7 @@ SAME_NOUN = {
     "client": "the interactive client: its command, and the protocol that it speaks",
     "errors": "the root of the exceptions of each package",
     "formatting": "lines for people: of replies, of events",
+    "log": "what was recorded: its command, and what it shows",
     "register": "registering with a client: its command, and what it does",
     "room": "a chat room: the server's side, ours",
     "scram": "SCRAM: the server's side, ours",

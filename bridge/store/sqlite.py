@@ -88,14 +88,14 @@ CREATE TABLE stanzas (
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
 _RECORDED = """
-SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared,
-  NOT events.shared AND events.kind = 'message'
-  AND json_extract(events.event, '$.direction') = 'out' AND EXISTS (
+SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
+  WHEN NOT events.shared AND json_extract(events.event, '$.direction') = 'out' THEN EXISTS (
     SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
     AND json_extract(copy.event, '$.direction') = 'in'
     AND json_extract(copy.event, '$.id') = json_extract(events.event, '$.id')
     AND json_extract(copy.event, '$.from') = json_extract(events.event, '$.from'))
+  ELSE FALSE END
 FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room
 CROSS JOIN observers ON observers.id = events.observer
 """
@@ -222,12 +222,8 @@ class SqliteDatabase:
     def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
         """Return what everybody in the room saw and was recorded after this place."""
         return self._recorded(
-            "SELECT events.id, at, jid, event, account, nickname, run, shared, FALSE "
-            "FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = room "
-            "CROSS JOIN observers ON observers.id = observer "
             "WHERE events.id > ? AND shared AND jid = ? AND domain = ? ORDER BY events.id",
             (id_, room, domain),
-            select="",
         )
 
     def newest(self) -> int:

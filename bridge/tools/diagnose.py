@@ -92,7 +92,7 @@ async def xmpp_diagnose(
             kinds=("leave", "nick"), sender=name, contains=None, pattern=None
         )
         with suppress(StoreError):  # what the bridge itself remembers has to do
-            async for row in await reader.walk([membership.jid], wanted, backward=True):
+            async for row in await reader.walk([membership.name], wanted, backward=True):
                 if row.event.get("sender") == name:
                     past.gone = reader.record(row)
                     break

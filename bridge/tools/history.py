@@ -188,7 +188,6 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     participant = link.participant
     several = len(participant.memberships) > 1
     among = participant.memberships if room is None else [link.room(room)]
-    names = {one.jid: one.name for one in among}
     unheard: set[str] = set()
     if wanted.unheard is not None:
         wanted = replace(wanted, unheard=unheard)
@@ -202,7 +201,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
             return None
         entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
         if row.room and several:
-            entry["room"] = names[row.room]
+            entry["room"] = row.room
         entry |= row.event | {"source": "recorded"}
         if not row.shared and row.observer.run != participant.journal.numbering.epoch:
             entry["observer"] = str(row.observer)
@@ -211,7 +210,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     backward = since is None and start is None
     try:
         walk = await reader.walk(
-            names,
+            [one.name for one in among],
             wanted,
             since=since,
             start=start,

@@ -39,13 +39,12 @@ class RoomLink:
         self,
         find: "Callable[[], Participant]",
         warnings: Callable[[], list[str]] = list,
-        recorded: "Callable[[], Reader | None]" = lambda: None,
+        reader_for: "Callable[[str], Reader | None]" = lambda _: None,
     ) -> None:
         self._find = find
         self.warnings = warnings
         """What the user ought to know of the bridge now, beyond what the settings said."""
-        self.recorded = recorded
-        """Returns what reads the recorder's store; None where there is none."""
+        self._reader_for = reader_for
 
     @cached_property
     def participant(self) -> "Participant":
@@ -58,6 +57,11 @@ class RoomLink:
                 condition="internal-server-error",
                 hint="Install xmpp-debug-bridge and what it depends on again.",
             ) from error
+
+    def recorded(self) -> "Reader | None":
+        """Return what reads the recorder's store; None where there is none, or no settings."""
+        settings = self.participant.settings
+        return settings and self._reader_for(settings.jid)
 
     def room(self, name: str | None = None) -> "Membership":
         """Return our being in the room of this name, without one in the default room.

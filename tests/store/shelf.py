@@ -5,6 +5,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bridge.recorded import Reader
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
 from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import searchable
@@ -13,6 +15,7 @@ from bridge.xmpp.filter import text_of
 
 ROOM = "lobby@conference.example"
 ACCOUNT = "bot@example"
+SETTINGS = Settings(username="bot", domain="example", password=Secret("s"), rooms=(ROOM,))
 NIGHTLY = Observer("recorder@example", "McpDebug", "night")
 
 

@@ -93,7 +93,7 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        return RoomLink(lambda: cast("Participant", self), recorded=lambda: self.reader)
+        return RoomLink(lambda: cast("Participant", self), reader_for=lambda _: self.reader)
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         self.listeners.append(listener)

@@ -25,7 +25,7 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import ConnectionFailedError
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
-from tests.store.shelf import Shelf
+from tests.store.shelf import SETTINGS, Shelf
 from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
 from tests.tools.standing import Asked, Standing, occupant
 
@@ -95,7 +95,7 @@ async def test_who_left_before_the_bridge_came_is_looked_for_in_what_was_recorde
     tmp_path: Path,
 ) -> None:
     shelf, played = Shelf(tmp_path / "rooms.db"), _beside(nickname="Wilma")
-    played.reader = shelf.reader
+    played.reader, played.settings = shelf.reader, SETTINGS
     never = await _diagnosed(played.link)
     assert '"Robot" was never in the room while the bridge watched' in never["verdict"]
     shelf.put(OccupantLeft(ROBOT, "Robot", status="early"), at=1)

@@ -22,7 +22,7 @@ from bridge.xmpp.events import (
     Phase,
 )
 from bridge.xmpp.faults import Fault
-from tests.store.shelf import ACCOUNT, NIGHTLY, Shelf
+from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
 
@@ -38,7 +38,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def _played(shelf: Shelf, played: Played | None = None) -> Played:
     """A bridge that was started just now, beside the store."""
     played = played or Played()
-    played.reader = shelf.reader
+    played.reader, played.settings = shelf.reader, SETTINGS
     played.publish(MessageReceived(f"{ROOM}/W", "W", "now"), at=NOW)
     return played
 
@@ -245,9 +245,8 @@ async def test_a_store_answers_for_rooms_of_the_settings_and_accounts_of_the_dom
 
 
 async def test_of_several_rooms_one_is_picked_and_all_are_named(shelf: Shelf) -> None:
-    logs = LOGS.lower()
     shelf.say("lobby", at=1)
-    shelf.say("logs", at=2, room=logs)
+    shelf.say("logs", at=2, room=LOGS)
     played = _played(shelf, in_rooms(ROOM, LOGS))
     page = await page_of(played, after=iso(1))
     assert [(one["room"], one["body"]) for one in page["entries"]] == [
@@ -307,9 +306,7 @@ async def test_a_page_is_no_larger_than_is_asked_for(shelf: Shelf) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS.lower(), "x@y"])), max_size=30
-    ),
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from([ROOM, LOGS, "x@y"])), max_size=30),
     st.integers(0, 10),
     st.none() | st.integers(0, 10),
     st.integers(1, 4),
@@ -323,7 +320,7 @@ async def test_pages_of_any_size_tell_each_event_once(
         for number, (at, jid) in enumerate(happened):
             shelf.say(str(number), at=at, room=jid)
         played = _played(shelf, in_rooms(ROOM, LOGS))
-        wanted = [LOGS.lower()] if room else [ROOM, LOGS.lower()]
+        wanted = [LOGS] if room else [ROOM, LOGS]
         expected = [
             str(number)
             for number, (at, jid) in enumerate(happened)

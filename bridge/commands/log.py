@@ -1,0 +1,81 @@
+"""`xmpp-bridge log`: shows what was recorded in the rooms."""
+
+import argparse
+import asyncio
+import math
+import os
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.console.errors import ArgumentError
+from bridge.console.log import NEWEST, Log
+from bridge.console.moments import moment
+from bridge.console.output import READER_GONE
+from bridge.console.selection import selection_of
+from bridge.logs import can_print, complain
+from bridge.recorded import Reader as StoreReader
+from bridge.settings.sources import TO_TRUST_IT
+from bridge.store.errors import StoreError
+from bridge.store.location import default_path
+from bridge.text import iso
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show what was recorded, and with `--follow` what is being recorded."""
+    return run_with_settings(parsed, partial(_log, parsed)) if can_print() else FAILURE
+
+
+async def _log(parsed: argparse.Namespace, read: Reader) -> int:
+    configuration = read()
+    complain_of(configuration)
+    settings = configuration.settings
+    if settings is None:
+        return USAGE
+    try:
+        if not configuration.trusted:
+            raise ArgumentError(
+                f"{configuration.env_file} may be a stranger's, and names rooms and an account of "
+                f"which nothing that was recorded is shown; {TO_TRUST_IT}"
+            )
+        selection = selection_of(parsed, settings.rooms)
+        if selection is not None and parsed.stanzas:
+            raise ArgumentError("--stanzas goes with no filter")
+        asked = (parsed.since, parsed.until)
+        start, end = (text and iso(moment(text, datetime.now())) for text in asked)
+    except (ArgumentError, ValueError) as error:
+        complain(f"xmpp-bridge: {error}")
+        return USAGE
+    path = configuration.store or default_path(os.environ, Path.home())
+    rooms = (selection and selection.rooms) or settings.rooms
+    log = Log(
+        StoreReader(path, settings.jid, seconds=math.inf),
+        sorted(rooms),
+        selection.filters if selection else (),
+        connection=not parsed.room,
+        as_json=parsed.json,
+        stanzas=parsed.stanzas,
+    )
+    newest = NEWEST if parsed.follow and start is None else None
+    try:
+        cursor = await log.show(start, end, parsed.limit or newest)
+        if parsed.follow:
+            await log.follow(cursor)
+    except StoreError as error:
+        complain(f"xmpp-bridge: {error}; `xmpp-bridge record` records the rooms there")
+        return FAILURE
+    except OSError as error:
+        if error.errno in READER_GONE:
+            return SUCCESS
+        complain(f"xmpp-bridge: stdout cannot be written: {error.strerror}")
+        return FAILURE
+    except asyncio.CancelledError:
+        if parsed.follow:  # Ctrl-C is its usual end
+            return SUCCESS
+        raise
+    if log.shown or parsed.follow:
+        return SUCCESS
+    complain(f"xmpp-bridge: {str(path)!r} has nothing of that; `xmpp-bridge record` records")
+    return FAILURE

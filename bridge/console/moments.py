@@ -1,0 +1,35 @@
+"""Times as people write them on a command line, such as `yesterday` or `2 hours ago`. Pure."""
+
+import re
+from datetime import datetime, timedelta
+
+from bridge.text import quoted
+
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+_PART = "([0-9]{1,5}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)"
+_AGO = re.compile(f"-({_PART} ?)+|({_PART} ?)+ago")
+
+
+def moment(text: str, now: datetime) -> float:
+    """Return a time in seconds since the epoch, as `journalctl` reads it.
+
+    `now`, and what is written without a zone, is local time. Raises `ValueError`.
+    """
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    words = " ".join(text.lower().split())
+    named = {"now": now, "today": today, "yesterday": today - timedelta(days=1)}
+    if words in named:
+        return named[words].timestamp()
+    if _AGO.fullmatch(words):
+        ago = sum(int(count) * SECONDS[unit[0]] for count, unit in re.findall(_PART, words))
+        return now.timestamp() - ago
+    for one in (text.strip(), f"{today:%Y-%m-%d} {words}"):
+        try:
+            return datetime.fromisoformat(one).timestamp()
+        except (ValueError, OverflowError):
+            continue
+    raise ValueError(
+        f'{quoted(text)} is no time; write 2026-01-31, "2026-01-31 12:00", 12:00, '
+        '2026-01-31T12:00:00Z, now, today, yesterday or "2 hours ago"'
+    )

@@ -1,0 +1,219 @@
+"""The command `log`, on a store that other processes write."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bridge.store.database import Observer, TracedXml
+from bridge.text import iso
+from bridge.xmpp.events import (
+    ConnectionChanged,
+    MessageReceived,
+    MessageSent,
+    OccupantLeft,
+    Phase,
+)
+from bridge.xmpp.faults import Fault
+from tests.e2e.bridge_process import COMMAND
+from tests.store.shelf import ACCOUNT, ROOM, Shelf
+
+SECONDS = 30.0
+OWN = Observer(ACCOUNT, "McpDebug", "own")
+SETTINGS = {
+    "XMPP_USERNAME": ACCOUNT,
+    "XMPP_PASSWORD": "secret-of-the-account",
+    "MUC_ROOM": f"{ROOM},logs@conference.example",
+}
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", **SETTINGS}
+
+
+def _log(
+    home: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "log", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env=_environment(home) if environment is None else dict(environment),
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    """The store where `record` keeps it, and what happened last night."""
+    made = Shelf(tmp_path / ".local/state/xmpp-bridge/rooms.db")
+    made.say("hello", at=1)
+    kick = OccupantLeft(
+        f"{ROOM}/Robot", "Robot", codes=frozenset({307}), actor="Mallory", reason="enough\u202e"
+    )
+    made.put(kick, at=2)
+    made.say("of the logs", at=3, room="logs@conference.example")
+    made.put(ConnectionChanged(Phase.RESOLVING), at=4, room="", by=OWN, shared=False)
+    fault = Fault("connection-refused", "Nothing listens.", "Check XMPP_SERVICE.")
+    made.put(ConnectionChanged(Phase.WAITING, fault), at=5, room="", by=OWN, shared=False)
+    made.put(MessageSent(f"{ROOM}/McpDebug", "McpDebug", "heard", "1"), at=6, by=OWN, shared=False)
+    made.put(MessageReceived(f"{ROOM}/McpDebug", "McpDebug", "heard", id="1"), at=6)
+    made.put(MessageSent(f"{ROOM}/McpDebug", "McpDebug", "lost", "2"), at=7, by=OWN, shared=False)
+    made.say("of nobody's business", at=8, room="secret@conference.example")
+    return made
+
+
+def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    ran = _log(tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == [
+        f"{iso(1)} {ROOM}: <Wilma> hello",
+        f"{iso(2)} {ROOM}: * Robot left by Mallory [307]: enough\\u{{202E}}",
+        f"{iso(3)} logs@conference.example: <Wilma> of the logs",
+        f"{iso(5)} waiting: Nothing listens. [connection-refused] Check XMPP_SERVICE.",
+        f"{iso(6)} {ROOM}: <McpDebug> heard",
+        f"{iso(7)} {ROOM}: sending, id 2: lost",
+    ]
+
+
+def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> None:
+    ran = _log(tmp_path, "--json")
+    told = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.stdout.isascii()
+    assert [one["at"] for one in told] == [iso(at) for at in (1, 2, 3, 4, 5, 6, 6, 7)]
+    cursor = told[1].pop("cursor")
+    assert cursor.startswith("recorded:")
+    assert told[1] == {
+        "at": iso(2),
+        "room": ROOM,
+        "kind": "leave",
+        "direction": "in",
+        "from": f"{ROOM}/Robot",
+        "sender": "Robot",
+        "codes": [307],
+        "meaning": ["kicked"],
+        "reason": "enough\u202e",
+        "actor": "Mallory",
+    }
+    assert told[3]["observer"] == f"{ACCOUNT} as McpDebug"
+    assert "cursor" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("--room", "logs"), ["of the logs"]),
+        (("--from", "Robot"), ["Robot left"]),
+        (("--from", "Robot", "--from", "Wilma", "--limit", "2"), ["Robot left", "of the logs"]),
+        (("--kind", "connection"), ["resolving", "waiting"]),
+        (("--contains", "HELLO"), ["hello"]),
+        (("--pattern", "^h.{4}$", "--limit", "1"), ["lost|heard"]),
+        (("--since", "1970-01-01T00:00:07Z"), ["lost"]),
+        (("--until", "1970-01-01 00:00:01"), ["hello"]),
+        (("--limit", "1"), ["lost"]),
+    ],
+)
+def test_times_and_filters_narrow_what_is_shown(
+    shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], shown: list[str]
+) -> None:
+    lines = _log(tmp_path, *arguments).stdout.splitlines()
+    assert len(lines) == len(shown)
+    for line, part in zip(lines, shown, strict=True):
+        assert any(one in line for one in part.split("|"))
+
+
+def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
+    with shelf.opened() as database, database.transaction():
+        database.append_stanzas(OWN, [TracedXml(1.0, "in", "1", "<message>\n\u202e</message>")])
+    assert _log(tmp_path, "--stanzas").stdout == (
+        f"{iso(1)} <-- <message>\\u{{A}}\\u{{202E}}</message>\n"
+    )
+    told = json.loads(_log(tmp_path, "--stanzas", "--json").stdout)
+    assert (told["kind"], told["direction"], told["connection"]) == ("stanza", "in", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (("--kind", "gap"), 1, "has nothing of that; `xmpp-bridge record` records"),
+        (("--room", "secret"), 2, "is no room of the settings"),
+        (("--since", "soon"), 2, "is no time"),
+        (("--limit", "0"), 2, "is no number of events"),
+        (("--stanzas", "--from", "W"), 2, "--stanzas goes with no filter"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_in_a_line(
+    shelf: Shelf, tmp_path: Path, arguments: tuple[str, ...], code: int, why: str
+) -> None:
+    ran = _log(tmp_path, *arguments)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert why in ran.stderr.splitlines()[-1]
+
+
+def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) -> None:
+    ran = _log(tmp_path)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    path = tmp_path / ".local/state/xmpp-bridge/rooms.db"
+    assert ran.stderr == (
+        f"xmpp-bridge: '{path}' does not exist; `xmpp-bridge record` records the rooms there\n"
+    )
+    assert not (tmp_path / ".local").exists()
+    named = {**_environment(tmp_path), "BRIDGE_STORE": "/nowhere/x.db"}
+    assert "'/nowhere/x.db' does not exist" in _log(tmp_path, environment=named).stderr
+
+
+def test_a_file_that_merely_lies_in_the_current_directory_opens_no_store(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    lines = "".join(f"{name}={value}\n" for name, value in SETTINGS.items())
+    (tmp_path / ".env").write_text(lines)
+    bare = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    ran = _log(tmp_path, environment=bare)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"{tmp_path}/.env may be a stranger's" in ran.stderr
+    assert "name it with --env-file" in ran.stderr
+    assert _log(tmp_path, "--env-file", ".env", environment=bare).returncode == 0
+
+
+def test_a_reader_who_leaves_is_no_failure(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.say(*("x" * 1_000 for _ in range(2_000)), at=9)
+    for more in ("", " --follow --since 1970-01-01"):
+        ran = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {COMMAND} log{more} | head -n 1"],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=_environment(tmp_path),
+            timeout=SECONDS,
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (0, 1, "")
+
+
+async def test_following_begins_with_the_newest_and_shows_what_others_record(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    shelf.say(*map(str, range(20)), at=9)
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, "log", "--follow", stdout=-1, stderr=-1, cwd=tmp_path, env=_environment(tmp_path)
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(SECONDS):
+        first = [(await process.stdout.readline()).split()[-1] for _ in range(10)]
+        assert first == [b"%d" % number for number in range(10, 20)]
+        for said in ("then", "and then"):
+            await asyncio.to_thread(shelf.say, said, at=10)
+            line = await process.stdout.readline()
+            assert line.decode() == f"{iso(10)} {ROOM}: <Wilma> {said}\n"
+        process.send_signal(signal.SIGINT)
+        rest, errors = await process.communicate()
+    assert (process.returncode, rest, errors) == (0, b"", b"")
