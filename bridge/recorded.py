@@ -33,18 +33,13 @@ class Reader:
     """Reads one store, from a connection of its own for each look."""
 
     def __init__(
-        self,
-        path: Path,
-        account: str,
-        flush: Callable[[], Awaitable[None]] | None = None,
-        seconds: float = WALK_SECONDS,
+        self, path: Path, account: str, flush: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """Read for this account, a bare JID: what accounts of its domain recorded counts.
 
-        `flush` is awaited first: it writes down what this bridge has seen. After so many `seconds`
-        a walk ends; it can be gone on with where it came to.
+        `flush` is awaited first: it writes down what this bridge has seen.
         """
-        self._path, self._account, self._flush, self.seconds = path, account, flush, seconds
+        self._path, self._account, self._flush = path, account, flush
 
     async def walk(
         self,
@@ -82,10 +77,6 @@ class Reader:
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
         return since.startswith(RECORDED)
-
-    def record(self, recorded: Recorded) -> Record:
-        """Return what was recorded as the journal would have it."""
-        return Record(recorded.id, recorded.at, decode(recorded.event), recorded.room)
 
     async def look(self, work: Callable[[SqliteDatabase], Found]) -> Found:
         """Return what `work` finds in the store; raises `StoreError`."""
@@ -127,8 +118,12 @@ class Walk:
         """Return the cursor right behind this place."""
         return f"{RECORDED}{self._span.store}-{place}"
 
+    def record(self, found: Recorded) -> Record:
+        """Return what was found as the journal would have it."""
+        return Record(found.id, found.at, decode(found.event), found.room)
+
     async def __aiter__(self) -> AsyncIterator[Recorded]:
-        end = monotonic() + self._reader.seconds
+        end = monotonic() + WALK_SECONDS
         first, last = self._place, self._span.last
         while first < last and not self.more:
             look = partial(self._look, after=first, until=last)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import math
 import os
 from datetime import datetime
 from functools import partial
@@ -21,6 +20,7 @@ from bridge.settings.sources import TO_TRUST_IT
 from bridge.store.errors import StoreError
 from bridge.store.location import default_path
 from bridge.text import iso
+from bridge.xmpp.filter import EventFilter
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -49,18 +49,19 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         complain(f"xmpp-bridge: {error}")
         return USAGE
     path = configuration.store or default_path(os.environ, Path.home())
+    filters = selection.filters if selection else None
     rooms = (selection and selection.rooms) or settings.rooms
-    log = Log(
-        StoreReader(path, settings.jid, seconds=math.inf),
-        sorted(rooms),
-        selection.filters if selection else (),
+    walk = partial(
+        StoreReader(path, settings.jid).walk,
+        rooms,
+        filters[0] if filters else EventFilter(),  # the others differ in the sender alone
         connection=not parsed.room,
-        as_json=parsed.json,
         stanzas=parsed.stanzas,
     )
+    log = Log(walk, filters, as_json=parsed.json, names_rooms=len(settings.rooms) > 1)
     newest = NEWEST if parsed.follow and start is None else None
     try:
-        cursor = await log.show(start, end, parsed.limit or newest)
+        cursor = await log.show(start=start, end=end, limit=parsed.limit or newest)
         if parsed.follow:
             await log.follow(cursor)
     except StoreError as error:

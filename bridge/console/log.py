@@ -3,11 +3,10 @@
 import asyncio
 import json
 import select
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from bridge.logs import write_out
-from bridge.recorded import Reader, Walk
+from bridge.recorded import Walk
 from bridge.store.database import Recorded
 from bridge.text import iso, one_line
 from bridge.xmpp.filter import EventFilter
@@ -20,39 +19,48 @@ NEWEST = 10
 """Events that come first when following, as many as with `journalctl`."""
 
 
-@dataclass
 class Log:
-    """Writes to stdout what was recorded in some rooms; raises `OSError` where that fails."""
+    """Writes to stdout what was recorded; raises `OSError` where that fails."""
 
-    reader: Reader
-    rooms: Sequence[str]
-    """Bare JIDs, as configured."""
-    filters: Sequence[EventFilter]
-    """One of which matches; without any, only steps of connecting are left out, and messages on
-    their way out that came back: JSON has these, too."""
-    connection: bool
-    """Whether what happens to the connection counts."""
-    as_json: bool
-    stanzas: bool
-    """Stanzas are shown in place of events."""
-    shown: bool = False
-    """Whether there was anything to show."""
-    _unheard: set[str] = field(default_factory=set)
+    def __init__(
+        self,
+        walk: Callable[..., Awaitable[Walk]],
+        filters: Sequence[EventFilter] | None,
+        *,
+        as_json: bool,
+        names_rooms: bool,
+    ) -> None:
+        """Show of what a `walk` of the store finds the events that one of the filters matches.
 
-    def __post_init__(self) -> None:
-        usual = EventFilter(unheard=None if self.as_json else self._unheard)
-        self.filters = self.filters or [usual]
+        Without filters only steps of connecting are left out, and what the bridge said on its way
+        out where it came back; JSON has them, too.
+        """
+        self._unheard: set[str] = set()
+        usual = EventFilter(unheard=None if as_json else self._unheard)
+        self._walk, self._filters = walk, filters or [usual]
+        self._as_json, self._names_rooms = as_json, names_rooms
+        self.shown = False
+        """Whether there was anything to show."""
 
-    async def show(self, start: str | None, end: str | None, limit: int | None) -> str:
-        """Show the events of a time, or the newest `limit` of them; return the cursor behind."""
-        if limit is None:
-            return await self._show_on(None, start, end)
-        walk, found = await self._walk(None, start, end, backward=True), list[str]()
+    async def show(
+        self,
+        since: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+    ) -> str:
+        """Show all that there is, or the newest `limit`; return the cursor behind it."""
+        walk = await self._walk(since=since, start=start, end=end, backward=limit is not None)
+        newest: list[str] = []
         async for row in walk:
-            found += self._lines(row, walk)
-            if len(found) == limit:
+            lines = self._lines(row, walk)
+            if limit is None:
+                self._write(lines)
+            elif len(newest := newest + lines) == limit:
                 break
-        self._write(reversed(found))
+        self._write(reversed(newest))
+        if limit is None and walk.more:
+            return await self.show(walk.next, start, end)
         return walk.next
 
     async def follow(self, cursor: str) -> None:
@@ -60,50 +68,24 @@ class Log:
         stdout = select.poll()
         stdout.register(1, 0)  # it has news when `| head` has left, though nothing is written
         while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
-            cursor = await self._show_on(cursor)
-
-    async def _show_on(
-        self, cursor: str | None, start: str | None = None, end: str | None = None
-    ) -> str:
-        while True:
-            walk = await self._walk(cursor, start, end)
-            async for row in walk:
-                self._write(self._lines(row, walk))
-            cursor = walk.next
-            if not walk.more:
-                return cursor
-
-    async def _walk(
-        self, since: str | None, start: str | None, end: str | None, *, backward: bool = False
-    ) -> Walk:
-        return await self.reader.walk(
-            self.rooms,
-            self.filters[0],  # the others differ in the sender alone
-            since=since,
-            start=start,
-            end=end,
-            backward=backward,
-            connection=self.connection,
-            stanzas=self.stanzas,
-        )
+            cursor = await self.show(cursor)
 
     def _lines(self, row: Recorded, walk: Walk) -> list[str]:
-        at = iso(row.at)
-        room = {"room": row.room} if row.room and len(self.rooms) > 1 else {}
-        if not self.stanzas:
-            if not row.heard:
-                self._unheard.add(row.event.get("id", ""))
-            event = self.reader.record(row).event
-            if not any(one.matches(event) for one in self.filters):
-                return []
-        if self.as_json:
+        if not row.heard:
+            self._unheard.add(row.event.get("id", ""))
+        is_stanza = row.event["kind"] == "stanza"
+        if not (is_stanza or any(one.matches(walk.record(row).event) for one in self._filters)):
+            return []
+        shown: dict[str, object] = {"at": iso(row.at)}
+        if row.room and self._names_rooms:
+            shown["room"] = row.room
+        if self._as_json:
             by = {} if row.shared else {"observer": str(row.observer)}
-            cursor = walk.cursor_of(row.id)
-            return [json.dumps({"cursor": cursor, "at": at, **room, **row.event, **by})]
-        if self.stanzas:
+            return [json.dumps({"cursor": walk.cursor_of(row.id), **shown, **row.event, **by})]
+        if is_stanza:
             arrow = "<--" if row.event["direction"] == "in" else "-->"
-            return [f"{at} {arrow} {one_line(row.event['xml'])}"]
-        return [format_event({"at": at, **room, **row.event})]
+            return [f"{shown['at']} {arrow} {one_line(row.event['xml'])}"]
+        return [format_event(shown | row.event)]
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:

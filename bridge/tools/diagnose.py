@@ -92,9 +92,10 @@ async def xmpp_diagnose(
             kinds=("leave", "nick"), sender=name, contains=None, pattern=None
         )
         with suppress(StoreError):  # what the bridge itself remembers has to do
-            async for row in await reader.walk([membership.name], wanted, backward=True):
+            walk = await reader.walk([membership.name], wanted, backward=True)
+            async for row in walk:
                 if row.event.get("sender") == name:
-                    past.gone = reader.record(row)
+                    past.gone = walk.record(row)
                     break
     answers: list[Entry] = []
     if past.sent is not None and past.outcome is not None:

@@ -219,7 +219,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
             connection=room is None,
         )
         async for row in walk:
-            event = reader.record(row).event
+            event = walk.record(row).event
             entry = await time_slice.run(show, (row, event), wanted.cost(event))
             page.more = entry is not None and not page.add(entry)
             if page.more:

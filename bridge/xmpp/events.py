@@ -38,9 +38,6 @@ STATUS_CODES = {
 """XEP-0045, section 15.6, in plain words."""
 
 
-_UNCHECKED = ", certificate not checked"
-
-
 class Phase(StrEnum):
     """How far we have come on the way into a room. The names are what users see."""
 
@@ -76,7 +73,7 @@ class Tls:
     verified: bool
 
     def __str__(self) -> str:
-        unverified = "" if self.verified else _UNCHECKED
+        unverified = "" if self.verified else ", certificate not checked"
         return f"{self.version}, {self.cipher}{unverified}"
 
 
@@ -362,24 +359,18 @@ def encode(event: Event) -> dict[str, object]:
 
 
 def decode(exact: Mapping[str, Any]) -> Event:
-    """Return the event of which this is the exact form, as far as that tells it."""
+    """Return the event of which this is the exact form, for filters and findings to look at.
+
+    What it says of TLS, and what stands in a text of ours, is not read back.
+    """
     cls = _class_of(exact)
     values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
     values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
     del values["kind"]
     for field in values.keys() & _DECODED.keys():
         values[field] = _DECODED[field](values[field])
-    text = exact.get("text", "")
     if "condition" in exact and cls is ConnectionChanged:
-        values["fault"] = Fault(exact["condition"], text, exact["hint"], quotes=True)
-    elif cls is Connected:
-        version, _, cipher = exact["tls"].partition(", ")
-        tls = Tls(version, cipher.removesuffix(_UNCHECKED), not cipher.endswith(_UNCHECKED))
-        values |= {"tls": tls if cipher else None, "resumed": text != "logged in"}
-    elif cls is Joined:
-        values["created"] = text != "in the room"
-    elif cls is MessageReceived:
-        values["own"] = exact.get("reflection", False)
+        values["fault"] = Fault(exact["condition"], exact["text"], exact["hint"], quotes=True)
     made: Event = cls(**values)
     return made
 

@@ -67,8 +67,9 @@ def test_a_text_is_found_fast_among_very_many_events(large: Path) -> None:
     "wanted", [EventFilter(contains="NUMBER 99999:"), EventFilter(sender="nobody")]
 )
 async def test_the_loop_turns_on_while_the_store_is_searched(
-    large: Path, wanted: EventFilter
+    large: Path, wanted: EventFilter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("bridge.recorded.WALK_SECONDS", 1.0)
     longest, turns = 0.0, 0
 
     async def turn() -> None:
@@ -80,7 +81,7 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
             turns += 1
 
     turning = asyncio.create_task(turn())
-    await _texts(Reader(large, ACCOUNT, seconds=1.0), wanted)
+    await _texts(Reader(large, ACCOUNT), wanted)
     turning.cancel()
     assert turns > 10
     assert longest < TURN_SECONDS
@@ -97,9 +98,10 @@ async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> N
 
 
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
-    large: Path,
+    large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = Reader(large, ACCOUNT, seconds=0.0)
+    monkeypatch.setattr("bridge.recorded.WALK_SECONDS", 0.0)
+    reader = Reader(large, ACCOUNT)
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted)
     assert [one async for one in walk] == []
