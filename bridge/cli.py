@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from bridge import __version__
 from bridge.commands.exit import FAILURE, INTERRUPTED, UNKNOWN, ignore_further_signals
 from bridge.logs import complain, write_out
+from bridge.registration import KEYS
 from bridge.settings.table import TABLE
 from bridge.text import one_line
 
@@ -38,6 +39,12 @@ MAX_SECONDS = 1_000_000
 
 WIDTH = 80
 """Columns of a help page, whatever the width of the terminal."""
+
+KINDS = (
+    *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
+    "connection",
+)
+"""The kinds of events, as `bridge.xmpp.events` has them, which `serve` is not to load so early."""
 
 EXIT_CODES = """\
 exit codes:
@@ -388,8 +395,25 @@ def _add_settings(command: Parser) -> None:
 
 
 def _add_filters(command: Parser) -> None:
-    # Not for `serve`, whose first answer an agent waits for.
-    import_module("bridge.console.selection").add_filters(command)
+    """Add the options that `bridge.console.selection` reads: each narrows what is shown."""
+    group = command.add_argument_group(
+        "filters", "A room, sender or kind may be given again, for one more of them."
+    )
+    _add_repeatable(group, "--room", "ROOM", "its JID, or what stands before the @")
+    _add_repeatable(group, "--from", "SENDER", "a nickname, an occupant JID or a real JID")
+    group.add_argument(
+        "--contains", metavar="TEXT", help="in body, subject or status, whatever the case"
+    )
+    group.add_argument("--pattern", metavar="RE2", help="a regular expression found in one of them")
+    group.add_argument(
+        "--kind",
+        dest="kinds",
+        action="append",
+        choices=KINDS,
+        default=[],
+        metavar="KIND",
+        help=f"one of {', '.join(KINDS)}; without it all but connection, and no chat states",
+    )
 
 
 def _add_toolsets(command: argparse._ActionsContainer) -> None:
@@ -403,9 +427,6 @@ def _add_toolsets(command: argparse._ActionsContainer) -> None:
 
 
 def _add_entry(command: Parser) -> None:
-    # Not for `serve`, whose first answer an agent waits for.
-    from bridge.registration.clients import KEYS
-
     command.set_defaults(module="register")
     command.add_argument("client", choices=KEYS, help="which program")
     command.add_argument(

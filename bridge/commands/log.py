@@ -55,7 +55,7 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         StoreReader(path, settings.jid).walk,
         rooms,
         filters[0] if filters else EventFilter(),  # the others differ in the sender alone
-        connection=not parsed.room,
+        connection=not parsed.rooms,
         stanzas=parsed.stanzas,
     )
     log = Log(walk, filters, as_json=parsed.json, names_rooms=len(settings.rooms) > 1)

@@ -1,4 +1,4 @@
-"""The options by which a command picks events, and what they pick."""
+"""What the filters on the command line pick: events of `watch` and `log`."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,10 +11,7 @@ from bridge.xmpp.events import Event
 from bridge.xmpp.filter import EventFilter, Pattern, PatternError
 from bridge.xmpp.journal import Record
 
-KINDS = tuple(dict.fromkeys(one.kind for one in get_args(Event)))
-"""The kinds of events."""
-
-IN_ROOMS = frozenset(KINDS) - {"connection"}
+IN_ROOMS = frozenset(one.kind for one in get_args(Event)) - {"connection"}
 """The kinds of what happens in a room, not to our connection."""
 
 
@@ -36,33 +33,23 @@ class Selection:
         return in_room and any(one.matches(record.event) for one in self.filters)
 
 
-def add_filters(command: argparse.ArgumentParser) -> None:
-    """Add the options to `command`: each narrows what it shows."""
-    add = command.add_argument_group(
-        "filters", "A room, sender or kind may be given again, for one more of them."
-    ).add_argument
-    add("--room", action="append", default=[], help="its JID, or what stands before the @")
-    help_ = "a nickname, an occupant JID or a real JID"
-    add("--from", action="append", dest="senders", default=[], metavar="SENDER", help=help_)
-    add("--contains", metavar="TEXT", help="in body, subject or status, whatever the case")
-    add("--pattern", type=_pattern, metavar="RE2", help="a regular expression found in one of them")
-    help_ = f"one of {', '.join(KINDS)}; without it all but connection, and no chat states"
-    add("--kind", action="append", choices=KINDS, default=[], metavar="KIND", help=help_)
-
-
 def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
-    """Return what the options of `add_filters` pick; None where none is given.
+    """Return what the filters on the command line pick; None where none is given.
 
-    Raises `ArgumentError` for a room that is none of `rooms`, the configured ones.
+    Raises `ArgumentError`, also for a room that is none of `rooms`, the configured ones.
     """
-    if not any((parsed.room, parsed.senders, parsed.contains, parsed.pattern, parsed.kind)):
+    if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
         return None
-    kinds = frozenset(parsed.kind) or IN_ROOMS
+    try:
+        pattern = Pattern(parsed.pattern) if parsed.pattern else None
+    except PatternError as error:
+        raise ArgumentError(f"--pattern is no regular expression of RE2: {error}") from error
+    kinds = frozenset(parsed.kinds) or IN_ROOMS
     return Selection(
-        frozenset(_room(name, rooms) for name in parsed.room),
+        frozenset(_room(name, rooms) for name in parsed.rooms),
         tuple(
-            EventFilter(kinds, sender, parsed.contains, parsed.pattern, silent=bool(parsed.kind))
-            for sender in parsed.senders or [None]
+            EventFilter(kinds, sender, parsed.contains, pattern, silent=bool(parsed.kinds))
+            for sender in parsed.froms or [None]
         ),
     )
 
@@ -76,10 +63,3 @@ def _room(name: str, rooms: Sequence[str]) -> str:
         named = ", ".join(map(quoted, rooms))
         raise ArgumentError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
     return found[0]
-
-
-def _pattern(source: str) -> Pattern:
-    try:
-        return Pattern(source)
-    except PatternError as error:
-        raise argparse.ArgumentTypeError(f"no regular expression of RE2: {error}") from error

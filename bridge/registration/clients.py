@@ -9,15 +9,12 @@ from typing import Literal, NamedTuple
 SEND_TOOL = "xmppSend"
 """The only tool whose approval can be asked for in advance."""
 
-KEYS = ("codex", "claude", "claude-desktop", "vscode", "cursor", "gemini")
-"""What the user calls the clients on our command line."""
-
 
 class Client(NamedTuple):
     """A program that starts MCP servers, and where they are registered with it."""
 
     key: str
-    """One of `KEYS`."""
+    """One of `bridge.registration.KEYS`."""
 
     title: str
 

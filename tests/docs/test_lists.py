@@ -14,7 +14,7 @@ from bridge import cli
 from bridge.mcp import revisions
 from bridge.mcp.schema import object_of
 from bridge.mcp.toolset import Toolset
-from bridge.registration.clients import KEYS
+from bridge.registration import KEYS
 from bridge.service import MODULES
 from bridge.settings.load import load
 from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuration

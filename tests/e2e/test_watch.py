@@ -259,7 +259,7 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
         (("--stanzas", "--kind", "join"), "xmpp-bridge: --stanzas goes with no filter, --first or"),
         (("--timeout", "0"), "argument --timeout: '0' is no number from 1 to 1000000"),
         (("--timeout", "-1"), "argument --timeout: "),
-        (("--pattern", "["), "argument --pattern: no regular expression of RE2: missing ]"),
+        (("--pattern", "["), "--pattern is no regular expression of RE2: missing ]"),
     ],
 )
 async def test_what_cannot_be_picked_is_a_usage_error(

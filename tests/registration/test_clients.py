@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.clients import KEYS, client
+from bridge.registration import KEYS
+from bridge.registration.clients import client
 
 HOME = Path("/home/me")
 WORDS = ("/opt/xmpp-bridge", "--env-file", "/home/me/.env")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.registration.clients import KEYS, client
+from bridge.registration import KEYS
+from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.files import ConfigFile

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bridge.registration.clients import KEYS, client
+from bridge.registration import KEYS
+from bridge.registration.clients import client
 from bridge.registration.entry import EntryLocation
 from bridge.registration.errors import RegistrationError
 from bridge.registration.launch import launch_command
