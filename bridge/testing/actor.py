@@ -27,6 +27,8 @@ from bridge.xmpp.participant import Participant
 from bridge.xmpp.room import Occupant
 from bridge.xmpp.stanzas import IqError
 
+__tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
+
 ENTER_SECONDS = 30.0
 """For connecting, logging in and joining together."""
 
@@ -58,7 +60,6 @@ MAX_LINE_CHARACTERS = 400
 def _hopping(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
     @wraps(method)
     async def call(actor: "Actor", /, *given: object, **named: object) -> object:
-        __tracebackhide__ = True
         return await actor.engine.wait(method(actor, *given, **named))
 
     return call
@@ -326,7 +327,6 @@ class BlockingActor:
 
         @wraps(found)
         def call(*given: object, **named: object) -> object:
-            __tracebackhide__ = True
             return self._actor.engine.run(found(*given, **named))
 
         return call

@@ -11,7 +11,12 @@ from typing import Any, TypeVar
 
 from bridge.testing.errors import XmppTestError
 
+__tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
+
 Found = TypeVar("Found")
+
+PLAIN = (XmppTestError, TypeError, ValueError)
+"""What is told without a traceback of ours: the test gave a wrong value, or expects another."""
 
 
 class Engine:
@@ -24,11 +29,10 @@ class Engine:
 
     def run(self, work: Coroutine[Any, Any, Found]) -> Found:
         """Run `work` in the loop, and wait for it in another thread."""
-        __tracebackhide__ = True
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result()
-        except XmppTestError as error:
+        except PLAIN as error:
             raise error.with_traceback(None) from None  # so that the test's own line stands first
         finally:
             running.cancel()  # where Ctrl-C or a time limit has ended the wait
@@ -43,10 +47,9 @@ class Engine:
 
     async def wait(self, work: Coroutine[Any, Any, Found]) -> Found:
         """Run `work` in the loop, and await it in any loop."""
-        __tracebackhide__ = True
         try:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-        except XmppTestError as error:
+        except PLAIN as error:
             raise error.with_traceback(None) from None
 
     def close(self) -> None:

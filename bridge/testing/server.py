@@ -20,6 +20,8 @@ from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
 
+__tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
+
 BOT = "bot"
 """The name of the bot's account in the sandbox, unless the test gives another."""
 
@@ -90,20 +92,18 @@ class Server:
         return Environment({name: value for name, value in found.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> Actor:
-        """Return an actor who is in the room; raises `XmppTestError`.
+        """Return an actor who is in the room; raises `XmppTestError`, or `ValueError`.
 
         `account` is the name of its account, or a full JID; else it is the file's, or one of its
         own in the sandbox. `password` is that account's, not needed in the sandbox. `room` is a
         bare JID, else the room of the test, and `room_password` what it asks for.
         """
-        __tracebackhide__ = True
         actor = self._new(nickname, **options)
         await actor.enter()
         return actor
 
     def actor_sync(self, nickname: str, **options: str) -> BlockingActor:
         """Do the same for a plain test."""
-        __tracebackhide__ = True
         actor = self._new(nickname, **options)
         self._engine.run(actor.enter())
         return BlockingActor(actor)
@@ -144,10 +144,9 @@ class Server:
         room: str = "",
         room_password: str = "",
     ) -> Actor:
-        __tracebackhide__ = True
         settings = self._settings
         if self._sandbox is not None:
-            account = account or re.sub("[^a-z0-9]+", "-", nickname.lower())
+            account = account or re.sub("[^a-z0-9]+", "-", nickname.lower()) or "-"
         if account:
             settings = self._with_account(settings, account, password)
         secret = Secret(room_password) if room_password else None
@@ -157,10 +156,9 @@ class Server:
         return self._actors[-1]
 
     def _with_account(self, settings: Settings, account: str, password: str) -> Settings:
-        __tracebackhide__ = True
         name, _, domain = account.partition("@")
         if self._sandbox is not None:
-            password = self._sandbox.add_account(name)
+            password = self._engine.call(partial(self._sandbox.add_account, name))
         if not password:
             raise XmppTestError(
                 f"The password of the account {account!r} is not known: give an actor its "

@@ -127,6 +127,31 @@ def test_a_failure_of_an_awaited_actor_stands_at_the_line_of_the_test(
     )
 
 
+WRONG = {
+    'xmpp_server.fault("drp")': "E   ValueError: there is no such fault; there are drop, *",
+    'xmpp_server.environment("a b")': "E   ValueError: an account's name has no blanks *",
+    'xmpp_actor_sync("A", account="a b")': "E   ValueError: an account's name has no blanks *",
+    'xmpp_actor_sync("A").expect(pattern="(")': "E   *PatternError: missing ): (",
+    'xmpp_actor_sync("A").expect(contain="x")': "E   TypeError: *'contain'",
+    'xmpp_actor_sync("A").say("")': 'E   *ActorError: A could not say "": the message is empty*',
+    'xmpp_actor_sync("")': "E   *ActorError:  is not in *",
+}
+"""What a test may do wrong, and what it is told."""
+
+
+def test_what_a_test_did_wrong_is_told_at_its_own_line(pytester: pytest.Pytester) -> None:
+    lines = [
+        f"def test_{number}(xmpp_server, xmpp_actor_sync): {wrong}"
+        for number, wrong in enumerate(WRONG)
+    ]
+    pytester.makepyfile("\n".join(lines))
+    result = run(pytester)
+    result.assert_outcomes(failed=len(WRONG))
+    for line, told in zip(lines, WRONG.values(), strict=True):
+        result.stdout.fnmatch_lines([f">   {line}", told])
+    assert "_ _ _ _" not in result.stdout.str()  # which stands between frames
+
+
 def test_each_test_has_a_room_of_its_own_which_its_bot_is_told(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         rooms = set()
