@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from string import Template
@@ -43,8 +42,6 @@ class BotProcess:
         accounts = (f"\0{settings.get('XMPP_USERNAME')}\0{one}" for one in self._secrets)
         self._secrets += [base64.b64encode(one.encode()).decode() for one in accounts]
         self._written = b""
-        self.exited: Future[int] = Future()
-        """The exit code, once there is one."""
         program = sys.executable if bot.command[0] == "python" else bot.command[0]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - what the tester wrote
@@ -66,16 +63,19 @@ class BotProcess:
         )
         self._listening = Thread(target=self._listen, daemon=True)
         self._listening.start()
-        Thread(target=lambda: self.exited.set_result(self._process.wait()), daemon=True).start()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return the exit code, once there is one; raises `subprocess.TimeoutExpired`."""
+        return self._process.wait(seconds)
 
     def end(self) -> None:
         """End the bot and all that it started, by SIGTERM and then by SIGKILL."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
-        with suppress(TimeoutError):
-            self.exited.result(END_SECONDS)
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(END_SECONDS)
         self._guard.communicate()
-        self.exited.result()
+        self.wait()
         self._listening.join(END_SECONDS)  # what it started elsewhere may go on writing
 
     def output(self) -> str:

@@ -77,7 +77,8 @@ def pytest_runtest_makereport(
     report = yield
     server = item.config.stash.get(SERVER, None)
     if server is not None and call.excinfo is not None and report.failed:
-        report.sections += server.report(getattr(call.excinfo.value, "nickname", None))
+        error = call.excinfo.value.__context__ or call.excinfo.value  # a scenario's is told anew
+        report.sections += server.report(getattr(error, "nickname", None))
     if server is not None and call.when == "teardown":  # the test's own fixtures have ended
         server.end_test()
     return report

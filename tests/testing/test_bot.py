@@ -67,7 +67,7 @@ def test_it_gets_the_settings_and_what_the_file_adds_but_none_of_ours(
     """
     added = {"BOT_JID": "${XMPP_USERNAME}@localhost", "RAW": "$5 ${NO_SUCH}"}
     with _running(tmp_path, program, added) as process:
-        assert process.exited.result(SECONDS) == 0
+        assert process.wait(SECONDS) == 0
     assert process.output().splitlines() == [
         "XMPP_USERNAME robot",
         "MUC_ROOM a@b",
@@ -87,7 +87,7 @@ def test_no_secret_and_no_hidden_character_is_in_its_output(tmp_path: Path) -> N
         print(base64.b64encode(f"\0robot\0{word}".encode()).decode())
     """
     with _running(tmp_path, program, {"COPY": "<${XMPP_PASSWORD}>"}) as process:
-        process.exited.result(SECONDS)
+        process.wait(SECONDS)
     told = process.output()
     assert told == "password *** <***> \\u{202E}\\u{1B}[31m\n***\n"
     assert base64.b64encode(b"\0robot\0pencil").decode() not in told
@@ -99,7 +99,7 @@ def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:
             print(number, "pencil")
     """
     with _running(tmp_path, program) as process:
-        process.exited.result(SECONDS)
+        process.wait(SECONDS)
     told = process.output()
     assert MAX_OUTPUT_BYTES // 2 < len(told) <= MAX_OUTPUT_BYTES
     assert told.endswith("\n19999 ***\n")
@@ -108,7 +108,7 @@ def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:
 
 def test_its_exit_code_is_known_as_soon_as_it_ended(tmp_path: Path) -> None:
     with _running(tmp_path, "raise SystemExit(3)") as process:
-        assert process.exited.result(SECONDS) == 3
+        assert process.wait(SECONDS) == 3
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("/etc",)])
@@ -128,7 +128,7 @@ def test_one_that_does_not_want_to_end_is_killed_with_all_that_it_started(tmp_pa
     """
     with _running(tmp_path, program) as process:
         _until(process, "child")
-    assert process.exited.result(0) == -signal.SIGKILL
+    assert process.wait(0) == -signal.SIGKILL
     assert _is_gone(int(process.output().split()[1]))
 
 
@@ -143,7 +143,7 @@ def test_it_ends_with_whoever_started_it_however_that_ends(
         from bridge.testing.scenario import Bot
         process = BotProcess(Bot(("python", "bot.py"), "Robot"), Path.cwd(), {})
         print(process._process.pid, flush=True)
-        process.exited.result()
+        process.wait()
     """
     tests = subprocess.Popen(
         [sys.executable, "-c", program],

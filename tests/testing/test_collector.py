@@ -174,12 +174,10 @@ def test_a_failure_has_the_line_the_reason_the_bot_the_room_and_the_stanzas(
             "What the bot wrote at last:",
             "  one",
             "  two",
-            "-* Captured bot call -*",
-            "one",
             "-* XMPP: test-*@rooms.localhost as Observer saw it -*",
             "* in the room as test-*@rooms.localhost/Observer*",
             "-* XMPP: the last stanzas of Observer -*",
-            "FAILED absent.room.toml::absent - absent.room.toml, before the first step*",
+            "FAILED absent.room.toml::absent - Failed: absent.room.toml, before the first *",
         ]
     )
 
