@@ -5,8 +5,9 @@ block of headers, any other is a message. After malformed input reading goes on 
 """
 
 import re
+from collections.abc import Generator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """The longest message read, in bytes: far above any call, far below what hurts."""
@@ -21,6 +22,10 @@ waiting for so many bytes would be waiting for ever."""
 # Compiled where it is used: most clients send none.
 _HEADER = rb"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:"
 _BOM = b"\xef\xbb\xbf"
+
+
+Taken = TypeVar("Taken")
+Reading: TypeAlias = Generator[None, None, Taken]
 
 
 class Framing(Enum):
@@ -59,97 +64,85 @@ class Framer:
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
-        self._longest_line = limit + 1  # for the CR of a CRLF; `_line` looks at the rest
         self._found: list[Frame | SkippedInput] = []
         self._buffer = bytearray()
-        self._searched = 0  # bytes at the start of the buffer that hold no newline
-        self._skip = 0  # bytes still to come of a body that was refused
-        self._skip_line = False
-        self._lengths: set[bytes] | None = None  # of the headers being read; None outside them
-        self._header_bytes = 0
-        self._length: int | None = None  # of the body being read
+        self._in_headers = False
+        self._length = 0  # of the body being read
+        self._reading = self._read()
+        next(self._reading)
 
     def feed(self, data: bytes) -> list[Frame | SkippedInput]:
         """Take the next bytes and return what they complete, in order."""
         self._buffer += data
-        while self._step():
-            pass
+        next(self._reading)
         found, self._found = self._found, []
         return found
 
     def end(self) -> list[Frame | SkippedInput]:
         """Return what is left at the end of input: a last line, or what was cut short."""
-        found: list[Frame | SkippedInput] = []
-        if self._length is None and self._buffer and not self._skip and not self._skip_line:
-            found = self.feed(b"\n")
-        if self._length is not None:
+        found = self.feed(b"\n") if self._buffer and not self._length else []
+        if self._length:
             missing = self._length - len(self._buffer)
             self._refuse(f"input ended {missing} bytes short of its Content-Length")
-        elif self._lengths is not None:
+        elif self._in_headers:
             self._refuse("input ended within headers")
         self._buffer.clear()
         return found + self._found
 
-    def _step(self) -> bool:
-        """Consume a body or a line from the buffer; False when more bytes are needed."""
-        if self._skip:
-            dropped = min(self._skip, len(self._buffer))
-            del self._buffer[:dropped]
-            self._skip -= dropped
-            return self._skip == 0
-        if self._length is not None:
-            if len(self._buffer) < self._length:
-                return False
-            self._found.append(Frame(bytes(self._buffer[: self._length]), Framing.HEADERS))
-            del self._buffer[: self._length]
-            self._length = None
-            return True
-        end = self._buffer.find(b"\n", self._searched)
-        if end < 0 and not self._skip_line and len(self._buffer) <= self._longest_line:
-            self._searched = len(self._buffer)
-            return False
-        self._searched = 0
-        if end < 0:
-            if not self._skip_line:
-                self._refuse_line()
-            self._skip_line = True
-            self._buffer.clear()
-            return False
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        if self._skip_line:
-            self._skip_line = False
-        elif end > self._longest_line:
-            self._refuse_line()
-        else:
-            self._line(line)
-        return True
+    def _read(self) -> Reading[None]:
+        """Find the frames in the buffer; here and below, yield until more bytes have come."""
+        while True:
+            line = yield from self._line()
+            while line and line[:8].lower() == b"content-" and re.match(_HEADER, line):
+                line = yield from self._message(line)
+            if line:
+                self._found.append(Frame(line))
 
-    def _line(self, line: bytes) -> None:
-        line = line.removeprefix(_BOM).strip(b" \t\r")
-        if self._lengths is None:
-            if line[:8].lower() != b"content-" or not re.match(_HEADER, line):
-                if len(line) > self._limit:
-                    self._refuse_line()
-                elif line:
-                    self._found.append(Frame(line))
-                return
-            self._lengths, self._header_bytes = set(), 0
-        self._header_bytes += len(line)
-        if not line:
-            self._end_headers(self._lengths)
-        elif not re.match(_HEADER, line):
-            self._refuse("headers without the blank line that ends them")
-            self._line(line)
-        elif self._header_bytes > MAX_HEADER_BYTES:
-            self._refuse(f"headers are longer than {MAX_HEADER_BYTES} bytes")
-        else:
+    def _line(self) -> Reading[bytes | None]:
+        """Take a line without its end and the blanks around it; None if it is too long."""
+        searched, too_long = 0, False
+        most = self._limit + 1  # for the CR of a CRLF
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            if len(self._buffer) > most and not too_long:
+                too_long = True
+                self._refuse_line()
+            if too_long:
+                self._buffer.clear()
+            searched = len(self._buffer)
+            yield
+        line = bytes(self._buffer[:end]).removeprefix(_BOM).strip(b" \t\r")
+        del self._buffer[: end + 1]
+        if not too_long and (end > most or len(line) > self._limit):
+            too_long = True
+            self._refuse_line()
+        return None if too_long else line
+
+    def _message(self, line: bytes | None) -> Reading[bytes | None]:
+        """Take headers, of which `line` is the first, and their body.
+
+        Return the line that came in place of a header, if one did.
+        """
+        lengths, size = set[bytes](), 0
+        while line:
+            size += len(line)
+            if not re.match(_HEADER, line):
+                self._refuse("headers without the blank line that ends them")
+                return line
+            if size > MAX_HEADER_BYTES:
+                self._refuse(f"headers are longer than {MAX_HEADER_BYTES} bytes")
+                return None
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
-                self._lengths.add(value.strip())
+                lengths.add(value.strip())
+            self._in_headers = True
+            line = yield from self._line()
+            self._in_headers = False
+        if line is not None:
+            yield from self._body(lengths)
+        return None
 
-    def _end_headers(self, lengths: set[bytes]) -> None:
-        self._lengths = None
+    def _body(self, lengths: set[bytes]) -> Reading[None]:
+        """Take the body of a message with these values of `Content-Length`."""
         if not lengths:
             self._refuse("headers without a Content-Length")
         elif len(lengths) > 1:
@@ -158,14 +151,23 @@ class Framer:
             self._refuse("Content-Length is not a number of bytes")
         elif (length := int(text)) > self._limit:
             self._refuse(f"Content-Length is more than {self._limit} bytes")
-            self._skip = length if length <= MAX_SKIPPED_BYTES else 0
+            left = length if length <= MAX_SKIPPED_BYTES else 0
+            while left > len(self._buffer):
+                left -= len(self._buffer)
+                self._buffer.clear()
+                yield
+            del self._buffer[:left]
         elif length == 0:
             self._refuse("Content-Length is 0: there is no message")
         else:
             self._length = length
+            while len(self._buffer) < length:
+                yield
+            self._length = 0
+            self._found.append(Frame(bytes(self._buffer[:length]), Framing.HEADERS))
+            del self._buffer[:length]
 
     def _refuse(self, reason: str, framing: Framing = Framing.HEADERS) -> None:
-        self._lengths = None
         self._found.append(SkippedInput(reason, framing))
 
     def _refuse_line(self) -> None:
