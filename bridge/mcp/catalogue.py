@@ -14,7 +14,7 @@ from bridge.mcp.jsonrpc import (
     RpcError,
     param,
 )
-from bridge.mcp.revisions import Revision
+from bridge.mcp.revisions import V2025_03_26, V2025_06_18, Revision
 from bridge.mcp.schema import MismatchError, read_members
 from bridge.mcp.toolset import Prompt, Resource, Signature, Tool, Toolset
 
@@ -159,14 +159,14 @@ def _page(params: Object, key: str, items: list[dict[str, Json]]) -> dict[str, J
 
 def _named(one: Definition, revision: Revision) -> dict[str, Json]:
     named: dict[str, Json] = {"name": one.name, "description": one.description}
-    return named | {"title": one.title} if revision.titles else named
+    return named | {"title": one.title} if revision >= V2025_06_18 else named
 
 
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
     wire = _named(tool, revision) | {"inputSchema": tool.input_schema}
-    if revision.structured and tool.output_schema is not None:
+    if revision >= V2025_06_18 and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
-    if revision.annotations:
+    if revision >= V2025_03_26:
         wire["annotations"] = {
             "title": tool.title,
             "readOnlyHint": tool.read_only,

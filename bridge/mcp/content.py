@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from bridge.mcp.jsonrpc import Json, compact
-from bridge.mcp.revisions import Revision
+from bridge.mcp.revisions import V2025_03_26, V2025_06_18, Revision
 from bridge.mcp.schema import render
 
 Data = TypeVar("Data", covariant=True)
@@ -97,12 +97,12 @@ def content_block(value: object, revision: Revision) -> dict[str, Json]:
             return text_block(value)
         case Image(data=data, mime_type=mime_type):
             return {"type": "image", "data": _base64(data), "mimeType": mime_type}
-        case Audio(data=data, mime_type=mime_type) if revision.audio:
+        case Audio(data=data, mime_type=mime_type) if revision >= V2025_03_26:
             return {"type": "audio", "data": _base64(data), "mimeType": mime_type}
         case Audio(data=data, mime_type=mime_type):
             size = f"{mime_type}, {len(data)} bytes"
             return text_block(f"[a sound that MCP {revision.date} has no form for: {size}]")
-        case ResourceLink() if revision.resource_links:
+        case ResourceLink() if revision >= V2025_06_18:
             optional = {"title": value.title, "description": value.description}
             optional |= {"mimeType": value.mime_type}
             link: dict[str, Json] = {"type": "resource_link", "uri": value.uri, "name": value.name}
@@ -152,7 +152,7 @@ def tool_result(value: object, revision: Revision) -> dict[str, Json]:
     if blocks and isinstance(json, dict):
         json["interpret"] = prompt
     result = {"content": [text_block(compact(json)), *blocks], "isError": False}
-    return result | {"structuredContent": json} if revision.structured else result
+    return result | {"structuredContent": json} if revision >= V2025_06_18 else result
 
 
 def prompt_messages(value: object, revision: Revision) -> list[Json]:

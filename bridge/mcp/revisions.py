@@ -35,7 +35,10 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class Revision(NamedTuple):
-    """What a server has to know of one dated revision of the specification."""
+    """What a server has to know of one dated revision of the specification.
+
+    Revisions compare by their dates: most of what one has brought, all later ones have.
+    """
 
     date: str
     """Its name on the wire."""
@@ -43,20 +46,6 @@ class Revision(NamedTuple):
     """A session opens with `initialize`; without, each request names its revision in `_meta`."""
     batches: bool = False
     """Several messages may arrive in one array."""
-    annotations: bool = True
-    """Tools have annotations such as `readOnlyHint`."""
-    completions: bool = True
-    """Completion is a capability that is declared."""
-    progress_message: bool = True
-    """A progress notification may have a `message`."""
-    titles: bool = True
-    """Tools, resources and prompts have a `title` for people beside the `name` for programs."""
-    structured: bool = True
-    """Tools have an `outputSchema`, results a `structuredContent`."""
-    audio: bool = True
-    """There are content blocks of type `audio`."""
-    resource_links: bool = True
-    """There are content blocks of type `resource_link`."""
     typed_parts: bool = False
     """The result of an `Interpret` has content blocks of the types `json` and `interpret`."""
     server_requests: bool = True
@@ -77,20 +66,13 @@ HANDSHAKE_METHODS = frozenset(
 STATELESS_METHODS = frozenset({"server/discover", "subscriptions/listen"})
 """The methods that came in their place."""
 
-V2024_11_05 = Revision(
-    "2024-11-05",
-    annotations=False,
-    completions=False,
-    progress_message=False,
-    titles=False,
-    structured=False,
-    audio=False,
-    resource_links=False,
-)
-V2025_03_26 = Revision(
-    "2025-03-26", batches=True, titles=False, structured=False, resource_links=False
-)
+V2024_11_05 = Revision("2024-11-05")
+V2025_03_26 = Revision("2025-03-26", batches=True)
+"""Brought annotations of tools, content blocks of type `audio`, a `message` in notifications of
+progress, and completion as a capability that is declared."""
 V2025_06_18 = Revision("2025-06-18")
+"""Brought a `title` for people beside the `name` for programs, an `outputSchema` of tools and the
+`structuredContent` of results, and content blocks of type `resource_link`."""
 V2025_11_25 = Revision("2025-11-25")
 V2026_07_28 = Revision(
     "2026-07-28", handshake=False, server_requests=False, unknown_resource=-32602

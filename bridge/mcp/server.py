@@ -41,7 +41,7 @@ class Implementation(NamedTuple):
     def wire(self, revision: Revision) -> dict[str, Json]:
         """Return the JSON that `revision` has for it."""
         info: dict[str, Json] = {"name": self.name, "version": self.version}
-        return info | {"title": self.title} if revision.titles else info
+        return info | {"title": self.title} if revision >= revisions.V2025_06_18 else info
 
     def guidance(self) -> dict[str, Json]:
         """Return the instructions as results have them."""
@@ -202,7 +202,7 @@ class Server:
         params: dict[str, Json] = {"progressToken": meta.progress_token, "progress": done}
         if total is not None:
             params["total"] = total
-        if message is not None and meta.revision.progress_message:
+        if message is not None and meta.revision >= revisions.V2025_03_26:
             params["message"] = message
         return Send(Notification("notifications/progress", params), call.framing)
 
@@ -328,7 +328,7 @@ class Server:
             capabilities["resources"] = {"subscribe": True}
         if self._catalogue.prompts:
             capabilities["prompts"] = {}
-            if revision.completions:
+            if revision >= revisions.V2025_03_26:
                 capabilities["completions"] = {}
         return capabilities
 

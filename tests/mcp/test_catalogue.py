@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bridge.mcp import revisions
 from bridge.mcp.catalogue import MAX_COMPLETIONS, Catalogue
 from bridge.mcp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from bridge.mcp.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
+from bridge.mcp.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
 from bridge.mcp.schema import Bounds
 from bridge.mcp.toolset import Completes, Toolset, ToolsetError, resource
 from tests.mcp.sample_tools import (
@@ -55,7 +55,7 @@ def test_everything_is_listed_in_order_with_titles_where_there_are_titles(
     assert [one["uri"] for one in resources] == [one.uri for one in RESOURCES]
     assert [one["name"] for one in prompts] == [one.name for one in PROMPTS]
     for one in (*tools, *resources, *prompts):
-        assert ("title" in one) is revision.titles
+        assert ("title" in one) is (revision >= V2025_06_18)
     assert answer("list_resource_templates", revision) == {"resourceTemplates": []}
 
 
@@ -224,7 +224,7 @@ def shelved() -> Catalogue:
 @EVERY
 def test_a_template_is_listed_apart_from_resources(revision: Revision) -> None:
     listed = shelved().list_resource_templates({}, revision)["resourceTemplates"]
-    titled = {"title": "Words on a shelf"} if revision.titles else {}
+    titled = {"title": "Words on a shelf"} if revision >= V2025_06_18 else {}
     assert listed == [
         {
             "uriTemplate": "sample://shelf/{shelf}/words",

@@ -16,7 +16,14 @@ from bridge.mcp.content import (
     prompt_messages,
     tool_result,
 )
-from bridge.mcp.revisions import UNNAMED, V2024_11_05, V2025_03_26, V2025_11_25, Revision
+from bridge.mcp.revisions import (
+    UNNAMED,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    Revision,
+)
 from bridge.mcp.schema import SchemaError
 from tests.mcp.sample_tools import EVERY, Count
 
@@ -71,7 +78,7 @@ def test_an_object_is_structured_and_the_same_as_text(value: object, revision: R
     if revision.handshake:
         methods.validate_server_result("tools/call", revision.date, result)
     assert result["isError"] is False
-    assert ("structuredContent" in result) is revision.structured
+    assert ("structuredContent" in result) is (revision >= V2025_06_18)
     instructed = {"interpret": "Say it."} if isinstance(value, Interpret) else {}
     blocks: Any = result["content"]
     assert json.loads(blocks[0]["text"]) == JSON | instructed
