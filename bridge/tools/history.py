@@ -107,7 +107,15 @@ async def xmpp_history(
     if archive:
         page.next, page.more = await _read_archive(asked, limit, from_)
     elif (reader := _store(asked)) is not None:
-        oldest = await _read_store(asked, reader)
+        try:
+            oldest = await _read_store(asked, reader)
+        except StoreError as error:
+            raise ToolError(
+                f"What was recorded cannot be read: {error}.",
+                condition="internal-server-error",
+                hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
+                "leave out `after`, `before` and `since`.",
+            ) from error
     else:
         oldest = await _read_journal(asked)
     around = {"gap": page.gap, "oldest": oldest, "notice": NOTICE if page.entries else None}
@@ -208,31 +216,25 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
         return sanitized(shorten(entry), most)
 
     backward = since is None and start is None
+    begun = reader.walk(
+        [one.name for one in among],
+        wanted,
+        since=since,
+        start=start,
+        end=end,
+        backward=backward,
+        connection=room is None,
+    )
     try:
-        walk = await reader.walk(
-            [one.name for one in among],
-            wanted,
-            since=since,
-            start=start,
-            end=end,
-            backward=backward,
-            connection=room is None,
-        )
-        async for row in walk:
-            event = walk.record(row).event
-            entry = await time_slice.run(show, (row, event), wanted.cost(event))
-            page.more = entry is not None and not page.add(entry)
-            if page.more:
-                break
+        walk = await begun
     except ValueError as error:
         raise no_cursor(error) from error
-    except StoreError as error:
-        raise ToolError(
-            f"What was recorded cannot be read: {error}.",
-            condition="internal-server-error",
-            hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
-            "leave out `after`, `before` and `since`.",
-        ) from error
+    async for row in walk:
+        event = walk.record(row).event
+        entry = await time_slice.run(show, (row, event), wanted.cost(event))
+        page.more = entry is not None and not page.add(entry)
+        if page.more:
+            break
     page.more = page.more or walk.more
     if backward:
         page.entries.reverse()
