@@ -120,14 +120,16 @@ class SqliteDatabase:
         """
         self._path = path
         self._ids: dict[tuple[str, ...], int] = {}
+        if not writable or exists(path):
+            _refuse_foreign(path)
         self._location = Location(path) if writable else None
         try:
             if self._location is not None:
                 if not exists(path):
                     self._location.lock(alone=True)
-                    _make(path)
+                    if not exists(path):  # another bridge may have been faster
+                        _make(path)
                 self._location.lock(alone=False)
-            _refuse_foreign(path)
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")

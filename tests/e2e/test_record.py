@@ -1,10 +1,15 @@
 """`xmpp-bridge record`, and bridges that share its store, as processes on a real server."""
 
+import os
+import shutil
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
-from tests.e2e.bridge_process import BridgeProcess
+import pytest
+
+from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
@@ -71,3 +76,124 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
     ]
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
+
+
+async def test_a_bridge_takes_over_when_the_recorder_is_killed(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment()
+    path = _usual(tmp_path)
+    async with Watching(tmp_path, settings, command="record") as recording:
+        await recording.says("joined")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await bridge.joined()
+            await bridge.bare("xmppSend", message="recorded by the recorder")
+            await recorded(path, "recorded by the recorder")
+            recording.signal(signal.SIGKILL)
+            await bridge.bare("xmppSend", message="recorded by the bridge")
+            await recorded(path, "recorded by the bridge", 10.0)
+    assert bodies(path) == ["recorded by the recorder", "recorded by the bridge"]
+    assert [one["observer"] for one in rows(path, "shared AND kind = 'message'")] == [
+        RECORDER,
+        "McpDebug",
+    ]
+    assert rows(path, "kind = 'gap'") == []
+
+
+async def test_a_bridge_whose_store_cannot_be_used_is_in_the_room_and_says_so(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_bytes(b"my notes\n")
+    settings = sandbox.environment(BRIDGE_STORE=str(notes))
+    async with BridgeProcess(tmp_path / "home", settings) as bridge:
+        await bridge.joined()
+        status = await bridge.until(lambda status: "recorded" in str(status.get("warnings")))
+        (warning,) = [one for one in status["warnings"] if "recorded" in one]
+        assert str(notes) in warning
+        assert "something other than a store" in warning
+        assert (await bridge.bare("xmppSend", message="hello"))["sent"] is True
+        await bridge.stderr_says(f"[Server] WARNING: {warning}")
+    assert "were lost" in bridge.stderr
+    assert notes.read_bytes() == b"my notes\n"
+
+
+async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path: Path) -> None:
+    settings = sandbox.environment()
+    path = _usual(tmp_path)
+    async with Watching(tmp_path, settings, command="record") as recording:
+        await recording.says("joined")
+        recording.signal(signal.SIGTERM)
+        await recording.ended()
+    before = rows(path)
+    (tmp_path / ".env").write_text("".join(f"{name}={held}\n" for name, held in settings.items()))
+    async with BridgeProcess(tmp_path, arguments=(), command=(COMMAND,)) as bridge:
+        await bridge.joined()
+        await bridge.bare("xmppSend", message="hello")
+    assert rows(path) == before
+    async with Watching(tmp_path, {"BRIDGE_STORE": str(path)}, command="record") as recording:
+        assert await recording.ended() == 2
+        assert "to trust that file, name it with --env-file" in recording.err
+    assert rows(path) == before
+
+
+async def test_without_a_setting_and_without_a_recorder_nothing_is_recorded(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    async with BridgeProcess(tmp_path, sandbox.environment()) as bridge:
+        await bridge.joined()
+    assert os.listdir(tmp_path) == ["nothing.env"]  # noqa: PTH208 - names alone
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "told"),
+    [
+        ({"XMPP_PASSWORD": "wrong"}, 1, "not-authorized"),
+        ({"MUC_ROOM": ""}, 2, "MUC_ROOM is not set"),
+        ({"BRIDGE_STORE": "/dev/null"}, 2, "BRIDGE_STORE: '/dev/null' is no regular file"),
+    ],
+)
+async def test_record_ends_where_trying_again_would_not_help(
+    changed: dict[str, str], code: int, told: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment() | changed
+    async with Watching(tmp_path, settings, command="record") as recording:
+        assert await recording.ended() == code
+        assert told in recording.err
+
+
+def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "folder" of 100% $HOME'
+    folder.mkdir()
+    file = folder / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+
+    def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [COMMAND, "record", "--print-unit", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            check=False,
+        )
+
+    ran = printed("--env-file", "my.env")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    escaped = str(file).replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    assert f'ExecStart="{COMMAND}" "record" "--env-file" "{escaped}"\n' in ran.stdout
+    assert "secret" not in ran.stdout
+    if shutil.which("systemd-analyze"):
+        unit = tmp_path / "xmpp-record.service"
+        unit.write_text(ran.stdout)
+        verified = subprocess.run(
+            ["systemd-analyze", "verify", "--user", str(unit)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+            check=False,
+        )
+        assert str(unit.name) not in verified.stderr
+    ran = printed()
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "--env-file" in ran.stderr

@@ -104,8 +104,14 @@ def test_somebody_elses_file_is_the_same_byte_for_byte_after(content: str, path:
     after = path.stat()
     assert path.read_bytes() == before
     assert (after.st_mode, after.st_mtime_ns) == (found.st_mode, found.st_mtime_ns)
-    others = {one.name for one in path.parent.iterdir()} - {"rooms.db", "rooms.db-lock"}
-    assert others == set()
+    assert not [one for one in path.parent.iterdir() if one.name[8:] not in ("", "-lock")]
+
+
+def test_nothing_comes_beside_somebody_elses_file(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"# my notes\n")
+    _refusal(path)
+    assert [*path.parent.iterdir()] == [path]
 
 
 @pytest.mark.parametrize("suffix", BESIDE)
