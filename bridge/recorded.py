@@ -69,6 +69,7 @@ class Reader:
             end=seconds_of(end),
             kinds=wanted.kinds,
             contains=wanted.words.searchable if wanted.words else (),
+            mentions=wanted.nickname,
             stanzas=stanzas,
         )
         span = await self.look(lambda database: database.span(query))

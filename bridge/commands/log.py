@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -49,12 +50,12 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         complain(f"xmpp-bridge: {error}")
         return USAGE
     path = configuration.store or default_path(os.environ, Path.home())
-    filters = selection.filters if selection else None
+    filters = selection.filters if selection else ()
     rooms = (selection and selection.rooms) or settings.rooms
     walk = partial(
         StoreReader(path, settings.jid).walk,
         rooms,
-        filters[0] if filters else EventFilter(),  # the others differ in the sender alone
+        replace(filters[0], sender=None) if filters else EventFilter(),
         connection=not parsed.rooms,
         stanzas=parsed.stanzas,
     )

@@ -25,7 +25,7 @@ class Log:
     def __init__(
         self,
         walk: Callable[..., Awaitable[Walk]],
-        filters: Sequence[EventFilter] | None,
+        filters: Sequence[EventFilter],
         *,
         as_json: bool,
         names_rooms: bool,

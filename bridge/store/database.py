@@ -99,6 +99,8 @@ class Query:
     kinds: frozenset[str] | None = None
     contains: tuple[str, ...] = ()
     """Searchable texts, one of which at least is in the event's text; empty: no condition."""
+    mentions: str = ""
+    """A text that is in the exact form, wherever and in any case; empty: no condition."""
     stanzas: bool = False
     """Stanzas are asked for, as events of the kind `stanza`, and not what they meant."""
 

@@ -400,6 +400,9 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
     if query.kinds is not None:
         where.append(_among("kind", query.kinds))
         values += query.kinds
+    if query.mentions:
+        where.append("instr(lower(event), lower(?))")
+        values.append(_encode(query.mentions)[1:-1])
     if query.contains:
         where.append(f"({' OR '.join(['instr(text, ?)'] * len(query.contains))})")
         values += query.contains

@@ -119,6 +119,12 @@ class EventFilter:
     """For a brief account: the ids of our messages of which it has the half that went out, since
     the room has not sent them back. None: the account is full."""
 
+    @property
+    def nickname(self) -> str:
+        """A nickname that is in every event that matches; empty where that cannot be said."""
+        sender = self.sender or ""
+        return "" if "@" in sender or ESCAPE in sender else sender
+
     def tells(self, event: Event) -> bool:
         """Whether the account has `event`, wanted or not.
 

@@ -10,11 +10,15 @@ import gc
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, thread_time
 
+from bridge.text import iso
 from bridge.tools.history import xmpp_history
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal
+from tests.store.shelf import SETTINGS, Shelf
 from tests.tools.played import ROOM, Played, arguments
 
 EVENTS = (DEFAULT_CAPACITY, 100_000)
@@ -74,17 +78,30 @@ async def stall(played: Played, given: Mapping[str, object]) -> float:
     return 1000 * longest
 
 
+def recorded(path: Path, events: int) -> Played:
+    """A bridge that came to a room of which so much was recorded."""
+    shelf = Shelf(path)
+    shelf.put(*(record.event for record in full(events).journal), at=1.0)
+    return Played(reader=shelf.reader, settings=SETTINGS)
+
+
 async def main(runs: int) -> None:
     """Measure and print."""
     found: list[tuple[str, str, list[float]]] = []
-    for events in EVENTS:
-        played = full(events)
-        gc.collect()
-        for name, given in FILTERS.items():
-            told = f"{name}, {events:,} events"
-            for what, measured in ((told, look), (f"{told}, stall", stall)):
-                await measured(played, given)
-                found.append((what, "ms", [await measured(played, given) for _ in range(runs)]))
+    with TemporaryDirectory() as folder:
+        places: list[tuple[str, Played, dict[str, object]]] = [
+            (f"{events:,} events", full(events), {}) for events in EVENTS
+        ]
+        shelved = recorded(Path(folder) / "rooms.db", EVENTS[-1])
+        places.append((f"{EVENTS[-1]:,} recorded", shelved, {"after": iso(0)}))
+        for where, played, span in places:
+            gc.collect()
+            for name, given in FILTERS.items():
+                told = f"{name}, {where}"
+                asked = {**given, **span}
+                for what, measured in ((told, look), (f"{told}, stall", stall)):
+                    await measured(played, asked)
+                    found.append((what, "ms", [await measured(played, asked) for _ in range(runs)]))
     sys.stdout.write(json.dumps(found))
 
 

@@ -211,6 +211,10 @@ async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> Non
     ("given_", "told"),
     [
         ({"from": "Wilma"}, ["Hello, World", "again"]),
+        ({"from": "wilma"}, []),
+        ({"from": 'Zo\u00eb "\\'}, ["umlaut"]),
+        ({"from": "Z\\u{200B}Z"}, ["ag\u200bain"]),
+        ({"from": "GATEWAY.example"}, ["of a component"]),
         ({"from": "LOBBY@conference.example/Fred"}, ["ELSE"]),
         ({"contains": "hello"}, ["Hello, World"]),
         ({"contains": "hel\u200blo"}, ["Hello, World"]),
@@ -222,10 +226,18 @@ async def test_a_store_that_cannot_be_read_is_said_to_be_so(shelf: Shelf) -> Non
 async def test_a_filter_picks_as_it_does_in_memory(
     shelf: Shelf, given_: dict[str, object], told: list[str]
 ) -> None:
-    said = [("Wilma", "Hello, World"), ("Fred", "ELSE"), ("Wilma", "again"), ("Z", "ag\u200bain")]
+    said = {
+        "Hello, World": "Wilma",
+        "ELSE": "Fred",
+        "again": "Wilma",
+        "ag\u200bain": "Z\u200bZ",
+        "umlaut": 'Zo\u00eb "\\',
+        "of a component": "G",
+    }
     played = Played()
-    for nickname, body in said:
-        event = MessageReceived(f"{ROOM}/{nickname}", nickname, body)
+    for body, nickname in said.items():
+        jid = "gateway.example/x" if nickname == "G" else None
+        event = MessageReceived(f"{ROOM}/{nickname}", nickname, body, jid=jid)
         played.publish(event, at=1)
         shelf.put(event, at=1)
     remembered = await page_of(played, **given_)
