@@ -22,16 +22,16 @@ from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
 from bridge.xmpp.trace import TracedStanza
 
-SHARED = (
-    events.OccupantPresence
-    | events.OccupantLeft
-    | events.NicknameChanged
-    | events.AffiliationChanged
-    | events.RoomDestroyed
-    | events.RoomConfigured
-    | events.SubjectChanged
+OURS = (
+    events.MessageSent
+    | events.SendFailed
+    | events.RoomError
+    | events.ConnectionChanged
+    | events.Connected
+    | events.Joined
+    | events.Gap
 )
-"""What everybody in a room sees, beside what is said there."""
+"""What we alone see, beside private messages; everything else everybody in a room sees."""
 
 ABOUT_US = 110
 """The status code that only we get (XEP-0045, section 15.6.2)."""
@@ -49,6 +49,17 @@ def store_path(
         return None
     default = default_path(environ, Path(environ.get("HOME") or "/"))
     return configuration.store or (default if making or os.path.lexists(default) else None)
+
+
+def participate(
+    configuration: Configuration, environ: Mapping[str, str]
+) -> "tuple[Participant, Recording | None]":
+    """Return who takes part with these settings, and what records it, if there is a store."""
+    participant = Participant(configuration.settings, history=configuration.history)
+    path = store_path(configuration, environ)
+    if path is None:
+        return participant, None
+    return participant, Recording(participant, path, stanzas=configuration.store_stanzas)
 
 
 class Recording:
@@ -130,11 +141,13 @@ class Recording:
 
     def _happened(self, record: Record) -> Happened:
         event, room = record.event, record.room
-        shared, earlier = isinstance(event, SHARED), room not in self._telling
+        shared, earlier = not isinstance(event, OURS), room not in self._telling
         told = self._telling.get(room) is False
-        if isinstance(event, MessageReceived) and event.type == "groupchat":
-            shared, earlier = True, earlier or event.source is not Source.LIVE
-            told = told or not earlier
+        if isinstance(event, MessageReceived):
+            shared = event.type == "groupchat"
+            if shared:
+                earlier = earlier or event.source is not Source.LIVE
+                told = told or not earlier
         elif isinstance(event, events.SubjectChanged):
             earlier, told = not told, True
         if room in self._telling:

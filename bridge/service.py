@@ -196,13 +196,9 @@ class _LazyParticipant:
     @cached_property
     def participant(self) -> "Participant":
         # slixmpp comes with it, which takes longer to load than the first answer may take.
-        from bridge import recording
-        from bridge.xmpp import participant
+        from bridge.recording import participate
 
-        given = self._configuration
-        made = participant.Participant(given.settings, history=given.history)
-        if (path := recording.store_path(given, os.environ)) is not None:
-            self.recording = recording.Recording(made, path, stanzas=given.store_stanzas)
+        made, self.recording = participate(self._configuration, os.environ)
         made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
         return made
 

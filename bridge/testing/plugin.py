@@ -4,7 +4,6 @@ Everything else of ours is imported with the first use: a run without it costs n
 """
 
 from collections.abc import Generator, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +87,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """Collect a scenario file."""
     if not file_path.name.endswith(".room.toml"):
         return None
-    collector = import_module("bridge.testing.collector")
-    found: pytest.Collector = collector.ScenarioFile.from_parent(parent, path=file_path)
-    return found
+    from bridge.testing.collector import ScenarioFile
+
+    return ScenarioFile.from_parent(parent, path=file_path)

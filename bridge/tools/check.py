@@ -170,14 +170,17 @@ def told_of(report: Report, settings: Iterable[Setting], standing: str, *, chang
         "diagnosis": report.diagnosis,
         **nonempty({"settingsChanged": changed}),
         "standing": standing,
-        "settings": [dict(vars(one)) for one in settings],
+        "settings": (shown := [dict(vars(one)) for one in settings]),
     }
     if any(one.name not in OUR_WORDS for one in report.phases):
         told["notice"] = NOTICE
     told["phases"] = kept = fitting(phases, json_size(told) - RESULT_BYTES)
     if left_out := len(phases) - len(kept):
         told["leftOut"] = left_out
-    return sanitized(told)
+    # Fifty rooms and every variable set at length are too much even with all texts cut.
+    while json_size(result := sanitized(told)) > RESULT_BYTES and shown:
+        shown.pop()
+    return result
 
 
 def fitting(phases: list[dict[str, object]], over: int) -> list[dict[str, object]]:
