@@ -123,9 +123,11 @@ class Server:
         return end
 
     def report(self, nickname: str | None) -> list[tuple[str, str]]:
-        """Return what the actor of this name saw, else the first one, as titles and texts."""
-        named = [one for one in self._actors if one.nickname == nickname] or self._actors
-        return self._engine.run(named[0].report()) if named else []
+        """Return what the last actor of this name saw, else the first, as titles and texts."""
+        named = [one for one in self._actors if one.nickname == nickname]
+        for one in named[-1:] or self._actors[:1]:
+            return self._engine.run(one.report())
+        return []
 
     def end_test(self) -> None:
         """End what the test began: its actors leave, its faults end, its room is no more."""

@@ -35,6 +35,17 @@ def test_a_report_has_the_newest_events_and_stanzas(server: Server) -> None:
     assert server.report("Nobody") == server.report("Alice")
 
 
+def test_a_report_is_of_who_has_the_nickname_last(server: Server) -> None:
+    alice, bob = server.actor_sync("Alice"), server.actor_sync("Bob")
+    bob.leave()
+    alice.expect_leave("Bob")
+    alice.say("meanwhile")
+    server.actor_sync("Bob").say("again")
+    ((_, events), _) = server.report("Bob")
+    assert "again" in events
+    assert "joining made this room" in server.report(None)[0][1]
+
+
 def test_nobody_waits_for_a_server_without_end(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
