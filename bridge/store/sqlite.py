@@ -38,7 +38,7 @@ PRAGMA page_size = 8192;
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
-PRAGMA journal_mode = WAL;
+BEGIN;
 CREATE TABLE store (id TEXT NOT NULL, evicted INTEGER NOT NULL);
 INSERT INTO store VALUES (lower(hex(randomblob(4))), 0);
 CREATE TABLE observers (
@@ -61,7 +61,10 @@ CREATE TABLE stanzas (
   id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
   observer INTEGER NOT NULL REFERENCES observers, direction TEXT NOT NULL,
   connection TEXT NOT NULL, xml TEXT NOT NULL);
+COMMIT;
+PRAGMA journal_mode = WAL;
 """
+"""In WAL mode last: all that is here must stand in the file itself when it comes to its place."""
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
 _RECORDED = """

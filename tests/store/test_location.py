@@ -6,7 +6,7 @@ import socket
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +16,7 @@ from bridge.store.database import Happened, Observer
 from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
 from bridge.store.location import default_path, identity, put_aside
 from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
-from tests.disk import mask
+from tests.disk import mask, no_file_beyond
 from tests.nobody import NOBODY, without_privileges
 from tests.racing import put
 
@@ -236,3 +236,12 @@ def test_an_interrupted_beginning_is_begun_anew(path: Path) -> None:
     Path(f"{path}-new").write_bytes(b"half a")
     _made(path)
     assert not Path(f"{path}-new").exists()
+
+
+@pytest.mark.parametrize("size", range(0, 131_072, 8_192))
+def test_a_store_that_a_full_disk_kept_from_being_made_is_made_later(size: int, path: Path) -> None:
+    with no_file_beyond(size), suppress(FullStoreError):
+        _made(path)
+    _made(path)
+    with closing(SqliteDatabase(path)) as database:
+        assert database.newest() in {1, 2}
