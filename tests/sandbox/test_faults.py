@@ -203,6 +203,17 @@ async def test_a_late_reflection_comes_after_what_others_say_meanwhile(
     assert [message["body"] for message in heard] == ["second", "first"]
 
 
+async def test_a_reflection_that_is_late_and_lost_is_lost(
+    server: Sandbox, alice: Seat, robot: Seat
+) -> None:
+    server.fault("lost-reflection", nickname="Robot")
+    server.fault(LATE, nickname="Robot", seconds=0.001)
+    robot.say("lost", ROOM)
+    await alice.hears("lost")
+    alice.say("heard", ROOM)
+    assert (await robot.sees(lambda s: s.name == "message" and s["body"]))["body"] == "heard"
+
+
 async def test_neither_hides_that_a_message_was_refused(server: Sandbox, robot: Seat) -> None:
     server.fault("lost-reflection")
     robot.say("to nobody", f"{ROOM}/nobody", "chat")

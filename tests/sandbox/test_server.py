@@ -203,9 +203,10 @@ async def test_there_are_any_number_of_rooms_up_to_a_limit_and_what_is_over_does
         await wire.join("more@rooms.localhost", "debug")
 
 
-async def test_the_service_lists_its_rooms_but_the_hidden_ones(debug: Seat) -> None:
-    for name in ("open", "hidden"):
+async def test_the_service_lists_its_rooms_but_what_is_hidden_or_over(debug: Seat) -> None:
+    for name in ("over", "open", "hidden"):
         await debug.join(JID(f"{name}@rooms.localhost"), "debug")
+    debug.muc.leave_muc(JID("over@rooms.localhost"), "debug")
     room = JID("hidden@rooms.localhost")
     form = await debug.muc.get_room_config(room)
     form.set_values({"muc#roomconfig_publicroom": False, "muc#roomconfig_roomname": "Tea"})
