@@ -16,10 +16,10 @@ from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from bridge.settings.table import Settings
-from bridge.text import one_line
+from bridge.text import one_line, quoted
 from bridge.wire.scram import ScramError
 from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
-from bridge.xmpp import certificate, faults, sasl, session, stanzas
+from bridge.xmpp import certificate, faults, sasl, stanzas
 from bridge.xmpp.certificate import Certificate
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.errors import XmppError
@@ -31,7 +31,7 @@ from bridge.xmpp.session import (
     StreamManagement,
     UnexpectedElementError,
 )
-from bridge.xmpp.stanzas import IqError
+from bridge.xmpp.stanzas import BIND, SM, IqError
 from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import (
     acknowledge_at_once,
@@ -41,6 +41,9 @@ from bridge.xmpp.tls import (
     ssl_object,
 )
 from bridge.xmpp.trace import Tracer, untraced
+
+MAX_RESUMPTION_SECONDS = 60
+"""Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
 
 DEADLINES = {
     Stage.RESOLVE: 10.0,
@@ -119,15 +122,7 @@ class Connection:
         """
         tls, features = await self.reach()
         mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
-        work = session.begin(
-            self._negotiation,
-            self._resource,
-            former,
-            self._may_answer,
-            self._acknowledge,
-            self._on_finding,
-        )
-        self._jid, self.management, resumed = await self._run(Stage.BIND, work)
+        resumed = await self._run(Stage.BIND, self._begin_session(former))
         self._stream.end_negotiation()
         self._stage = Stage.STANDING
         return Connected(self._jid, self.place.service, tls, mechanism, resumed)
@@ -315,6 +310,51 @@ class Connection:
         )
         self._stream.restart()
         return mechanism
+
+    async def _begin_session(self, former: StreamManagement | None) -> bool:
+        """Resume the `former` session if it can be (XEP-0198, section 5), or begin one.
+
+        Return whether it is the former, in which case we are still in our rooms. Raises `IqError`
+        without a resource.
+        """
+        negotiation = self._negotiation
+        resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
+        managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
+        if managed and former is not None and former.id is not None:
+            negotiation.send(stanzas.sm_resume(former.id, former.handled))
+            if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
+                self._jid = former.jid
+                self.management = StreamManagement(
+                    self._acknowledge, former.jid, former.id, former.handled
+                )
+                return True
+        self._jid = jid = await self._bind()
+        self._on_finding(f"full JID {quoted(jid)}")
+        if managed:
+            negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
+            answer = await negotiation.next((enabled, failed), among_stanzas=True)
+            if answer.tag == enabled:
+                id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
+                how = "without" if id_ is None else "with"
+                self._on_finding(f"stream management {how} resumption")
+                self.management = StreamManagement(self._acknowledge, jid, id_)
+                return False
+        self._on_finding("no stream management")
+        return False
+
+    async def _bind(self) -> str:
+        """Bind a resource (RFC 6120, section 7) and return our full JID; raises `IqError`."""
+        id_ = secrets.token_hex(8)
+        self.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(self._resource)))
+        while True:
+            answer = await self._negotiation.next((stanzas.IQ,), among_stanzas=True)
+            if answer.get("id") == id_ and self._may_answer(answer.get("from"), None):
+                break
+            self._negotiation.early.append(answer)
+        jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
+        if answer.get("type") != "result" or not jid:
+            raise IqError(stanzas.error_of(answer))
+        return jid
 
     # The stream.
 

@@ -1,24 +1,16 @@
-"""The session on a stream: its negotiation, its resource, its stream management.
+"""The session on a stream: its negotiation and its stream management.
 
 What is said before a session is established goes through a `Negotiation`, one answer at a time.
-`begin` binds a resource (RFC 6120, section 7), or resumes the session of a connection that was lost
-(XEP-0198, section 5).
 """
 
 import asyncio
-import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from bridge.text import quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.stanzas import BIND, SM, IqError
-
-MAX_RESUMPTION_SECONDS = 60
-"""Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
 
 RESUMABLE = frozenset({"connection-reset", "connection-timeout"})
 """The conditions after which a session is resumed; after others it may be the cause."""
@@ -38,9 +30,6 @@ _WRAP = 2**32
 
 UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
 """Awaits a future that the stream completes; raises `ConnectionFailedError` if it ends first."""
-
-MayAnswer: TypeAlias = Callable[[str | None, str | None], bool]
-"""Whether a reply from the first address can be to a request to the second; None is the server."""
 
 
 class UnexpectedElementError(XmppError):
@@ -150,52 +139,3 @@ class Negotiation:
         """Declare the session established; return what came and was not asked for."""
         self.over = True
         return self._inbox
-
-
-async def begin(
-    negotiation: Negotiation,
-    resource: str,
-    former: StreamManagement | None,
-    may_answer: MayAnswer,
-    acknowledge: Callable[[int], object],
-    on_finding: Callable[[str], None],
-) -> tuple[str, StreamManagement | None, bool]:
-    """Resume the `former` session if it can be, or begin one; raises `IqError` without a resource.
-
-    Return our full JID, the stream management where the server has it, and whether it is the former
-    session, in which case we are still in our rooms. Stanzas that come meanwhile stay in
-    `negotiation.early`. `acknowledge` sends a count of stanzas to the server.
-    """
-    resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
-    managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
-    if managed and former is not None and former.id is not None:
-        negotiation.send(stanzas.sm_resume(former.id, former.handled))
-        if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
-            again = StreamManagement(acknowledge, former.jid, former.id, former.handled)
-            return former.jid, again, True
-    jid = await _bind(negotiation, resource, may_answer)
-    on_finding(f"full JID {quoted(jid)}")
-    if managed:
-        negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
-        answer = await negotiation.next((enabled, failed), among_stanzas=True)
-        if answer.tag == enabled:
-            id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
-            on_finding(f"stream management {'without' if id_ is None else 'with'} resumption")
-            return jid, StreamManagement(acknowledge, jid, id_), False
-    on_finding("no stream management")
-    return jid, None, False
-
-
-async def _bind(negotiation: Negotiation, resource: str, may_answer: MayAnswer) -> str:
-    """Bind a resource and return our full JID; raises `IqError`."""
-    id_ = secrets.token_hex(8)
-    negotiation.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(resource)))
-    while True:
-        answer = await negotiation.next((stanzas.IQ,), among_stanzas=True)
-        if answer.get("id") == id_ and may_answer(answer.get("from"), None):
-            break
-        negotiation.early.append(answer)
-    jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
-    if answer.get("type") != "result" or not jid:
-        raise IqError(stanzas.error_of(answer))
-    return jid
