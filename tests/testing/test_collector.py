@@ -102,6 +102,12 @@ def _run(pytester: pytest.Pytester, *given: str | Path) -> pytest.RunResult:
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", *given, timeout=60)
 
 
+def _options(request: pytest.FixtureRequest, name: str, folder: Path) -> list[str | Path]:
+    if name == "sandbox":
+        return []
+    return ["--xmpp-env-file", env_file(request.getfixturevalue(name), folder)]
+
+
 def _save(pytester: pytest.Pytester, **files: str) -> None:
     for name, text in files.items():
         (pytester.path / f"{name}.room.toml").write_text(text, "utf-8")
@@ -112,16 +118,15 @@ def test_actors_talk_whisper_leave_and_come_again(
     name: str, request: pytest.FixtureRequest, pytester: pytest.Pytester
 ) -> None:
     _save(pytester, talk=TALK)
-    server: XmppServer = request.getfixturevalue(name)
-    options: list[str | Path] = []
-    if name != "sandbox":
-        options = ["--xmpp-env-file", env_file(server, pytester.path)]
-    _run(pytester, *options).assert_outcomes(passed=1)
+    _run(pytester, *_options(request, name, pytester.path)).assert_outcomes(passed=1)
 
 
-def test_the_owner_of_the_room_moderates_it(prosody: XmppServer, pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("name", ["sandbox", "prosody"])
+def test_the_owner_of_the_room_moderates_it(
+    name: str, request: pytest.FixtureRequest, pytester: pytest.Pytester
+) -> None:
     _save(pytester, office=OFFICE)
-    _run(pytester, "--xmpp-env-file", env_file(prosody, pytester.path)).assert_outcomes(passed=1)
+    _run(pytester, *_options(request, name, pytester.path)).assert_outcomes(passed=1)
 
 
 def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest.Pytester) -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from bridge.testing import plugin
 from bridge.testing.collector import VERBS
 from bridge.testing.scenario import Bot, parameters, parse
 from bridge.tools.prompts import SCENARIO, write_scenario
@@ -45,6 +46,12 @@ def test_the_page_lists_every_key_and_every_verb() -> None:
     for function in VERBS.values():
         for key, one in parameters(function).items():
             assert {key, *get_args(one.annotation)} - {str, float, type(None), Any} <= told
+
+
+def test_the_page_lists_every_fixture() -> None:
+    fixtures = {name for name in vars(plugin) if name.startswith("xmpp_")}
+    rows = tables(section(PAGE, "## The same in Python"))["fixture"]
+    assert {quoted(row[0])[0] for row in rows} == fixtures
 
 
 def test_the_example_of_the_prompt_is_a_scenario_and_has_the_verbs_in_words() -> None:
