@@ -38,6 +38,7 @@ ANSWER_SECONDS = 10.0
 MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
 
+Show: TypeAlias = Literal["available", "away", "chat", "dnd", "xa"]
 Role: TypeAlias = Literal["moderator", "participant", "visitor"]
 Affiliation: TypeAlias = Literal["owner", "admin", "member", "none", "outcast"]
 
@@ -174,6 +175,22 @@ class Actor:
             message.attrib.update(to=f"{self.room}/{nickname}", type="chat")
             SubElement(message, f"{{{stanzas.MUC_USER}}}x")
             self._participant.default.connection.send(message)
+
+    async def set_presence(
+        self, show: Show = "available", status: str = "", nickname: str = ""
+    ) -> None:
+        """Show another availability, or go on under another nickname (sections 7.7 and 7.6)."""
+        nickname = nickname or self._participant.status().nickname
+        presence = Element(stanzas.PRESENCE, {"to": f"{self.room}/{nickname}"})
+        for name, text in {"show": show.removeprefix("available"), "status": status}.items():
+            if text:
+                SubElement(presence, f"{{{stanzas.CLIENT}}}{name}").text = text
+        until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+        with self._doing(f"be {quoted(nickname)}"):
+            self._participant.default.connection.send(presence)
+            while self._participant.status().nickname != nickname:
+                if not await self._hear(until):
+                    raise TimeoutError
 
     async def kick(self, nickname: str, reason: str = "") -> None:
         """Put an occupant out of the room (XEP-0045, section 8.2)."""

@@ -29,7 +29,19 @@ actor = "Alice"
 expect = { from = "Bob", text = "psst", private = true }
 
 [[step]]
+presence = { nickname = "Ally" }
+
+[[step]]
+say = "renamed"
+
+[[step]]
+presence = "away"
+
+[[step]]
 actor = "Bob"
+expect = { from = "Ally", text = "renamed" }
+
+[[step]]
 leave = true
 
 [[step]]
@@ -41,7 +53,7 @@ actor = "Bob"
 say = "again"
 
 [[step]]
-actor = "Alice"
+actor = "Alice"  # whatever the room calls her
 expect = { pattern = "^ag.in$", from = "Bob" }
 
 [[step]]

@@ -103,3 +103,19 @@ def test_who_may_not_is_told_so(alice: BlockingActor, bob: BlockingActor) -> Non
         bob.kick("Alice")
     with pytest.raises(ActorError, match=r'^Bob could not configure "membersonly": forbidden'):
         bob.configure({"membersonly": True})
+
+
+def test_another_presence_and_another_nickname_are_seen_by_all(
+    alice: BlockingActor, bob: BlockingActor
+) -> None:
+    alice.set_presence("dnd", "busy")
+    alice.say("one")
+    bob.expect("one", from_="Alice")
+    seen = bob.occupants()["Alice"]
+    assert (seen.show, seen.status) == ("dnd", "busy")
+    alice.set_presence(nickname="Ally")
+    alice.set_presence()
+    alice.say("two")
+    bob.expect("two", from_="Ally")
+    assert bob.occupants()["Ally"].show is None
+    assert "Alice" not in bob.occupants()
