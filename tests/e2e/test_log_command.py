@@ -147,7 +147,7 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
         (("--kind", "gap"), 1, "has nothing of that; `xmpp-bridge record` records"),
         (("--room", "secret"), 2, "is no room of the settings"),
         (("--since", "soon"), 2, "is no time"),
-        (("--limit", "0"), 2, "is no number of events"),
+        (("--limit", "0"), 2, "is no number from 1 to 999999999"),
         (("--stanzas", "--from", "W"), 2, "--stanzas goes with no filter"),
     ],
 )
