@@ -70,11 +70,9 @@ class Scenario:
 def parse(text: str, verbs: Verbs) -> Scenario:
     """Return the scenario that `text` holds; raises `ScenarioError`."""
     try:
-        scenario: Scenario = _Reader(verbs).read(Scenario, tomllib.loads(text), ())
+        scenario: Scenario = _Reader(text, verbs).read(Scenario, tomllib.loads(text), ())
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ScenarioError(one_line(str(error))) from None
-    except _MismatchError as mismatch:
-        raise ScenarioError(f"line {line_of(text, mismatch.path)}: {mismatch}") from None
     return scenario
 
 
@@ -112,16 +110,6 @@ def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
     return {one.name.rstrip("_"): one for one in found}
 
 
-class _MismatchError(XmppTestError):
-    """The value at `path` does not fit."""
-
-    def __init__(self, path: Path, problem: str) -> None:
-        steps = (f" {one + 1}" if isinstance(one, int) else f".{one_line(one, 99)}" for one in path)
-        where = "".join(steps).removeprefix(".")
-        super().__init__(f"{where}: {problem}" if where else problem)
-        self.path = path
-
-
 _FORMS: dict[Any, tuple[Any, str]] = {
     str: (str, "a text"),
     bool: (bool, "true or false"),
@@ -133,8 +121,10 @@ _FORMS: dict[Any, tuple[Any, str]] = {
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads values of TOML as the types that are asked for; raises `_MismatchError`."""
+    """Reads values of TOML as the types that are asked for; raises `ScenarioError`."""
 
+    text: str
+    """The file."""
     verbs: Verbs
 
     def read(self, hint: Any, value: Any, path: Path) -> Any:
@@ -145,14 +135,14 @@ class _Reader:
         if kind is Any or (kind is Literal and value in arguments):
             return value
         if kind is Literal:
-            raise _MismatchError(path, f"one of {', '.join(arguments)} is wanted")
+            raise self._wrong(path, f"one of {', '.join(arguments)} is wanted")
         form, name = _FORMS.get(kind, (dict, "a table"))
         if not isinstance(value, form) or isinstance(value, bool) is not (kind is bool):
-            raise _MismatchError(path, f"{name} is wanted")
+            raise self._wrong(path, f"{name} is wanted")
         if kind is float and not 0 <= value <= MAX_SECONDS:
-            raise _MismatchError(path, f"0 to {MAX_SECONDS:g} seconds are wanted")
+            raise self._wrong(path, f"0 to {MAX_SECONDS:g} seconds are wanted")
         if kind is tuple and not value:
-            raise _MismatchError(path, "it is empty")
+            raise self._wrong(path, "it is empty")
         if kind is tuple:
             return tuple(self.read(arguments[0], one, (*path, i)) for i, one in enumerate(value))
         if kind is Mapping:
@@ -164,21 +154,21 @@ class _Reader:
     def _call(self, function: Callable[..., object], table: Any, path: Path) -> dict[str, Any]:
         """Return the arguments for `function` that `table` holds."""
         known = parameters(function)
-        _refuse_unknown(table, known, path)
+        self._refuse_unknown(table, known, path)
         for name, one in known.items():
             if one.default is Parameter.empty and name not in table:
-                raise _MismatchError(path, f"{name} is missing")
+                raise self._wrong(path, f"{name} is missing")
         return {
             known[key].name: self.read(known[key].annotation, value, (*path, key))
             for key, value in table.items()
         }
 
     def _step(self, table: Mapping[str, Any], path: Path) -> Step:
-        _refuse_unknown(table, ("actor", *self.verbs), path)
+        self._refuse_unknown(table, ("actor", *self.verbs), path)
         actor = self.read(str, table.get("actor", ""), (*path, "actor"))
         verb = next((one for one in table if one != "actor"), "")
         if len(table) - ("actor" in table) != 1:
-            raise _MismatchError(path, f"exactly one of {', '.join(self.verbs)} is wanted")
+            raise self._wrong(path, f"exactly one of {', '.join(self.verbs)} is wanted")
         value, path = table[verb], (*path, verb)
         known = [*parameters(self.verbs[verb]).values()]
         takes_table = not known or get_origin(known[0].annotation) is not Mapping
@@ -189,10 +179,15 @@ class _Reader:
             arguments = self._call(self.verbs[verb], given, path)
         return Step(verb, arguments, actor)
 
+    def _refuse_unknown(self, table: Iterable[str], known: Iterable[str], path: Path) -> None:
+        for key in table:
+            if key not in known:
+                told = f"there is no such key; known are {', '.join(known)}"
+                raise self._wrong((*path, key), told)
 
-def _refuse_unknown(table: Iterable[str], known: Iterable[str], path: Path) -> None:
-    for key in table:
-        if key not in known:
-            raise _MismatchError(
-                (*path, key), f"there is no such key; known are {', '.join(known)}"
-            )
+    def _wrong(self, path: Path, problem: str) -> ScenarioError:
+        """Return the error that the value at `path` does not fit."""
+        steps = (f" {one + 1}" if isinstance(one, int) else f".{one_line(one, 99)}" for one in path)
+        where = "".join(steps).removeprefix(".")
+        told = f"{where}: {problem}" if where else problem
+        return ScenarioError(f"line {line_of(self.text, path)}: {told}")
