@@ -18,24 +18,9 @@ from bridge.xmpp.errors import XmppError
 MAX_NAMES = 10
 """Names of a certificate that its description has; the rest are counted."""
 
-_X520, _PKCS_1, _ECDSA = (
-    bytes.fromhex(oid) for oid in ("55 04", "2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04")
-)
-"""Beginnings of object identifiers, as DER writes them: 2.5.4, 1.2.840.113549.1.1 and
-1.2.840.10045.4. They are compared in this form, since a number in one may be of any length."""
-
-_ATTRIBUTES = {
-    _X520 + b"\x03": "CN",
-    _X520 + b"\x05": "serialNumber",
-    _X520 + b"\x06": "C",
-    _X520 + b"\x07": "L",
-    _X520 + b"\x08": "ST",
-    _X520 + b"\x0a": "O",
-    _X520 + b"\x0b": "OU",
-    b"\x09\x92\x26\x89\x93\xf2\x2c\x64\x01\x19": "DC",  # 0.9.2342.19200300.100.1.25
-}
-"""Short names of attributes (RFC 4514, section 3, and custom); others have their identifier, in
-hexadecimal."""
+_PKCS_1, _ECDSA = (bytes.fromhex(oid) for oid in ("2a 86 48 86 f7 0d 01 01", "2a 86 48 ce 3d 04"))
+"""Beginnings of object identifiers, as DER writes them: 1.2.840.113549.1.1 and 1.2.840.10045.4.
+They are compared in this form, since a number in one may be of any length."""
 
 _WIDE_ENCODINGS = {0x1C: "utf-32-be", 0x1E: "utf-16-be"}
 """The encodings of UniversalString and BMPString, by tag; all other text is read as UTF-8."""
@@ -147,13 +132,9 @@ def _days(count: int) -> str:
 
 
 def _name(contents: bytes) -> str:
-    """Return a distinguished name in the order of the certificate."""
-    parts = []
-    for group in elements_in(contents):
-        for attribute in elements_in(group.contents):
-            kind, value = _pair(attribute)
-            parts.append(f"{_ATTRIBUTES.get(kind) or kind.hex()}={_text(value)}")
-    return ", ".join(parts)
+    """Return the values of a distinguished name in the order of the certificate."""
+    groups = map(elements_in, (group.contents for group in elements_in(contents)))
+    return ", ".join(_text(_pair(attribute)[1]) for group in groups for attribute in group)
 
 
 def _pair(node: DerElement) -> tuple[bytes, DerElement]:

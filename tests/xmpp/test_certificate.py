@@ -26,7 +26,7 @@ from bridge.xmpp.certificate import (
 START = datetime(2026, 1, 1, 12, 30, 59, tzinfo=UTC)
 END = datetime(2026, 12, 31, tzinfo=UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
-CERTIFICATE = Certificate("CN=chat.example", "CN=CA", ("chat.example",), START, END)
+CERTIFICATE = Certificate("chat.example", "CA", ("chat.example",), START, END)
 
 
 def issued(
@@ -65,19 +65,19 @@ def test_a_real_certificate_tells_what_the_standard_library_would(
     read = decode(ssl.PEM_cert_to_DER_cert(made.cert_chain_pems[0].bytes().decode()))
     assert read.names == ("chat.example", "::1")
     assert (read.not_before, read.not_after) == (START, END)
-    assert read.subject.endswith("CN=chat")
-    assert "OU=Testing CA #" in read.issuer
+    assert read.subject.endswith("chat")
+    assert "Testing CA #" in read.issuer
 
 
-def test_names_keep_their_order_their_kinds_and_their_letters() -> None:
+def test_names_keep_their_order_and_their_letters() -> None:
     subject = [
         x509.NameAttribute(NameOID.COUNTRY_NAME, "EE"),
         common_name("tšätt.example"),
         x509.NameAttribute(ObjectIdentifier("1.3.6.1.4.1.1"), "own"),
     ]
     read = decode(issued(subject))
-    assert read.subject == "C=EE, CN=tšätt.example, 2b0601040101=own"
-    assert read.issuer == "O=Väike & Söhne"
+    assert read.subject == "EE, tšätt.example, own"
+    assert read.issuer == "Väike & Söhne"
     assert read.names == ()
 
 
@@ -124,7 +124,7 @@ def test_a_time_beyond_2049_is_written_otherwise_and_read_all_the_same() -> None
 )
 def test_the_days_left_are_told(now: datetime, told: str) -> None:
     assert describe(CERTIFICATE, now) == (
-        f'certificate of "CN=chat.example", issued by "CN=CA", names: "chat.example", {told}'
+        f'certificate of "chat.example", issued by "CA", names: "chat.example", {told}'
     )
 
 

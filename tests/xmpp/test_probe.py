@@ -52,8 +52,8 @@ async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
         assert "no TLS" in detail(report, "tls")
     else:
         told = detail(report, "tls")
-        assert told.startswith('TLSv1.3, TLS_AES_256_GCM_SHA384; certificate of "O=trustme')
-        assert 'issued by "O=trustme' in told
+        assert told.startswith('TLSv1.3, TLS_AES_256_GCM_SHA384; certificate of "trustme')
+        assert 'issued by "trustme' in told
         assert 'names: "localhost", "conference.localhost"' in told
         assert "(364 days left)" in told
 
@@ -114,8 +114,8 @@ async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
     report = await check(real_server.environment(transport, XMPP_TLS_CA_FILE=None))
     told = failed(report, "tls")
     assert "XMPP_TLS_CA_FILE" in told.hint
-    assert 'certificate of "O=trustme' in told.detail
-    assert 'issued by "O=trustme' in told.detail
+    assert 'certificate of "trustme' in told.detail
+    assert 'issued by "trustme' in told.detail
     assert 'names: "localhost", "conference.localhost"' in told.detail
     assert "(364 days left)" in told.detail
     assert "cannot be trusted" in report.diagnosis
