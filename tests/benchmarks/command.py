@@ -22,6 +22,7 @@ from tests.benchmarks.measures import (
     plugin,
     rooms,
     sending,
+    store,
     waits,
 )
 from tests.benchmarks.report import Report, written
@@ -38,6 +39,7 @@ MEASURES: MappingProxyType[str, Callable[[Bench], Outcome]] = MappingProxyType(
             pipelined,
             waits,
             intake,
+            store,
             flood,
             memory,
             history,
