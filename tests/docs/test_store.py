@@ -1,0 +1,70 @@
+"""docs/store.md: its examples run, and what it says is what the code does."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bridge.store import recorder
+from bridge.store.database import Happened, Observer
+from bridge.store.recorder import gap
+from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from bridge.xmpp.events import MessageReceived, OccupantLeft, encode
+from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
+
+PAGE = PAGES["docs/store.md"]
+ROOM = "lobby@rooms.example"
+BY = Observer("bot@example", "McpDebug", "run")
+NIGHT = 1_700_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A store in which a night stands, as another program opens it."""
+    path = tmp_path / "rooms.db"
+    kick = OccupantLeft(
+        f"{ROOM}/Robot", "Robot", codes=frozenset({307}), actor="Wilma", reason="spam"
+    )
+    said = MessageReceived(f"{ROOM}/Wilma", "Wilma", "good night")
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            events = [encode(kick), encode(said), gap(NIGHT, NIGHT + 60)]
+            database.append(BY, [Happened(NIGHT, ROOM, one, shared=True) for one in events])
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reading:
+            yield reading
+
+
+@pytest.mark.parametrize("block", blocks(PAGE, "sql"), ids=str)
+def test_every_query_finds_what_it_says(block: Block, store: sqlite3.Connection) -> None:
+    (row,) = store.execute(block.text).fetchall()
+    assert row[1:] in {
+        (ROOM, "Robot", "Wilma", "spam"),
+        (1,),
+        ("2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z", None),
+    }
+
+
+def test_every_table_and_column_is_explained(store: sqlite3.Connection) -> None:
+    told = {quoted(row[0])[0]: set(quoted(row[1])) for row in tables(PAGE)["table"]}
+    names = store.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    assert {name for (name,) in names if not name.startswith("sqlite_")} == told.keys()
+    for name, columns in told.items():
+        found = {row[1] for row in store.execute(f"PRAGMA table_info({name})")}
+        assert found <= columns | {"id"}, name
+
+
+def test_the_figures_on_the_page_are_those_of_the_code() -> None:
+    said = " ".join(prose(PAGE).split())
+    for sentence in (
+        f"every {recorder.COMMIT_SECONDS * 1000:g} ms, or every {recorder.BATCH:,} events",
+        f"in memory, {recorder.MAX_WAITING:,} events at most",
+        f"tried again every {recorder.RETRY_SECONDS:g} s",
+        f"a warning after {recorder.BUSY_SECONDS:g} s",
+        f"`0x{APPLICATION_ID:X}`",
+        f"the `user_version` {VERSION}",
+    ):
+        assert sentence in said
+    assert recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 2
+    assert recorder.LEASE_SECONDS + 2 <= 10
