@@ -22,16 +22,8 @@ from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
 from bridge.xmpp.trace import TracedStanza
 
-OURS = (
-    events.MessageSent
-    | events.SendFailed
-    | events.RoomError
-    | events.ConnectionChanged
-    | events.Connected
-    | events.Joined
-    | events.Gap
-)
-"""What we alone see, beside private messages; everything else everybody in a room sees."""
+SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
+"""The kinds of what everybody in a room sees, beside what is said there."""
 
 ABOUT_US = 110
 """The status code that only we get (XEP-0045, section 15.6.2)."""
@@ -141,13 +133,11 @@ class Recording:
 
     def _happened(self, record: Record) -> Happened:
         event, room = record.event, record.room
-        shared, earlier = not isinstance(event, OURS), room not in self._telling
+        shared, earlier = event.kind in SHARED, room not in self._telling
         told = self._telling.get(room) is False
-        if isinstance(event, MessageReceived):
-            shared = event.type == "groupchat"
-            if shared:
-                earlier = earlier or event.source is not Source.LIVE
-                told = told or not earlier
+        if isinstance(event, MessageReceived) and event.type == "groupchat":
+            shared, earlier = True, earlier or event.source is not Source.LIVE
+            told = told or not earlier
         elif isinstance(event, events.SubjectChanged):
             earlier, told = not told, True
         if room in self._telling:
