@@ -202,6 +202,7 @@ def test_no_other_module_makes_faults() -> None:
     made = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
+        if path.parent.name != "sandbox"  # whose faults are those that a test asks for
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Fault", "DecodedError"))
     }
