@@ -135,6 +135,8 @@ async def test_what_came_after_the_last_of_a_time_comes_after_its_page(shelf: Sh
         page = await page_of(played, **span)
         assert bodies(page)[-1] == "3"
         assert bodies(await page_of(played, since=page["next"])) == ["4"]
+    page = await page_of(played, before=iso(3), kinds=["leave"])
+    assert (page["entries"], page["next"].partition("-")[2]) == ([], "3")
     page = await page_of(played, before=iso(0.5))
     assert bodies(await page_of(played, since=page["next"], limit=2)) == ["1", "2"]
 
