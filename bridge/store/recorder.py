@@ -238,7 +238,7 @@ class Writer:
         held = lease is not None and lease.run == me.run
         if since is not None:
             if room.found or not held:
-                self._find(me.run, name, me.domain, room)
+                self._find(me.run, name, me.domain, room, since)
             recent = lease is not None and 0 <= now - lease.beat <= LEASE_SECONDS
             covered = lease is not None and since.now <= lease.beat <= now
             if lease is not None and lease.run and recent and not held:
@@ -263,16 +263,17 @@ class Writer:
         self._fill(name, me.domain, room)
         return held
 
-    def _find(self, run: str, name: str, domain: str, room: _Room) -> None:
+    def _find(self, run: str, name: str, domain: str, room: _Room, since: Entered) -> None:
         """Pair what we saw with what others have written since we looked last."""
-        if room.place is None:
-            room.place = max(0, self._database.newest() - MAX_COMPARED)
-        now = self._moment.now
+        newest, now = self._database.newest(), self._moment.now
+        after, start = room.place, 0.0
+        if after is None or after > newest:  # we have just come, or a new store is in its place
+            after, start = max(0, newest - MAX_COMPARED), since.at - SKEW_SECONDS
         room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
-        for one in self._database.shared_after(name, domain, room.place):
-            room.place = one.id
-            if one.observer.run != run:
+        for one in self._database.shared_after(name, domain, after):
+            if one.observer.run != run and one.at >= start:
                 room.found.append(_found(one, now))
+        room.place = newest
         room.pending, room.found = _apart(room.pending, room.found)
 
     def _leave_to(self, lease: Lease, room: _Room, patience: float) -> None:
@@ -453,7 +454,8 @@ class Recorder:
                     one.set_result(None)
         self._let_go()
         if lost := len(self._batch) + len(self._waiting) + self._lost - self._told:
-            log.warning("%s; of what happened, %d events and stanzas were lost", self.problem, lost)
+            why = self.problem or "The store was locked at the end"
+            log.warning("%s; of what happened, %d events and stanzas were lost", why, lost)
 
     def _try(self, *, closing: bool) -> None:
         try:

@@ -153,6 +153,37 @@ def test_what_was_written_is_not_written_again_when_its_writer_ends_before_we_se
     assert _marks(hall) == [mark]
 
 
+def test_what_was_said_before_we_came_stands_for_nothing_that_is_said_later(hall: Hall) -> None:
+    first = hall.start()
+    hall.enter(first)
+    marks = [hall.say("again")]
+    hall.pass_time(5)
+    second = hall.start()
+    hall.enter(second)
+    hall.pass_time(1)
+    marks.append(hall.say("again"))
+    hall.kill(first)
+    hall.pass_time(10)
+    assert _marks(hall) == marks
+
+
+def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path: Path) -> None:
+    first, second = hall.start(), hall.start()
+    for one in (first, second):
+        hall.enter(one)
+    for _ in range(20):
+        hall.say()
+    hall.pass_time(1)
+    (tmp_path / "new").mkdir()
+    hall.database = Hall(tmp_path / "new").database
+    marks = [hall.say()]
+    hall.pass_time(SETTLED)
+    marks.append(hall.say())
+    hall.pass_time(SETTLED)
+    assert _marks(hall) == marks
+    assert _marks(hall, shared=False) == []
+
+
 @pytest.mark.parametrize("jump", [-86_400.0, -40.0, 40.0, 86_400.0])
 def test_a_clock_that_jumps_loses_nothing(jump: float, hall: Hall) -> None:
     first, second = hall.start(), hall.start()
