@@ -2,8 +2,8 @@
 
 Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
 it. ejabberd 23.01 compares it with real JIDs only, and answers whoever may not see those with an
-empty page and `complete`. Neither searches the text of a room's messages. So servers are asked for
-times alone, and every other filter is applied here.
+empty page and `complete`. Neither searches the text of a room's messages. So every filter is
+applied again here, and an empty answer to a filtered query is followed by an unfiltered one.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class ArchiveResult:
 
 @dataclass(frozen=True)
 class ArchiveQuery:
-    """What is wanted of an archive; raises `ValueError` for a sender that is no JID.
+    """What to request of an archive; raises `ValueError` for a sender that is no JID.
 
     With `before` the archive is read from its end, otherwise from its beginning; not with both
     `before` and `after`, of which servers heed one.
@@ -189,7 +189,7 @@ class ArchiveQuery:
         """Return the payload of the query `id_`."""
         payload = Element(f"{{{MAM}}}query", {"queryid": id_})
         form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
-        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end}
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": self.sender}
         for name, value in wanted.items():
             if value is not None:
                 kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
@@ -254,7 +254,7 @@ class RoomArchive:
         return MAM in described.features
 
     async def page(self, query: ArchiveQuery) -> ArchivePage:
-        """Request one page, with results from others than the sender.
+        """Request one page, with results from others than the sender where the server gives them.
 
         Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
         """
@@ -322,14 +322,11 @@ class RoomArchive:
 
         `keep` gets what `query` matches, in its direction. The search stops sooner where the
         archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
-        `ArchiveTimeoutError` if not even one page came in time, `NoArchiveError`, and as `page`
-        does.
+        `ArchiveTimeoutError` if not even one page came in time, otherwise as `page` does.
         """
         position, kept, pages = query.position, 0, 0
         try:
-            async with asyncio.timeout(seconds), aclosing(self.pages(query)) as found:
-                if not await self.exists():
-                    raise NoArchiveError(f"{self.room} keeps no archive")
+            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as found:
                 async for page in found:
                     pages += 1
                     results = page.results[::-1] if query.backward else page.results
@@ -350,6 +347,29 @@ class RoomArchive:
                 raise ArchiveTimeoutError(f"{self.room} has not answered in time") from error
             return SearchEnd(position, more=True)
         return SearchEnd(position, more=False)
+
+    async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
+        """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
+
+        A server that filters before it pages may not know an id that the filter left out, and a
+        refusal may concern the filter: both are tried again without it. Raises `NoArchiveError`,
+        and as `page` does.
+        """
+        if not await self.exists():
+            raise NoArchiveError(f"{self.room} keeps no archive")
+        if query.sender is not None:
+            filtered = self.pages(query)
+            try:
+                first = await anext(filtered, None)
+            except (UnknownPositionError, ArchiveRefusedError, NoArchiveError):
+                first = None
+            if first is not None and first.results:
+                yield first
+                async for found in filtered:
+                    yield found
+                return
+        async for found in self.pages(replace(query, sender=None)):
+            yield found
 
 
 async def _in_time(answer: Awaitable[Answer]) -> Answer:

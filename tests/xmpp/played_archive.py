@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import cast, overload
+from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
 from bridge.xmpp import stanzas
@@ -13,6 +13,9 @@ from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, IqEr
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
+
+Heed = Literal["heeds", "ignores", "denies"]
+"""What it makes of a filter: as it should; as Prosody's rooms do; as ejabberd's do."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class PlayedArchive:
     lines: Sequence[Line]
     most: int = 1_000
     """Results it gives at a time, however many are asked for."""
+    heed: Heed = "heeds"
     forgets: bool = False
     """Turns pages among what it found: does not know the ids of anything else."""
     features: Sequence[str] = (MAM,)
@@ -78,13 +82,19 @@ class PlayedArchive:
 
     def _found(self, fields: dict[str, str]) -> Sequence[int]:
         every = range(len(self.lines))
+        filters = set(fields) - {"FORM_TYPE", "start", "end"}
+        if self.heed == "denies" and filters:
+            return []
         start, end = _second(fields.get("start")), _second(fields.get("end"))
-        if start is None and end is None:
+        if start is None and end is None and not (filters and self.heed == "heeds"):
             return every
+        sender = None if self.heed == "ignores" else fields.get("with")
         return [
             index
             for index, line in enumerate(self.lines)
-            if (start is None or line.second >= start) and (end is None or line.second <= end)
+            if (start is None or line.second >= start)
+            and (end is None or line.second <= end)
+            and (sender is None or f"{ROOM}/{line.sender}" == sender)
         ]
 
     def _id(self, index: int) -> str:

@@ -20,11 +20,12 @@ from bridge.xmpp.archive import (
     NoArchiveError,
     UnknownPositionError,
 )
-from bridge.xmpp.stanzas import MAM, IqError, StanzaError
+from bridge.xmpp.stanzas import IqError, StanzaError
 from tests.xmpp.played_archive import (
     ROOM,
     Endless,
     Found,
+    Heed,
     Lazy,
     Line,
     PlayedArchive,
@@ -64,9 +65,10 @@ def archives(draw: st.DrawFn) -> PlayedArchive:
     for line in draw(lines):
         second += draw(st.integers(0, 2))
         found.append(replace(line, second=second))
+    heed: Heed = draw(st.sampled_from(["heeds", "ignores", "denies"]))
     most = draw(st.integers(1, 12))
     forgets = draw(st.booleans())
-    return PlayedArchive(found, most=most, forgets=forgets)
+    return PlayedArchive(found, most=most, heed=heed, forgets=forgets)
 
 
 times = st.none() | st.integers(0, 40).map(stamp)
@@ -98,7 +100,7 @@ def plainly(archive: PlayedArchive, query: ArchiveQuery, unwanted: str) -> list[
     limits=st.lists(st.integers(1, 8), min_size=1, max_size=40),
     unwanted=st.sampled_from(["", "no"]),
 )
-async def test_wherever_the_search_stops_all_is_found_once(
+async def test_whatever_the_server_filters_and_wherever_it_stops_all_is_found_once(
     archive: PlayedArchive, query: ArchiveQuery, limits: list[int], unwanted: str
 ) -> None:
     backward = query.before is not None
@@ -127,12 +129,33 @@ async def test_wherever_the_search_stops_all_is_found_once(
 # What is asked for.
 
 
-async def test_no_server_is_left_to_filter_by_the_sender() -> None:
-    archive = PlayedArchive([Line("Wilma", "yes"), Line("Fred", "no")])
+async def test_a_sender_that_the_server_can_filter_by_is_left_to_it() -> None:
+    some = [Line("Wilma" if n % 100 else "Fred", "yes") for n in range(1_000)]
+    archive = PlayedArchive(some)
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred"))
+    assert [one.id for one in found.results] == [f"id-{n}" for n in range(0, 1_000, 100)]
+    (asked,) = archive.queries
+    assert asked_for(asked)["with"] == f"{ROOM}/Fred"
+
+
+@pytest.mark.parametrize("before", [None, ""])
+async def test_an_empty_answer_to_a_filter_is_not_believed(before: str | None) -> None:
+    archive = PlayedArchive([Line("Wilma", "yes"), Line("Fred", "no")], heed="denies")
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred", before=before))
+    assert said(found.results) == ["no"]
+
+
+async def test_what_a_server_that_pays_no_heed_to_a_filter_gives_is_filtered_here() -> None:
+    archive = PlayedArchive([Line("Wilma", "yes"), Line("Fred", "no")], heed="ignores")
     found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred"))
     assert said(found.results) == ["no"]
-    (asked,) = archive.queries
-    assert asked_for(asked) == {"FORM_TYPE": MAM}
+
+
+async def test_an_id_that_a_filter_hides_from_the_server_is_asked_for_without_it() -> None:
+    some = [Line("Wilma", "yes"), Line("Fred", "no"), Line("Wilma", "no")]
+    archive = PlayedArchive(some, forgets=True)
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Wilma", after="id-1"))
+    assert [one.id for one in found.results] == ["id-2"]
 
 
 @pytest.mark.parametrize("id_", ["a\x00b", "i" * 1_025])
@@ -283,7 +306,7 @@ async def test_a_search_whose_time_is_up_tells_what_it_has_and_where_to_go_on() 
 
 async def test_a_search_that_found_nothing_in_its_time_says_where_to_go_on() -> None:
     archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
-    archive.answers = 2
+    archive.answers = 3  # the first to the filter, with nothing
     found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Barney"), seconds=0.2)
     assert (found.results, found.more, found.next_id) == ((), True, "id-3")
 
