@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
+from bridge.console.frontend import call_on_termination
 from bridge.logs import complain, open_log, write_out
 from bridge.recording import Recording, store_path
 from bridge.registration.launch import own_command
@@ -120,8 +121,8 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
                     ended.set()
 
     participant.listen(on_record)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
+    call_on_termination(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
     await ended.wait()
     participant.leave()

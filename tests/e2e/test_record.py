@@ -61,7 +61,7 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
             assert sent["sent"] is True
             assert "warnings" not in await bridge.status()
         await recording.says("* McpDebug left")
-        recording.signal(signal.SIGINT)
+        recording.signal(signal.SIGHUP)  # its terminal was closed
         assert await recording.ended() == 0
     shared = [
         (one["kind"], one.get("sender"), one.get("body"))
