@@ -34,13 +34,15 @@ def store_path(
 ) -> Path | None:
     """Return where the store is; None where there is none, or none to be opened.
 
-    The usual place counts where a store is, or is to be made. A settings file that may be a
-    stranger's opens none: it names rooms that it shall not have the records of.
+    The usual place counts where a store is, or is to be made, but not beside a sandbox, for which
+    no settings file is looked for. A settings file that may be a stranger's opens no store: it
+    names rooms that it shall not have the records of.
     """
     if not configuration.trusted:
         return None
     default = default_path(environ, Path(environ.get("HOME") or "/"))
-    return configuration.store or (default if making or os.path.lexists(default) else None)
+    usual = making or (configuration.candidates and os.path.lexists(default))
+    return configuration.store or (default if usual else None)
 
 
 def participate(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bridge.recording import Recording
+from bridge.recording import Recording, store_path
+from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.xmpp import events
@@ -55,6 +56,20 @@ class Stage:
         self.happens(events.ConnectionChanged(Phase.JOINING), HERE, ME, SUBJECT)
         self.happens(events.Joined(ME.from_, ME.sender, created=False))
         self.happens(events.ConnectionChanged(Phase.JOINED))
+
+
+@pytest.mark.parametrize(
+    ("beside_a_sandbox", "making"), [(True, False), (False, False), (True, True)]
+)
+def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
+    beside_a_sandbox: bool, making: bool, tmp_path: Path
+) -> None:
+    usual = tmp_path / "xmpp-bridge" / "rooms.db"
+    usual.parent.mkdir()
+    usual.touch()
+    found = load({}, cwd=tmp_path, package_root=tmp_path, searching=not beside_a_sandbox)
+    path = store_path(found, {"XDG_STATE_HOME": str(tmp_path)}, making=making)
+    assert path == (None if beside_a_sandbox and not making else usual)
 
 
 @pytest.fixture
