@@ -232,7 +232,7 @@ class Participant:
         connection.start_dispatch()
         staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
         try:
-            fault = await keep_alive(connection, self._timing)
+            fault = await keep_alive(connection, self._timing, self._wake, self._clock)
             connection.end(fault)
             return fault
         finally:
@@ -247,6 +247,10 @@ class Participant:
         membership = None if sender is None else self._by_jid.get(sender.bare)
         if membership is not None:
             membership.receive(stanza)
+
+    def _wake(self) -> None:
+        for membership in self.memberships:
+            membership.doubt()
 
     def _hang_up(self) -> None:
         for membership in self.memberships:

@@ -19,8 +19,8 @@ from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, t
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
 
-ATTENTIVE = Timing(ping_interval=0.5, ping_deadline=0.4, idle_before_ping=60.0)
-"""Finds out soon that the server is gone."""
+ATTENTIVE = Timing(ping_interval=60.0, ping_deadline=0.4, idle_before_ping=60.0, check_interval=0.1)
+"""Asks nothing by itself while a test lasts, but sees a jump of the clock at once."""
 
 
 @pytest.fixture
@@ -218,6 +218,20 @@ async def test_what_was_said_while_the_machine_slept_is_filled_in(open_stage: Sc
         await eyes.joined()
         await eyes.until(lambda _: told(eyes.messages(), "meanwhile") or eyes.gaps())
         assert len(told(eyes.messages(), "meanwhile")) == 1
+
+
+async def test_a_machine_that_slept_asks_at_once_and_stays_where_all_is_well(
+    stage: Scene,
+) -> None:
+    asleep = 0.0
+    stage.clock = lambda: time.time() + asleep
+    stage.timing = ATTENTIVE
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        assert eyes.status().self_ping_ms is None
+        asleep = 3600.0
+        status = await eyes.until(lambda status: status.self_ping_ms is not None)
+        assert (status.phase, status.last_error) == (Phase.JOINED, None)
 
 
 async def test_a_slow_network_is_no_fault(stage: Scene) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import Callable
 from typing import cast
 from xml.etree.ElementTree import Element
@@ -13,7 +14,7 @@ from bridge.xmpp.stanzas import IqError, StanzaError, ping
 from tests.xmpp.place import PLACE
 
 SECONDS = 5.0
-SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02)
+SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +71,14 @@ class Standing:
             raise IqError(StanzaError(answer))
         return Element("iq")
 
-    async def kept_alive(self, timing: Timing) -> Fault:
+    async def kept_alive(
+        self,
+        timing: Timing,
+        on_wake: Callable[[], None] = lambda: None,
+        wall: Callable[[], float] = time.time,
+    ) -> Fault:
         async with asyncio.timeout(SECONDS):
-            return await keep_alive(cast(Connection, self), timing)
+            return await keep_alive(cast(Connection, self), timing, on_wake, wall)
 
 
 END = Fault("gone", "It went.", "Wait.")
@@ -101,3 +107,24 @@ async def test_any_answer_to_a_ping_will_do() -> None:
     standing = Standing(answer)
     assert await standing.kept_alive(SERVER_ONLY) == END
     assert standing.pinged == [PLACE.domain] * 5
+
+
+async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_rooms_are_woken() -> (
+    None
+):
+    jumped = 0.0
+    woken: list[bool] = []
+    timing = Timing(ping_interval=60.0, check_interval=0.005, clock_jump=10.0)
+
+    def answer() -> None:
+        standing.ended.set_result(END)
+
+    def wall() -> float:
+        nonlocal jumped
+        now = time.time() + jumped
+        jumped = 11.0
+        return now
+
+    standing = Standing(answer)
+    assert await standing.kept_alive(timing, lambda: woken.append(True), wall) == END
+    assert (standing.pinged, woken) == ([PLACE.domain], [True])
