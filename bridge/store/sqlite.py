@@ -343,6 +343,9 @@ def _refuse_foreign(path: Path) -> None:
         raise NotOurStoreError(f"{str(path)!r} does not exist")
     with closing(_connect(path, "ro&immutable=1")) as header:  # reads, locks and writes nothing
         try:
+            # In the middle of a checkpoint the file is shorter than its header says, and whole with
+            # its WAL: this leaves its length out of the look.
+            header.execute("PRAGMA writable_schema = ON")
             application = header.execute("PRAGMA application_id").fetchone()[0]
             version = header.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.DatabaseError:

@@ -51,6 +51,19 @@ def test_the_usual_place_is_that_of_the_state_of_programs(tmp_path: Path) -> Non
     assert default_path({}, tmp_path / "link" / "home") == usual
 
 
+def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        before = path.stat().st_size
+        with database.transaction():
+            database.append(ME, [Happened(0.0, "", {"kind": "connection"}, "x" * 100_000)])
+        assert path.stat().st_size == before  # the rest is in the WAL
+        with path.open("r+b") as file:  # SQLite writes the first page first
+            file.seek(28)
+            file.write((1_000).to_bytes(4, "big"))
+        with closing(SqliteDatabase(path, writable=False)) as other:
+            assert other.newest() == 1
+
+
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
 def test_whatever_the_umask_all_of_it_is_for_its_owner_alone(umask: int, path: Path) -> None:
     with mask(umask), closing(SqliteDatabase(path)) as database:
