@@ -103,10 +103,11 @@ async def xmpp_history(
         start=_time("after", after),
         end=_time("before", before),
     )
-    oldest = None
+    oldest, recorded = None, False
     if archive:
         page.next, page.more = await _read_archive(asked, limit, from_)
     elif (reader := _store(asked)) is not None:
+        recorded = True
         try:
             oldest = await _read_store(asked, reader)
         except StoreError as error:
@@ -118,7 +119,13 @@ async def xmpp_history(
             ) from error
     else:
         oldest = await _read_journal(asked)
-    around = {"gap": page.gap, "oldest": oldest, "notice": NOTICE if page.entries else None}
+    around = {
+        "gap": page.gap,
+        "oldest": oldest,
+        "notice": NOTICE if page.entries else None,
+        # What is not being recorded is in no page of the store.
+        "warnings": link.warnings() if recorded else None,
+    }
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
 
@@ -203,7 +210,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
 
     def show(found: "tuple[Recorded, Event]") -> Entry | None:
         row, event = found
-        if not row.heard:
+        if not row.heard and row.event.get("direction") == "out":
             unheard.add(row.event.get("id", ""))
         if not wanted.matches(event):
             return None

@@ -61,6 +61,7 @@ class Played:
     further: tuple["Played", ...] = ()
     """Being in further rooms; only the participant itself is listened to."""
     reader: Reader | None = None
+    warnings: list[str] = field(default_factory=list)
     """Of the store."""
 
     @cached_property
@@ -93,7 +94,11 @@ class Played:
 
     @property
     def link(self) -> RoomLink:
-        return RoomLink(lambda: cast("Participant", self), reader_for=lambda _: self.reader)
+        return RoomLink(
+            lambda: cast("Participant", self),
+            lambda: self.warnings,
+            reader_for=lambda _: self.reader,
+        )
 
     def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
         self.listeners.append(listener)

@@ -286,19 +286,23 @@ async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: She
     assert [one["at"] for one in page["entries"]] == [iso(1), iso(2), iso(3)]
 
 
+@pytest.mark.parametrize("span", [{"after": iso(1)}, {"before": iso(3)}])
 @pytest.mark.parametrize(
     ("detail", "told"),
     [("brief", [("heard", None), ("never heard", False)]), ("full", None)],
 )
 async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
-    shelf: Shelf, detail: str, told: list[tuple[str, bool | None]] | None
+    shelf: Shelf,
+    detail: str,
+    told: list[tuple[str, bool | None]] | None,
+    span: dict[str, str],
 ) -> None:
     own = f"{ROOM}/McpDebug"
     shelf.put(MessageSent(own, "McpDebug", "heard", "1"), at=1, shared=False)
     shelf.put(MessageReceived(own, "McpDebug", "heard", id="1"), at=1.1)
     shelf.put(MessageSent(own, "McpDebug", "never heard", "2"), at=2, shared=False)
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "imitated", id="2"), at=2.1)
-    page = await page_of(_played(shelf), after=iso(1), detail=detail)
+    page = await page_of(_played(shelf), detail=detail, **span)
     if told is None:
         assert bodies(page) == ["heard", "heard", "never heard", "imitated"]
     else:
@@ -366,3 +370,12 @@ async def test_pages_of_any_size_tell_each_event_once(
 
 def test_the_recorder_of_the_night_is_of_the_same_domain() -> None:
     assert NIGHTLY.domain == ACCOUNT.partition("@")[2]
+
+
+async def test_a_page_of_the_store_says_that_nothing_is_being_recorded(shelf: Shelf) -> None:
+    shelf.say("old", at=1)
+    played = _played(shelf)
+    assert "warnings" not in await page_of(played, after=iso(1))
+    played.warnings = ["Nothing is being recorded: the disk is full"]
+    page = await page_of(played, after=iso(1))
+    assert page["warnings"] == ["Nothing is being recorded: the disk is full"]
