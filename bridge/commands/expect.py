@@ -23,7 +23,7 @@ def run(parsed: argparse.Namespace) -> int:
         complain("xmpp-bridge: pytest is not installed; install xmpp-debug-bridge[expect]")
         return USAGE
     tests = subprocess.Popen(  # noqa: S603 - the same interpreter
-        [sys.executable, "-m", "pytest", parsed.file, *parsed.more],
+        [sys.executable, "-P", "-m", "pytest", parsed.file, *parsed.more],
         env={"PYTHONWARNINGS": QUIET, **os.environ},
     )
     signal.signal(signal.SIGTERM, lambda *_: tests.terminate())

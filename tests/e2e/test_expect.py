@@ -71,6 +71,12 @@ def test_the_exit_code_says_whether_all_passed(
     assert "Warning" not in ran.stdout + ran.stderr
 
 
+def test_no_code_that_lies_in_the_current_directory_is_run_in_place_of_pytest(folder: Path) -> None:
+    (folder / "pytest.py").write_text("print('mine')\n", "utf-8")
+    ran = _expect(folder, "good.room.toml")
+    assert (ran.returncode, "mine" in ran.stdout) == (0, False)
+
+
 def test_further_options_are_those_of_pytest(folder: Path) -> None:
     ran = _expect(folder, "good.room.toml", "bad.room.toml", "--junit-xml", "report.xml", "-x")
     assert ran.returncode == 1
