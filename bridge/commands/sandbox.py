@@ -11,6 +11,9 @@ from bridge.sandbox.fault import STRIKES
 from bridge.sandbox.server import HOST, Sandbox
 from bridge.text import one_line
 
+KEYS = ("room", "nickname", "seconds")
+"""What may follow the name of a fault."""
+
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the server and print the settings that reach it."""
@@ -53,14 +56,22 @@ def _add_account(sandbox: Sandbox, text: str) -> None:
 def _begin_fault(sandbox: Sandbox, text: str) -> None:
     name, _, options = text.partition(":")
     given = dict(option.partition("=")[::2] for option in options.split(",") if option)
-    room, nickname, seconds = (given.pop(key, "") for key in ("room", "nickname", "seconds"))
     try:
-        if given or (name in STRIKES and not seconds):
-            raise ValueError(
-                "the keys are room, nickname and seconds, and drop and kick take seconds"
-            )
-        number = seconds.replace(".", "", 1).isdecimal()
-        length = float(seconds if number else "nan") if seconds else None
-        sandbox.fault(name, room=room, nickname=nickname, seconds=length)
+        for key, value in given.items():
+            if key not in KEYS:
+                raise ValueError(f"unknown key {one_line(key, 100)}; keys are {', '.join(KEYS)}")
+            if not value:
+                raise ValueError(f"{key} has no value")
+        seconds = given.get("seconds")
+        if name in STRIKES and seconds is None:
+            raise ValueError(f"{name} needs seconds=N")
+        is_number = seconds is not None and seconds.replace(".", "", 1).isdecimal()
+        number = float(seconds if is_number else "nan") if seconds else None
+        sandbox.fault(
+            name,
+            room=given.get("room", ""),
+            nickname=given.get("nickname", ""),
+            seconds=number,
+        )
     except ValueError as error:
         raise ValueError(f"--fault {one_line(text, 100)}: {error}") from None

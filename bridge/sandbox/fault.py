@@ -1,4 +1,9 @@
-"""Faults on request: which there are, and whom each of them hits."""
+"""Faults on request: which there are, and whom each of them hits.
+
+A new one goes into `FAULTS`, and acts where `bridge.sandbox.server.Sandbox` asks for it: `_strike`
+(at once), `_is_silenced` (delivery), `_disturbed` (reflections), `_to_room` (joining) or
+`_admitted` (login).
+"""
 
 from dataclasses import dataclass
 

@@ -88,7 +88,8 @@ class Sandbox:
     ) -> Callable[[], None]:
         """Begin a fault, and return what ends it; both are to be called in the server's loop.
 
-        It hits the occupant `nickname` of `room`, a bare JID; what is empty stands for any.
+        It hits the occupant `nickname` of `room`, a bare JID or its local part; what is empty
+        stands for any.
         `drop` cuts their connection and `kick` puts them out of the room, at once, and with
         `seconds` again and again, so far apart. The others last until they are ended, or for
         `seconds`: `silence` (nothing they send is taken in, and they are sent nothing; with
@@ -96,14 +97,19 @@ class Sandbox:
         (whoever wants the nickname is refused with a conflict), `lost-reflection` (what they say in
         the room reaches all but themselves) and `refused-login` (of the account `nickname`).
         `late-reflection` has `seconds` as its delay.
-        Raises `ValueError` for an unknown name, and for seconds that cannot be waited for.
+        Raises `ValueError` for an unknown name, another server's room, and for seconds that cannot
+        be waited for.
         """
         if name not in FAULTS:
             raise ValueError(f"there is no such fault; there are {', '.join(FAULTS)}")
-        is_timed = seconds is not None or name == LATE
-        if is_timed and not 0 < (seconds or 0) < math.inf:
-            raise ValueError(f"seconds must be a number above 0, and {LATE} needs them")
-        fault = Fault(name, room, nickname, seconds or 0)
+        local, _, host = room.lower().partition("@")
+        if host not in ("", SERVICE):
+            raise ValueError(f"the sandbox has rooms at {SERVICE} only")
+        if seconds is None and name == LATE:
+            raise ValueError(f"{LATE} needs seconds")
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError("seconds must be a number above 0")
+        fault = Fault(name, local and f"{local}@{SERVICE}", nickname, seconds or 0)
         self._faults.add(fault)
         if name in STRIKES:
             self._strike(fault)

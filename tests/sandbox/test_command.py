@@ -20,11 +20,14 @@ COMMAND = [sys.executable, "-m", "bridge", "sandbox"]
         (["--account", "a@b:s3cret"], "an account's name has no blanks"),
         (["--account", "debug:s3cret"], "an account that is there already"),
         (["--fault", "flood"], "--fault flood: there is no such fault; there are drop"),
-        (["--fault", "late-reflection"], "late-reflection needs them"),
+        (["--fault", "late-reflection"], "late-reflection: late-reflection needs seconds"),
+        (["--fault", "silence:room=lobby,seconds"], "seconds has no value"),
+        (["--fault", "silence:nickname="], "nickname has no value"),
+        (["--fault", "silence:room=lobby@elsewhere"], "has rooms at rooms.localhost only"),
         (["--fault", "silence:seconds=soon"], "seconds must be a number above 0"),
         (["--fault", "silence:seconds=0"], "seconds must be a number above 0"),
-        (["--fault", "silence:nick=Robot"], "the keys are room, nickname and seconds"),
-        (["--fault", "drop:nickname=Robot"], "drop and kick take seconds"),
+        (["--fault", "silence:nick=Robot"], "unknown key nick; keys are room, nickname, seconds"),
+        (["--fault", "drop:nickname=Robot"], "drop needs seconds=N"),
         (["--fault", "\x1b[2J"], "--fault \\u{1B}[2J: there is no such fault"),
     ],
 )
@@ -37,7 +40,8 @@ def test_a_mistake_is_one_line_and_tells_no_password(arguments: list[str], compl
 
 
 async def test_accounts_log_in_and_faults_are_on_from_the_start() -> None:
-    given = "--account robot:s3:cret --account alice:x --fault lost-reflection:nickname=Robot"
+    given = "--account robot:s3:cret --account alice:x"
+    given += " --fault lost-reflection:room=lobby,nickname=Robot"
     process = await asyncio.create_subprocess_exec(
         *COMMAND, *given.split(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
