@@ -292,7 +292,10 @@ def _add_expect(add: Add) -> None:
         "xmpp-bridge expect ping.room.toml --junit-xml=report.xml",
     )
     command.add_argument("file", metavar="FILE", help="a scenario file, *.room.toml, or a folder")
-    command.add_argument("more", nargs=argparse.REMAINDER, help="more files; options of pytest")
+    more = command.add_argument(
+        "more", nargs=argparse.REMAINDER, help="more files; options of pytest"
+    )
+    more.required = False  # Python 3.11 would name it beside FILE where both are missing
 
 
 def _add_sandbox(add: Add) -> None:

@@ -20,7 +20,9 @@ EXIT_CODES = {0: SUCCESS, 2: USAGE, 4: USAGE, 5: USAGE}
 def run(parsed: argparse.Namespace) -> int:
     """Run the files and whatever else pytest is told."""
     if find_spec("pytest") is None:
-        complain("xmpp-bridge: pytest is not installed; install xmpp-debug-bridge[expect]")
+        complain(
+            "xmpp-bridge: pytest is not installed; pip install '/path/to/xmpp-debug-bridge[expect]'"
+        )
         return USAGE
     tests = subprocess.Popen(  # noqa: S603 - the same interpreter
         [sys.executable, "-P", "-m", "pytest", parsed.file, *parsed.more],

@@ -1,17 +1,28 @@
 """Faults on request: which there are, and whom each of them hits.
 
-A new one goes into `FAULTS`, and acts where `bridge.sandbox.server.Sandbox` asks for it: `_strike`
-(at once), `_is_silenced` (delivery), `_disturbed` (reflections), `_to_room` (joining) or
+A new one goes into `FaultName`, and acts where `bridge.sandbox.server.Sandbox` asks for it:
+`_strike` (at once), `_is_silenced` (delivery), `_disturbed` (reflections), `_to_room` (joining) or
 `_admitted` (login).
 """
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+FaultName: TypeAlias = Literal[
+    "drop",
+    "kick",
+    "silence",
+    "duplicate-nickname",
+    "late-reflection",
+    "lost-reflection",
+    "refused-login",
+]
+FAULTS: tuple[str, ...] = get_args(FaultName)
+"""All faults; the strikes happen at once, the others last."""
 
 STRIKES = ("drop", "kick")
 LATE, LOST = "late-reflection", "lost-reflection"
 SILENCE, DUPLICATE, REFUSED = "silence", "duplicate-nickname", "refused-login"
-FAULTS = (*STRIKES, SILENCE, DUPLICATE, LATE, LOST, REFUSED)
-"""All faults; the strikes happen at once, the others last."""
 
 
 @dataclass(frozen=True, eq=False)

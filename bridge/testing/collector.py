@@ -62,7 +62,7 @@ class ScenarioFile(pytest.File):
             # The loop that is current in this thread stays so: it may be another plugin's.
             with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
                 runner.run(self._play(xmpp_server))
-        # `ValueError` is for a pattern that is none, or a fault that there is not.
+        # `ValueError` is for a fault without its seconds, or a name that no account can have.
         except (XmppTestError, ValueError) as error:
             where = "before the first step"
             if self.taken:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypedDict, TypeVar
+from typing import Annotated, Generic, TypedDict, TypeVar
 
 from bridge.text import quoted
 from bridge.xmpp.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
@@ -26,7 +26,7 @@ class Conditions(TypedDict, total=False):
 
     contains: str
     """In the text, as `xmppHistory` looks for it: without case and hidden characters."""
-    pattern: str
+    pattern: Annotated[str, Pattern, "no regular expression of RE2"]
     """A regular expression (RE2) that is found in the text."""
     from_: str
     """A nickname, an occupant JID or a real JID. Without it: anybody but the actor itself."""

@@ -2,8 +2,9 @@
 
 The file is TOML. What its tables may hold is read off Python's own types: a table has the fields of
 `Scenario`, `Bot` or `Step`, and what follows the verb of a step are the arguments of the function
-that does it. A trailing underscore is dropped: `from_` is `from`. docs/scenario.schema.json is made
-from the same types.
+that does it. A trailing underscore is dropped: `from_` is `from`. An `Annotated` type has a
+function that raises `ValueError` for a wrong value, and what that is called.
+docs/scenario.schema.json is made from the same types.
 """
 
 import tomllib
@@ -14,7 +15,7 @@ from functools import reduce
 from inspect import Parameter, isclass, signature
 from operator import getitem
 from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
@@ -103,7 +104,7 @@ def parameters(function: Callable[..., object]) -> dict[str, Parameter]:
     if not isclass(function):
         found = found[1:]
     if found and found[-1].kind is Parameter.VAR_KEYWORD:  # `Unpack` of a `TypedDict`
-        hints = get_type_hints(*get_args(found.pop().annotation))
+        hints = get_type_hints(get_args(found.pop().annotation)[0], include_extras=True)
         found += (
             Parameter(k, Parameter.KEYWORD_ONLY, default=None, annotation=hints[k]) for k in hints
         )
@@ -132,6 +133,12 @@ class _Reader:
         kind, arguments = get_origin(hint) or hint, get_args(hint)
         if kind in (Union, UnionType):  # with None, which TOML does not have
             return self.read(arguments[0], value, path)
+        if kind is Annotated:
+            try:
+                arguments[1](self.read(arguments[0], value, path))
+            except ValueError as error:
+                raise self._wrong(path, f"{arguments[2]}: {error}") from None
+            return value
         if kind is Any or (kind is Literal and value in arguments):
             return value
         if kind is Literal:
@@ -157,7 +164,8 @@ class _Reader:
         self._refuse_unknown(table, known, path)
         for name, one in known.items():
             if one.default is Parameter.empty and name not in table:
-                raise self._wrong(path, f"{name} is missing")
+                told = f"{name} is missing" if path else f"there is no [[{name}]]"
+                raise self._wrong(path, told)
         return {
             known[key].name: self.read(known[key].annotation, value, (*path, key))
             for key, value in table.items()

@@ -10,6 +10,7 @@ from typing import Self
 
 import pytest
 
+from bridge.sandbox.fault import FaultName
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stanza import DOMAIN
 from bridge.settings.load import load
@@ -109,7 +110,7 @@ class Server:
         return BlockingActor(actor)
 
     def fault(
-        self, name: str, *, room: str = "", nickname: str = "", seconds: float | None = None
+        self, name: FaultName, *, room: str = "", nickname: str = "", seconds: float | None = None
     ) -> Callable[[], None]:
         """Begin a fault of the sandbox (see `Sandbox.fault`), and return what ends it early.
 
@@ -177,6 +178,10 @@ def _read(option: str, path: Path | None) -> Settings:
     here = Path.cwd()
     found = load(os.environ, cwd=here, package_root=here, env_file=path)
     if found.settings is None:
-        problems = "".join(f"\n  {one_line(str(one))}" for one in found.problems)
+        ours = {"--env-file": option}
+        named = (
+            one._replace(variable=ours.get(one.variable, one.variable)) for one in found.problems
+        )
+        problems = "".join(f"\n  {one_line(str(one))}" for one in named)
         raise pytest.UsageError(f"{option} {path} has no settings for a room:{problems}")
     return found.settings

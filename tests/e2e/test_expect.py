@@ -26,6 +26,15 @@ joins_as = "Robot"
 wait = 1
 """
 
+FILES = {
+    "good": PASSES,
+    "bad": FAILS,
+    "wrong": WRONG,
+    "silent": SILENT,
+    "quake": '[[step]]\nfault = "earthquake"\n',
+    "regex": '[[step]]\nexpect = { pattern = "(" }\n',
+}
+
 
 def _expect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -41,7 +50,7 @@ def _expect(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with files of each sort."""
-    for name, text in {"good": PASSES, "bad": FAILS, "wrong": WRONG, "silent": SILENT}.items():
+    for name, text in FILES.items():
         (tmp_path / f"{name}.room.toml").write_text(text, "utf-8")
     return tmp_path
 
@@ -53,11 +62,13 @@ def folder(tmp_path: Path) -> Path:
         (["good.room.toml", "bad.room.toml"], 1, "1 failed, 1 passed"),
         (["bad.room.toml"], 1, "bad.room.toml, line 3, expect: Alice waited 0 s for a message"),
         (["good.room.toml", "wrong.room.toml"], 2, "wrong.room.toml: line 2: step 1.expect.txt: "),
+        (["quake.room.toml"], 2, "quake.room.toml: line 2: step 1.fault: one of drop, kick"),
+        (["regex.room.toml"], 2, "regex.room.toml: line 2: step 1.expect.pattern: no regular"),
         (["none.room.toml"], 2, "not found: none.room.toml"),
         (["good.room.toml", "--no-such-option"], 2, "--no-such-option"),
         (["good.room.toml", "-k", "bad"], 2, "1 deselected"),
         (["--", "good.room.toml"], 0, "1 passed"),
-        ([], 2, "the following arguments are required: FILE"),
+        ([], 2, "the following arguments are required: FILE\n"),
         (["--help"], 0, "xmpp-bridge expect ping.room.toml"),
     ],
 )
@@ -104,7 +115,7 @@ def test_without_pytest_it_says_what_to_install(folder: Path) -> None:
         check=False,
     )
     assert ran.returncode == 2
-    assert "install xmpp-debug-bridge[expect]" in ran.stderr
+    assert "pip install '/path/to/xmpp-debug-bridge[expect]'" in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 

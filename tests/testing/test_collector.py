@@ -148,19 +148,24 @@ def test_faults_begin_with_their_step_and_end_with_the_scenario(pytester: pytest
     ran.stdout.fnmatch_lines(["faults.room.toml, line 17, say: Bob did not get into *: somebody *"])
 
 
-def test_a_fault_or_a_pattern_that_is_none_is_told_with_its_line(
+def test_a_fault_or_a_pattern_that_is_none_is_a_mistake_in_the_file(
     pytester: pytest.Pytester,
 ) -> None:
     _save(
         pytester,
         fault='[[step]]\nfault = "earthquake"',
+        named='[[step]]\nfault = { name = "earthquake" }',
+        nothing='[[step]]\nexpect_nothing = { pattern = "[" }',
         pattern='[[step]]\nexpect = { pattern = "(" }',
     )
     ran = _run(pytester)
+    ran.assert_outcomes(errors=4)
     ran.stdout.fnmatch_lines(
         [
-            "fault.room.toml, line 2, fault: there is no such fault; there are drop, *",
-            "pattern.room.toml, line 2, expect: missing ): (",
+            "fault.room.toml: line 2: step 1.fault: one of drop, kick, * is wanted",
+            "named.room.toml: line 2: step 1.fault.name: one of drop, kick, * is wanted",
+            "nothing.room.toml: line 2: step 1.expect_nothing.pattern: no regular expression of *",
+            "pattern.room.toml: line 2: step 1.expect.pattern: no regular expression of *: (",
         ]
     )
 

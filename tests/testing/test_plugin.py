@@ -231,7 +231,10 @@ def test_the_same_tests_run_on_a_real_server(
         (
             None,
             ("--xmpp-env-file=no.env",),
-            ["ERROR: --xmpp-env-file no.env has no settings *", "*no.env*(missing)*"],
+            [
+                "ERROR: --xmpp-env-file no.env has no settings *",
+                "  --xmpp-env-file names *no.env*(missing)*",
+            ],
         ),
         (
             "XMPP_USERNAME=a@b",

@@ -172,7 +172,7 @@ def test_a_mistake_is_told_with_its_line_and_its_key(right: str, wrong: str, tol
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "line 1: step is missing"),
+        ("", "line 1: there is no [[step]]"),
         ("step = []", "line 1: step: it is empty"),
         ("step = 3", "line 1: step: a list is wanted"),
         ("step = [\n3]", "line 1: step 1: a table is wanted"),
