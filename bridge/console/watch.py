@@ -252,7 +252,7 @@ async def watch(
     running = asyncio.create_task(participant.run())
     running.add_done_callback(lambda task: ended.set())
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as limit:
             await ended.wait()
     participant.leave()
     running.cancel()
@@ -262,6 +262,8 @@ async def watch(
     if output.error is not None:
         complain(f"xmpp-bridge: stdout cannot be written: {output.error.strerror}")
     awaits = first or seconds is not None
+    if limit.expired() and not shown:
+        complain(f"xmpp-bridge: nothing matched within {seconds:g} s")
     return not hopeless and output.error is None and (shown or not awaits)
 
 

@@ -240,6 +240,17 @@ async def test_where_nothing_is_picked_in_time_it_ends_with_1(
     async with Watching(tmp_path, settings, *arguments, "--timeout", "1") as watching:
         assert await watching.ended() == 1
     assert watching.out == ""
+    assert watching.err.splitlines()[-1] == "xmpp-bridge: nothing matched within 1 s"
+
+
+async def test_a_refused_login_is_not_told_as_nothing_that_matched(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(XMPP_PASSWORD="wrong-4711-wrong")
+    async with Watching(tmp_path, settings, "--first", "--timeout", "20") as watching:
+        assert await watching.ended() == 1
+    assert "nothing matched" not in watching.err
+    assert "not-authorized" in watching.err
 
 
 async def test_whatever_was_picked_within_the_time_it_ends_with_0(
@@ -249,6 +260,7 @@ async def test_whatever_was_picked_within_the_time_it_ends_with_0(
     async with Watching(tmp_path, sandbox.environment(), *arguments) as watching:
         assert await watching.ended() == 0
     assert {json.loads(line)["kind"] for line in watching.out.splitlines()} == {"connection"}
+    assert "nothing matched" not in watching.err
 
 
 @pytest.mark.parametrize(
