@@ -216,7 +216,8 @@ def _add_check(add: Add) -> None:
     _add_number(
         command, "--warn", MAX_MS, "MS", "milliseconds in all from which to warn (median of N)"
     )
-    _add_number(command, "--crit", MAX_MS, "MS", "milliseconds in all from which it has failed")
+    help_ = "milliseconds in all from which the exit code is that of a failure, whatever passed"
+    _add_number(command, "--crit", MAX_MS, "MS", help_)
     help_ = (
         "warn of a certificate with fewer days left (default: 14); a warning changes the exit "
         "code of nagios only"

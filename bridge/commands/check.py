@@ -32,12 +32,16 @@ async def _check(parsed: argparse.Namespace, read: Reader) -> int:
             complain_of(configuration)
         show_unconfigured(configuration, first, parsed.format)
         return unusable
+    told = ""
     if parsed.send and configuration.read_only:
         source = configuration.source_of("BRIDGE_READ_ONLY")
         told = (
             "--send would say something in the room, and BRIDGE_READ_ONLY in "
             f"{source} forbids that; check without --send"
         )
+    elif None not in (parsed.warn, parsed.crit) and parsed.warn > parsed.crit:
+        told = f"--warn {parsed.warn} is above --crit {parsed.crit}, and would never warn"
+    if told:
         if plugin:
             write_out(plugin_line(Level.UNKNOWN, told))
         else:

@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from statistics import median
 
-from bridge.console.monitoring import Level, Limits, exposition, plugin_line, plugin_result
+from bridge.console.monitoring import (
+    Level,
+    Limits,
+    exposition,
+    failures,
+    plugin_line,
+    plugin_result,
+)
 from bridge.console.output import READER_GONE, look_of
 from bridge.console.screen import ERASE_LINE_ABOVE, Paint, hanging, moves_cursor
 from bridge.logs import complain, write_out
@@ -251,10 +258,14 @@ async def check(
             told = [json.dumps(shown | {"settings": [asdict(one) for one in in_effect]})]
         case "prometheus":
             told = exposition(settings.rooms, reports, now)
+            reasons = [*failures(reports), *reasons]
         case "nagios":
             told = [plugin_result(reports, limits, now)]
     if told:
         screen.put(told)
+    if reasons and level is Level.CRITICAL and form in {"json", "prometheus"}:
+        # Whoever sees the exit code would look for the reason among stages that passed.
+        complain("\n".join(f"xmpp-bridge: {reason}" for reason in reasons))
     if screen.error is not None and screen.error.errno not in READER_GONE:
         complain(f"xmpp-bridge: stdout cannot be written: {screen.error.strerror}")
         return Level.UNKNOWN

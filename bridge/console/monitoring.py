@@ -1,7 +1,9 @@
 """The check as a probe: limits, a monitoring plugin's line, and Prometheus' text format. Pure.
 
 The line, its performance data and its exit codes are those of the Monitoring Plugins development
-guidelines. https://prometheus.io/docs/instrumenting/exposition_formats has the text format.
+guidelines. A format is dispatched in `bridge.console.check`, twice (`check`, `show_unconfigured`),
+and is a choice of `--format` in `bridge.cli`.
+https://prometheus.io/docs/instrumenting/exposition_formats has the text format.
 """
 
 import json
@@ -46,16 +48,16 @@ class Limits:
         days = days_left(reports, now)
         if days is not None and days < self.cert_days:
             level = Level.WARNING
-            left = f"The certificate has {floor(days)} days left"
-            reasons.append(f"{left}, --cert-days {self.cert_days}.")
+            left = f"The certificate expires in {floor(days)} days"
+            reasons.append(f"{left}, limit {self.cert_days} (--cert-days).")
         ms = median(report.ms for report in reports)
-        for reached, name, limit in (
-            (Level.WARNING, "--warn", self.warn_ms),
-            (Level.CRITICAL, "--crit", self.crit_ms),
-        ):
-            if limit is not None and ms >= limit:
-                level = reached
-                reasons.append(f"The walk took {ms:.0f} ms, {name} {limit}.")
+        took = f"{'a median of ' * (len(reports) > 1)}{ms:.0f} ms"
+        if self.crit_ms is not None and ms >= self.crit_ms:
+            level = Level.CRITICAL
+            reasons.append(f"Too slow: {took}, limit {self.crit_ms} ms (--crit).")
+        elif self.warn_ms is not None and ms >= self.warn_ms:
+            level = Level.WARNING
+            reasons.append(f"Slow: {took}, limit {self.warn_ms} ms (--warn).")
         return level if all(report.ok for report in reports) else Level.CRITICAL, reasons
 
 
@@ -77,13 +79,28 @@ def plugin_result(reports: Sequence[Report], limits: Limits, now: datetime) -> s
     failed = [report for report in reports if not report.ok]
     if len(reports) > 1:
         reasons.append(f"{len(reports) - len(failed)} of {len(reports)} passed.")
-    text = " ".join([*reasons, (failed or reports[-1:])[0].diagnosis])
+    told = reports[-1].diagnosis
+    if failed:
+        told = failures(failed)[0]
+    elif level is not Level.OK:
+        told = told.replace("Everything works", "All stages passed", 1)
+    text = " ".join([*reasons, told])
     seconds = median(report.ms for report in reports) / 1000
     warn, crit = ("" if ms is None else ms / 1000 for ms in (limits.warn_ms, limits.crit_ms))
     performance = [f"time={seconds:.3f}s;{warn};{crit};0"]
     if (days := days_left(reports, now)) is not None:
         performance.append(f"certificate_days={floor(days)};{limits.cert_days}:")
     return plugin_line(level, text, " ".join(performance))
+
+
+def failures(reports: Sequence[Report]) -> list[str]:
+    """Return of each run that failed: the stage, the condition, why, and what to do."""
+    failed = [(one, next(it for it in one.phases if not it.ok)) for one in reports if not one.ok]
+    told = [
+        f"{stage.name} failed [{report.condition}]: {report.diagnosis} {stage.hint}".rstrip()
+        for report, stage in failed
+    ]
+    return list(dict.fromkeys(told))
 
 
 def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -> list[str]:

@@ -21,11 +21,15 @@ from bridge.xmpp.report import CheckStage, Report, Visit, report_of
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 LAB, TEAM = "lab@conference.example.org", "team@conference.example.org"
 RELAXED = Limits(None, None, 14)
-BANNED = Fault("forbidden", "The owner banned us.", "Ask that owner.", Retry.LATER)
+HINT = "Ask that owner."
+BANNED = Fault("forbidden", "The owner banned us.", HINT, Retry.LATER)
 
 
 def _report(ms: float = 500, days: float | None = 60, *, ok: bool = True) -> Report:
-    stages = [CheckStage("connect", True, 20, "", ""), CheckStage("join", ok, ms - 20, "", "")]
+    stages = [
+        CheckStage("connect", True, 20, "", ""),
+        CheckStage("join", ok, ms - 20, "", HINT * (not ok)),
+    ]
     report = report_of([LAB], stages, ms / 1000, [Visit(LAB, None if ok else BANNED)], None)
     expires = None if days is None else NOW + timedelta(days=days)
     return replace(report, certificate_expires=expires)
@@ -50,7 +54,7 @@ SEVERAL = report_of(
         (_report(), RELAXED, Level.OK, 0),
         (_report(), Limits(501, 502, 14), Level.OK, 0),
         (_report(), Limits(500, 501, 14), Level.WARNING, 1),
-        (_report(), Limits(499, 500, 14), Level.CRITICAL, 2),
+        (_report(), Limits(499, 500, 14), Level.CRITICAL, 1),
         (_report(), Limits(None, 500, 14), Level.CRITICAL, 1),
         (_report(days=14), RELAXED, Level.OK, 0),
         (_report(days=13.99), RELAXED, Level.WARNING, 1),
@@ -74,18 +78,24 @@ def test_of_several_runs_the_median_counts_and_every_failure() -> None:
 
 
 def test_the_line_of_a_plugin_has_the_outcome_and_performance_data() -> None:
-    works = "Everything works: in the room lab@conference.example.org with nobody else"
+    where = "in the room lab@conference.example.org with nobody else, 0.50 s in all."
     assert plugin_result([_report()], RELAXED, NOW) == (
-        f"XMPP OK - {works}, 0.50 s in all. | time=0.500s;;;0 certificate_days=60;14:"
+        f"XMPP OK - Everything works: {where} | time=0.500s;;;0 certificate_days=60;14:"
     )
     beyond = plugin_result([_report(days=13.5)], Limits(400, 1500, 30), NOW)
     assert beyond == (
-        "XMPP WARNING - The certificate has 13 days left, --cert-days 30. The walk took 500 ms, "
-        f"--warn 400. {works}, 0.50 s in all. | time=0.500s;0.4;1.5;0 certificate_days=13;30:"
+        "XMPP WARNING - The certificate expires in 13 days, limit 30 (--cert-days). Slow: 500 ms, "
+        f"limit 400 ms (--warn). All stages passed: {where} "
+        "| time=0.500s;0.4;1.5;0 certificate_days=13;30:"
+    )
+    slow = plugin_result([_report()] * 3, Limits(1, 2, 14), NOW)
+    assert slow.startswith(
+        "XMPP CRITICAL - Too slow: a median of 500 ms, limit 2 ms (--crit). 3 of 3 passed. All "
     )
     reports = [_report(), _report(ok=False), _report()]
     assert plugin_result(reports, RELAXED, NOW).startswith(
-        "XMPP CRITICAL - 2 of 3 passed. The owner banned us. | time="
+        "XMPP CRITICAL - 2 of 3 passed. join failed [forbidden]: The owner banned us. Ask that "
+        "owner. | time="
     )
 
 

@@ -66,7 +66,7 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         lambda server: server.environment(XMPP_PASSWORD="wrong-4711-wrong"),
         (),
         "CRITICAL",
-        "refused the login",
+        "sasl failed [not-authorized]: ",
     ),
     "a wrong password, repeated": (
         lambda server: server.environment(XMPP_PASSWORD="wrong-4711-wrong"),
@@ -87,24 +87,24 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         "CRITICAL",
         "1 of 2 rooms failed.",
     ),
-    "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, --warn 1."),
+    "slow": (XmppServer.environment, ("--warn", "1"), "WARNING", "ms, limit 1 ms (--warn)."),
     "too slow": (
         XmppServer.environment,
         ("--warn", "1", "--crit", "2"),
         "CRITICAL",
-        "ms, --crit 2.",
+        "ms, limit 2 ms (--crit). All stages passed: ",
     ),
     "a certificate that is about to expire": (
         XmppServer.environment,
         ("--cert-days", "400"),
         "WARNING",
-        "days left, --cert-days 400.",
+        "days, limit 400 (--cert-days).",
     ),
     "a certificate that is about to expire, unchecked": (
         lambda server: server.environment(NODE_TLS_REJECT_UNAUTHORIZED="0"),
         ("--cert-days", "400"),
         "WARNING",
-        "days left, --cert-days 400.",
+        "days, limit 400 (--cert-days).",
     ),
     "a setting that is missing": (
         lambda server: server.environment(XMPP_PASSWORD=None),
@@ -117,6 +117,12 @@ FAULTS: dict[str, tuple[Broken, tuple[str, ...], str, str]] = {
         (),
         "UNKNOWN",
         "MUC_ROOM",
+    ),
+    "a warning that could never come": (
+        XmppServer.environment,
+        ("--warn", "3", "--crit", "2"),
+        "UNKNOWN",
+        "--warn 3 is above --crit 2",
     ),
     "a message where none may be sent": (
         lambda server: server.environment(BRIDGE_READ_ONLY="1"),
@@ -160,7 +166,7 @@ async def test_an_expired_certificate_is_critical_and_its_days_are_known(
     assert "certificate_days=-" in performance
     unchecked = expired.environment(NODE_TLS_REJECT_UNAUTHORIZED="0")
     level, text, _ = await _plugin(tmp_path / "home", unchecked)
-    assert (level, "days left" in text) == ("WARNING", True)
+    assert (level, "certificate expires in -" in text) == ("WARNING", True)
 
 
 async def test_what_a_server_says_stays_in_the_line(tmp_path: Path) -> None:
@@ -221,6 +227,9 @@ async def test_prometheus_is_told_of_a_failure_and_of_wrong_settings(
     refused = sandbox.environment(XMPP_PASSWORD="wrong-4711-wrong")
     code, checking = await run(tmp_path, refused, *arguments)
     assert (code, _metrics(checking.out)["up"]) == (1, [({"room": refused["MUC_ROOM"]}, 0.0)])
+    assert checking.err.startswith("xmpp-bridge: sasl failed [not-authorized]: ")
+    assert "XMPP_PASSWORD" in checking.err
+    assert checking.err.count("\n") == 1
     code, checking = await run(tmp_path, sandbox.environment(XMPP_PASSWORD=None), *arguments)
     assert (code, _metrics(checking.out)["up"]) == (2, [({"room": ""}, 0.0)])
 
@@ -232,10 +241,20 @@ async def test_limits_are_said_as_text_and_as_json_and_only_crit_fails(
     code, checking = await run(tmp_path, environment, "--warn", "1", "--cert-days", "400")
     assert code == 0
     days, walk = checking.out.splitlines()[-2:]
-    assert re.fullmatch(r"The certificate has 36[0-9] days left, --cert-days 400\.", days)
-    assert re.fullmatch(r"The walk took [0-9]+ ms, --warn 1\.", walk)
-    code, checking = await run(tmp_path, environment, "--crit", "1", "--format", "json")
-    told = json.loads(checking.out)
-    assert (code, told["ok"], len(told["warnings"])) == (1, True, 1)
+    assert re.fullmatch(
+        r"The certificate expires in 36[0-9] days, limit 400 \(--cert-days\)\.", days
+    )
+    assert re.fullmatch(r"Slow: [0-9]+ ms, limit 1 ms \(--warn\)\.", walk)
+    for form in ("json", "prometheus"):
+        code, checking = await run(tmp_path, environment, "--crit", "1", "--format", form)
+        assert code == 1
+        (said,) = checking.err.splitlines()
+        slow = said.removeprefix("xmpp-bridge: ")
+        assert re.fullmatch(r"Too slow: [0-9]+ ms, limit 1 ms \(--crit\)\.", slow)
+        if form == "json":
+            told = json.loads(checking.out)
+            assert (told["ok"], told["warnings"]) == (True, [slow])
+        else:
+            assert _metrics(checking.out)["up"][0][1] == 1
     code, checking = await run(tmp_path, environment, "--json")
     assert (code, "warnings" in json.loads(checking.out)) == (0, False)
