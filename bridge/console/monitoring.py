@@ -18,7 +18,7 @@ from statistics import median
 from bridge.text import one_line
 from bridge.xmpp.report import Report, by_stage
 
-MAX_LINE_CHARACTERS = 500
+MAX_LINE_BYTES = 800
 """Of what a plugin's line says: NRPE passes on 1,024 bytes, performance data included."""
 
 _SPECIAL = re.compile("[|<>]")
@@ -69,7 +69,9 @@ def days_left(reports: Sequence[Report], now: datetime) -> float | None:
 
 def plugin_line(level: Level, text: str, performance: str = "") -> str:
     """Return the one line of a monitoring plugin."""
-    plain = _SPECIAL.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(text, MAX_LINE_CHARACTERS))
+    plain = _SPECIAL.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(text))
+    if len(said := plain.encode()) > MAX_LINE_BYTES:
+        plain = said[:MAX_LINE_BYTES].decode(errors="ignore") + "..."
     return f"XMPP {level.name} - {plain}" + (f" | {performance}" if performance else "")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.console.monitoring import (
-    MAX_LINE_CHARACTERS,
+    MAX_LINE_BYTES,
     Level,
     Limits,
     exposition,
@@ -112,10 +112,11 @@ def test_nothing_that_a_server_says_ends_the_line_or_begins_performance_data(tex
 
 
 def test_the_text_of_a_plugin_is_bounded() -> None:
-    longest = "x" * MAX_LINE_CHARACTERS
+    longest = "x" * MAX_LINE_BYTES
     assert plugin_line(Level.OK, longest) == f"XMPP OK - {longest}"
-    shown = plugin_line(Level.OK, f"{longest}y")
-    assert shown == f"XMPP OK - {longest}... ({MAX_LINE_CHARACTERS + 1} characters)"
+    assert plugin_line(Level.OK, f"{longest}y") == f"XMPP OK - {longest}..."
+    for wide in "<\U0001f600":
+        assert len(plugin_line(Level.OK, wide * 400, "time=1s").encode()) < MAX_LINE_BYTES + 30
 
 
 def _samples(rooms: list[str], *reports: Report) -> dict[tuple[str, ...], float]:
