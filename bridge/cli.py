@@ -109,6 +109,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **arguments: Any) -> None:
         page = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
         super().__init__(formatter_class=page, **arguments)
+        # A word like this is a value, such as `-90m` of a time: no option begins with a digit.
+        self._negative_number_matcher = re.compile("-[0-9]")
 
     def format_help(self) -> str:
         """Return the whole page, as long as a manual page is."""
@@ -279,7 +281,8 @@ def _add_record(add: Add) -> None:
         "every bridge finds it. It takes part under the nickname with `-record` behind it, so that "
         "a bridge may be in the room at the same time. Ctrl-C and SIGTERM end it. Exit code 1 if "
         "the account or the room refuses it for good, 2 if the settings are wrong.",
-        "xmpp-bridge record --print-unit > ~/.config/systemd/user/xmpp-record.service",
+        "xmpp-bridge record --env-file ~/.config/xmpp-bridge.env",
+        "xmpp-bridge record --env-file ~/.config/xmpp-bridge.env --print-unit > unit",
     )
     _add_settings(command)
     _add_flag(command, "--print-unit", "print a unit with which systemd starts it, and end")

@@ -96,6 +96,8 @@ class Walk:
     ) -> None:
         self.gap: Loss | None = None
         """What is deleted of what came after the cursor, or from the time asked for on."""
+        self.oldest_at = span.oldest
+        """When the oldest record of any room is of, in seconds since the epoch; infinite: none."""
         self.more = False
         """Whether it ended early: its time was over, or ahead of what was deleted meanwhile."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward

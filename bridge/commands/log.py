@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
@@ -33,17 +34,19 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
     complain_of(configuration)
     settings = configuration.settings
-    if settings is None:
+    if settings is None or configuration.rejected("BRIDGE_STORE"):
         return USAGE
     try:
         if not configuration.trusted:
             raise ArgumentError(
-                f"{configuration.env_file} may be a stranger's, and names rooms and an account of "
-                f"which nothing that was recorded is shown; {TO_TRUST_IT}"
+                f"{configuration.env_file} was found only because it lies in the current "
+                f"directory, so it is not trusted to show recorded rooms; {TO_TRUST_IT}"
             )
         selection = selection_of(parsed, settings.rooms)
         if selection is not None and parsed.stanzas:
-            raise ArgumentError("--stanzas goes with no filter")
+            raise ArgumentError("--stanzas cannot be combined with filters")
+        if parsed.follow and parsed.until:
+            raise ArgumentError("--follow cannot be combined with --until")
         asked = (parsed.since, parsed.until)
         start, end = (text and iso(moment(text, datetime.now())) for text in asked)
     except (ArgumentError, ValueError) as error:
@@ -66,7 +69,7 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         if parsed.follow:
             await log.follow(cursor)
     except StoreError as error:
-        complain(f"xmpp-bridge: {error}; `xmpp-bridge record` records the rooms there")
+        complain(f"xmpp-bridge: {error}")
         return FAILURE
     except OSError as error:
         if error.errno in READER_GONE:
@@ -79,5 +82,14 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         raise
     if log.shown or parsed.follow:
         return SUCCESS
-    complain(f"xmpp-bridge: {str(path)!r} has nothing of that; `xmpp-bridge record` records")
+    complain(f"xmpp-bridge: {_why_nothing(log.oldest, path, stanzas=parsed.stanzas)}")
     return FAILURE
+
+
+def _why_nothing(oldest: float, path: Path, *, stanzas: bool) -> str:
+    if oldest < inf:
+        begin = f"records begin at {iso(oldest)}"
+        return f"nothing recorded matches (rooms, time and filters); {begin}"
+    if stanzas:
+        return "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"
+    return f"{str(path)!r} is empty; `xmpp-bridge record` records the rooms"

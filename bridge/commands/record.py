@@ -55,10 +55,17 @@ def run(parsed: argparse.Namespace) -> int:
 
 async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
+    complain_of(configuration)
     file = configuration.env_file if configuration.trusted else None
-    if file is None:
-        complain("xmpp-bridge: the unit has to name a file with the settings; name it: --env-file")
+    if file is None and parsed.env_file is None:
+        complain("xmpp-bridge: --print-unit needs --env-file PATH")
+    if file is None or configuration.settings is None:
         return USAGE
+    for one in configuration.in_effect.values():
+        if one.source == "the environment":
+            complain(
+                f"WARNING: {one.variable} is set in the environment, which the unit does not have"
+            )
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
     line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
@@ -76,12 +83,12 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
     complain_of(configuration)
     path = store_path(configuration, os.environ, making=True)
-    if configuration.settings is None:
+    if configuration.settings is None or configuration.rejected("BRIDGE_STORE"):
         return USAGE
     if path is None:
         complain(
-            f"xmpp-bridge: {configuration.env_file} may be a stranger's, and names rooms and "
-            f"an account for which nothing is recorded; {TO_TRUST_IT}"
+            f"xmpp-bridge: {configuration.env_file} was found only because it lies in the current "
+            f"directory, so it is not trusted to record rooms; {TO_TRUST_IT}"
         )
         return USAGE
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
@@ -89,10 +96,12 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     try:
         SqliteDatabase(path).close()
     except NotOurStoreError as error:
-        complain(f"xmpp-bridge: BRIDGE_STORE: {error}")
+        complain(f"xmpp-bridge: {error}")
         return USAGE
     except StoreError as error:  # which may pass, and is said again by who records
         log.debug("%s", error)
+    kept = f"kept {configuration.store_days} days or {configuration.store_mb} MiB"
+    log.info("recording to %s, %s", path, kept)
     return SUCCESS if await _stay(configuration, path) else FAILURE
 
 

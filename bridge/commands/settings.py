@@ -75,10 +75,12 @@ def current_directory() -> Path:
 
 
 def complain_of(configuration: Configuration) -> None:
-    """Say on stderr what is wrong with the settings, and where they were looked for."""
-    for warning in configuration.warnings:
-        complain(f"WARNING: {one_line(warning)}")
+    """Say on stderr what is wrong with the settings; if they are unusable, where they may be."""
+    lines = [f"WARNING: {warning}" for warning in configuration.warnings]
+    lines += [f"xmpp-bridge: {problem}" for problem in configuration.problems]
     if configuration.settings is None:
-        looked = [f"looked at {one.path}: {one.reason}" for one in configuration.candidates]
-        for line in (*map(str, configuration.problems), *looked):
-            complain(f"xmpp-bridge: {one_line(line)}")
+        lines += [
+            f"xmpp-bridge: looked at {it.path}: {it.reason}" for it in configuration.candidates
+        ]
+    for line in lines:
+        complain(one_line(line))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import select
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
 
 from bridge.logs import write_out
 from bridge.recorded import Walk
@@ -30,10 +31,10 @@ class Log:
         as_json: bool,
         names_rooms: bool,
     ) -> None:
-        """Show of what a `walk` of the store finds the events that one of the filters matches.
+        """Show the events that a `walk` of the store finds and one of the filters matches.
 
-        Without filters only steps of connecting are left out, and what the bridge said on its way
-        out where it came back; JSON has them, too.
+        Without filters, lines of text leave out the steps of connecting, and outgoing copies of
+        messages that the room echoed; JSON has both.
         """
         self._unheard: set[str] = set()
         usual = EventFilter(unheard=None if as_json else self._unheard)
@@ -41,6 +42,8 @@ class Log:
         self._as_json, self._names_rooms = as_json, names_rooms
         self.shown = False
         """Whether there was anything to show."""
+        self.oldest = inf
+        """When the records begin, in seconds since the epoch; infinite where there are none."""
 
     async def show(
         self,
@@ -51,6 +54,7 @@ class Log:
     ) -> str:
         """Show all that there is, or the newest `limit`; return the cursor behind it."""
         walk = await self._walk(since=since, start=start, end=end, backward=limit is not None)
+        self.oldest = walk.oldest_at
         newest: list[str] = []
         async for row in walk:
             lines = self._lines(row, walk)
@@ -71,21 +75,22 @@ class Log:
             cursor = await self.show(cursor)
 
     def _lines(self, row: Recorded, walk: Walk) -> list[str]:
-        if not row.heard:
+        if row.event.get("direction") == "out" and not row.echoed:
             self._unheard.add(row.event.get("id", ""))
         is_stanza = row.event["kind"] == "stanza"
         if not (is_stanza or any(one.matches(walk.record(row).event) for one in self._filters)):
             return []
-        shown: dict[str, object] = {"at": iso(row.at)}
-        if row.room and self._names_rooms:
-            shown["room"] = row.room
+        at, by = iso(row.at), "" if row.shared else str(row.observer)
+        shown = {"room": row.room} if row.room and self._names_rooms else {}
         if self._as_json:
-            by = {} if row.shared else {"observer": str(row.observer)}
-            return [json.dumps({"cursor": walk.cursor_of(row.id), **shown, **row.event, **by})]
+            around = {"cursor": walk.cursor_of(row.id), "at": at, **shown}
+            return [json.dumps(around | row.event | ({"observer": by} if by else {}))]
         if is_stanza:
             arrow = "<--" if row.event["direction"] == "in" else "-->"
-            return [f"{shown['at']} {arrow} {one_line(row.event['xml'])}"]
-        return [format_event(shown | row.event)]
+            return [f"{at} {arrow} {one_line(row.event['xml'])}"]
+        return [
+            " ".join([at, *([f"[{one_line(by)}]"] if by else []), format_event(shown | row.event)])
+        ]
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -31,5 +31,5 @@ def moment(text: str, now: datetime) -> float:
             continue
     raise ValueError(
         f'{quoted(text)} is no time; write 2026-01-31, "2026-01-31 12:00", 12:00, '
-        '2026-01-31T12:00:00Z, now, today, yesterday or "2 hours ago"'
+        '2026-01-31T12:00:00Z, now, today, yesterday, -90m or "2 hours ago"'
     )

@@ -22,9 +22,9 @@ DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
 """The variables of which one at least is set in a file that is used without being named."""
 
 RETIRED = {
-    "BRIDGE_TRAFFIC_LOG": "BRIDGE_STORE, of which `xmpp-bridge log --json` gives the same lines",
+    "BRIDGE_TRAFFIC_LOG": "set BRIDGE_STORE, and read it with `xmpp-bridge log --json`",
 }
-"""The variables of former versions, each with what does its work now."""
+"""The variables of former versions, each with what to do instead."""
 
 RESTRICTIONS = [row.name for row in TABLE if row.who == "restriction"]
 
@@ -135,9 +135,9 @@ class _Loading:
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_MASKED), key=len, reverse=True)
         for row in TABLE:
             self.loaded[row.name] = self._value(row)
-        for name, better in RETIRED.items():
+        for name, instead in RETIRED.items():
             if any(name in one.values for one in (self._environment, self.used) if one):
-                self._reject(name, f"is no setting any more; {better}, would be right")
+                self._reject(name, f"was removed and is ignored; {instead}")
         named = self.loaded["BRIDGE_TOOLSETS"]
         if self.loaded["LLM_BASE_URL"] and self.loaded["LLM_MODEL"] and "llm" not in named:
             self.loaded["BRIDGE_TOOLSETS"] = (*named, "llm")

@@ -103,7 +103,10 @@ def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Pa
 
 
 def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:
-    """Expand `~` (not `~name`) by the environment we were given, not the process's own."""
+    """Expand `~` by the environment we were given, not the process's own.
+
+    `values.path` refuses `~name`, which only the system's list of users could expand.
+    """
     home = environ.get("HOME")
     if home and path.parts[:1] == ("~",):
         return base.joinpath(home, *path.parts[1:])

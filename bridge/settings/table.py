@@ -271,6 +271,10 @@ class Configuration:
         "environment only", example="~/.config/xmpp-bridge/.env")
     # fmt: on
 
+    def rejected(self, name: str) -> bool:
+        """Whether the value of a variable is wrong, so that its default is in effect."""
+        return any(problem.variable == name for problem in self.problems)
+
     def source_of(self, variable: str) -> str:
         """Return where a variable is set, as in `Setting.source`; empty if it is not."""
         setting = self.in_effect.get(variable)

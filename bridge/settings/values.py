@@ -257,8 +257,9 @@ def names(value: str) -> tuple[str, ...]:
 
 
 def path(value: str) -> Path:
-    """Parse a path that a file could have; it need not be absolute."""
+    """Parse a path that a file could have; it may be relative, or begin with `~/`."""
     _expect(not _CONTROL.search(value), "which has control characters in it; a path without")
+    _expect(not re.match("~[^/]", value), "which begins with the name of a user; the whole path")
     return Path(value)
 
 

@@ -66,8 +66,8 @@ class Recorded:
     event: dict[str, Any]
     observer: Observer
     shared: bool
-    heard: bool = False
-    """Whether it is what the observer said, and the room's copy of that is recorded too."""
+    echoed: bool = False
+    """Whether it is a message on its way out, of which the room's copy is recorded too."""
 
 
 class Lease(NamedTuple):

@@ -1,5 +1,8 @@
 """The exceptions of the store."""
 
+REMEDY = "set BRIDGE_STORE to another path, or move that away"
+"""What a user can do about something that is no store, and stands where one is to be."""
+
 
 class StoreError(Exception):
     """The root of every exception that `bridge.store` raises: a sentence on what is wrong."""

@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
+from bridge.store.errors import (
+    REMEDY,
+    BrokenStoreError,
+    BusyStoreError,
+    FullStoreError,
+    NotOurStoreError,
+)
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -123,7 +129,7 @@ def _is_ours(path: Path) -> bool:
         why = "has another name too (a hard link)"
     else:
         return True
-    raise NotOurStoreError(f"{str(path)!r} {why}; the path of a new file would be right")
+    raise NotOurStoreError(f"{str(path)!r} {why}; {REMEDY}")
 
 
 def _unusable(path: Path, error: OSError) -> FullStoreError:

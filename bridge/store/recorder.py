@@ -40,6 +40,9 @@ PATIENCE_SECONDS = 10.0
 SKEW_SECONDS = 1.0
 """How much later than we it may see something; on leaving, we wait no longer for it."""
 
+NOBODY = "nobody recorded this room"
+"""The `reason` of a gap in which no bridge was in the room."""
+
 SAME_SECONDS = 30.0
 """Two bridges saw the same if it is alike and they saw it within so many seconds."""
 
@@ -249,7 +252,8 @@ class Writer:
                 if room.fills is None:
                     room.fills = not covered
                     if lease is not None and not covered:
-                        event = gap(lease.seen_until, max(lease.seen_until, since.at))
+                        until = max(lease.seen_until, since.at)
+                        event = gap(lease.seen_until, until, reason=NOBODY)
                         missed = Happened(since.at, name, event, shared=True)
                         self._rows.append((room.began, missed))
                 self._rows += [(one.number, one.happened) for one in room.pending]
@@ -460,6 +464,7 @@ class Recorder:
     def _try(self, *, closing: bool) -> None:
         try:
             if self._database is not None and not self._database.stands():
+                log.warning("the file of the store was deleted or replaced; it is opened anew")
                 self._let_go()
             if self._database is None:
                 self._database = self._open()

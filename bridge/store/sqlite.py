@@ -15,7 +15,13 @@ from typing import Any
 from urllib.parse import quote
 
 from bridge.store.database import Happened, Lease, Observer, Query, Recorded, Span, TracedXml
-from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
+from bridge.store.errors import (
+    REMEDY,
+    BrokenStoreError,
+    BusyStoreError,
+    FullStoreError,
+    NotOurStoreError,
+)
 from bridge.store.location import FILE_MODE, Location, exists, identity
 
 APPLICATION_ID = 0x584D5042
@@ -304,8 +310,8 @@ class SqliteDatabase:
         self, conditions: str, values: Sequence[object], select: str = _RECORDED
     ) -> list[Recorded]:
         return [
-            Recorded(id_, at / 1000, room, json.loads(event), Observer(*by), bool(shared), heard)
-            for id_, at, room, event, *by, shared, heard in self._all(select + conditions, values)
+            Recorded(id_, at / 1000, room, json.loads(event), Observer(*by), bool(shared), echoed)
+            for id_, at, room, event, *by, shared, echoed in self._all(select + conditions, values)
         ]
 
 
@@ -340,7 +346,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 def _refuse_foreign(path: Path) -> None:
     """Raise `NotOurStoreError` for what is no store of this version, which is left as it is."""
     if not exists(path):
-        raise NotOurStoreError(f"{str(path)!r} does not exist")
+        raise NotOurStoreError(f"{str(path)!r} does not exist; `xmpp-bridge record` makes it")
     with closing(_connect(path, "ro&immutable=1")) as header:  # reads, locks and writes nothing
         try:
             # In the middle of a checkpoint the file is shorter than its header says, and whole with
@@ -351,10 +357,11 @@ def _refuse_foreign(path: Path) -> None:
         except sqlite3.DatabaseError:
             application = version = None
     if application != APPLICATION_ID:
-        raise NotOurStoreError(f"{str(path)!r} is something other than a store of this program")
+        raise NotOurStoreError(f"{str(path)!r} is not a store of xmpp-bridge; {REMEDY}")
     if version != VERSION:
         raise NotOurStoreError(
-            f"{str(path)!r} is a store of another version ({version}, this program has {VERSION})"
+            f"{str(path)!r} is a store of version {version}, and this xmpp-bridge has {VERSION}; "
+            f"{REMEDY}"
         )
 
 

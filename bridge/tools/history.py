@@ -210,7 +210,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
 
     def show(found: "tuple[Recorded, Event]") -> Entry | None:
         row, event = found
-        if not row.heard and row.event.get("direction") == "out":
+        if row.event.get("direction") == "out" and not row.echoed:
             unheard.add(row.event.get("id", ""))
         if not wanted.matches(event):
             return None

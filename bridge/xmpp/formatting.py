@@ -115,6 +115,11 @@ def _change(entry: Mapping[str, object]) -> str:
             return f"* the room's configuration changed [{_text(entry, _codes(entry))}]"
         case "gap":
             span = f"from {_text(entry, 'from')} to {_text(entry, 'to')}"
+            if "events" in entry:
+                count = _text(entry, "events")
+                return f"* {count} events and stanzas {span} were not recorded{reason}"
+            if "reason" in entry:
+                return f"* {_text(entry, 'reason')} {span}; what happened may be missing"
             return f"* what was said {span} may be missing"
         case _:
             return f"* {_text(entry, 'kind')}"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bridge.store.database import Observer, TracedXml
+from bridge.store.errors import REMEDY
 from bridge.text import iso
 from bridge.xmpp.events import (
     ConnectionChanged,
@@ -79,9 +80,9 @@ def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
         f"{iso(1)} {ROOM}: <Wilma> hello",
         f"{iso(2)} {ROOM}: * Robot left by Mallory [307]: enough\\u{{202E}}",
         f"{iso(3)} logs@conference.example: <Wilma> of the logs",
-        f"{iso(5)} waiting: Nothing listens. [connection-refused] Check XMPP_SERVICE.",
+        f"{iso(5)} [{OWN}] waiting: Nothing listens. [connection-refused] Check XMPP_SERVICE.",
         f"{iso(6)} {ROOM}: <McpDebug> heard",
-        f"{iso(7)} {ROOM}: sending, id 2: lost",
+        f"{iso(7)} [{OWN}] {ROOM}: sending, id 2: lost",
     ]
 
 
@@ -118,6 +119,7 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
         (("--contains", "HELLO"), ["hello"]),
         (("--pattern", "^h.{4}$", "--limit", "1"), ["lost|heard"]),
         (("--since", "1970-01-01T00:00:07Z"), ["lost"]),
+        (("--until", "-1m", "--limit", "3"), ["waiting", "<McpDebug> heard", "lost"]),
         (("--until", "1970-01-01 00:00:01"), ["hello"]),
         (("--limit", "1"), ["lost"]),
     ],
@@ -144,11 +146,17 @@ def test_stanzas_are_those_of_the_account(shelf: Shelf, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (("--kind", "gap"), 1, "has nothing of that; `xmpp-bridge record` records"),
+        (
+            ("--kind", "gap"),
+            1,
+            f"nothing recorded matches (rooms, time and filters); records begin at {iso(1)}",
+        ),
+        (("--stanzas",), 1, "no stanzas were recorded; set BRIDGE_STORE_STANZAS=1 for `record`"),
+        (("--follow", "--until", "now"), 2, "--follow cannot be combined with --until"),
         (("--room", "secret"), 2, "is no room of the settings"),
         (("--since", "soon"), 2, "is no time"),
         (("--limit", "0"), 2, "is no number from 1 to 999999999"),
-        (("--stanzas", "--from", "W"), 2, "--stanzas goes with no filter"),
+        (("--stanzas", "--from", "W"), 2, "--stanzas cannot be combined with filters"),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_a_line(
@@ -163,12 +171,32 @@ def test_without_a_store_it_says_where_it_looked_and_makes_none(tmp_path: Path) 
     ran = _log(tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "")
     path = tmp_path / ".local/state/xmpp-bridge/rooms.db"
-    assert ran.stderr == (
-        f"xmpp-bridge: '{path}' does not exist; `xmpp-bridge record` records the rooms there\n"
-    )
+    assert ran.stderr == (f"xmpp-bridge: '{path}' does not exist; `xmpp-bridge record` makes it\n")
     assert not (tmp_path / ".local").exists()
     named = {**_environment(tmp_path), "BRIDGE_STORE": "/nowhere/x.db"}
     assert "'/nowhere/x.db' does not exist" in _log(tmp_path, environment=named).stderr
+    Shelf(path)
+    assert f"'{path}' is empty; `xmpp-bridge record`" in _log(tmp_path).stderr
+
+
+def test_what_is_wrong_with_a_setting_is_said_though_there_is_something_to_show(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    said = _environment(tmp_path) | {"BRIDGE_STORE_DAYS": "9O"}
+    ran = _log(tmp_path, "--limit", "1", environment=said)
+    assert (ran.returncode, ran.stdout.count("\n")) == (0, 1)
+    assert ran.stderr.startswith("xmpp-bridge: BRIDGE_STORE_DAYS holds '9O'")
+    ran = _log(tmp_path, environment=said | {"BRIDGE_STORE": "~nosuch/x.db"})
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "BRIDGE_STORE holds '~nosuch/x.db'" in ran.stderr
+
+
+def test_what_is_no_store_is_said_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes\n")
+    ran = _log(tmp_path, environment=_environment(tmp_path) | {"BRIDGE_STORE": str(path)})
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == f"xmpp-bridge: '{path}' is not a store of xmpp-bridge; {REMEDY}\n"
 
 
 def test_a_file_that_merely_lies_in_the_current_directory_opens_no_store(
@@ -179,7 +207,7 @@ def test_a_file_that_merely_lies_in_the_current_directory_opens_no_store(
     bare = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     ran = _log(tmp_path, environment=bare)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert f"{tmp_path}/.env may be a stranger's" in ran.stderr
+    assert f"{tmp_path}/.env was found only because it lies in the current" in ran.stderr
     assert "name it with --env-file" in ran.stderr
     assert _log(tmp_path, "--env-file", ".env", environment=bare).returncode == 0
 

@@ -26,12 +26,15 @@ def _usual(home: Path) -> Path:
 async def test_record_makes_the_usual_store_and_ends_cleanly(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
-    settings = xmpp_server.environment()
+    # What is wrong with a setting is said, though the others are enough to record.
+    settings = xmpp_server.environment(BRIDGE_STORE_DAYS="9O")
     path = _usual(tmp_path)
     async with (
         Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
         Watching(tmp_path, settings, command="record") as recording,
     ):
+        await recording.says("xmpp-bridge: BRIDGE_STORE_DAYS holds '9O'")
+        await recording.says(f"[Server] recording to {path}, kept 30 days or 1024 MiB")
         await wilma.joined(RECORDER)
         wilma.say(ODD)
         await recorded(path, ODD)
@@ -111,7 +114,7 @@ async def test_a_bridge_whose_store_cannot_be_used_is_in_the_room_and_says_so(
         status = await bridge.until(lambda status: "recorded" in str(status.get("warnings")))
         (warning,) = [one for one in status["warnings"] if "recorded" in one]
         assert str(notes) in warning
-        assert "something other than a store" in warning
+        assert "is not a store of xmpp-bridge" in warning
         assert (await bridge.bare("xmppSend", message="hello"))["sent"] is True
         await bridge.stderr_says(f"[Server] WARNING: {warning}")
     assert "were lost" in bridge.stderr
@@ -133,7 +136,10 @@ async def test_a_strangers_settings_open_no_store(sandbox: XmppServer, tmp_path:
     assert rows(path) == before
     async with Watching(tmp_path, {"BRIDGE_STORE": str(path)}, command="record") as recording:
         assert await recording.ended() == 2
-        assert "to trust that file, name it with --env-file" in recording.err
+        assert (
+            "directory, so it is not trusted to record rooms; to trust that file, name it"
+            in recording.err
+        )
     assert rows(path) == before
 
 
@@ -150,7 +156,8 @@ async def test_without_a_setting_and_without_a_recorder_nothing_is_recorded(
     [
         ({"XMPP_PASSWORD": "wrong"}, 1, "not-authorized"),
         ({"MUC_ROOM": ""}, 2, "MUC_ROOM is not set"),
-        ({"BRIDGE_STORE": "/dev/null"}, 2, "BRIDGE_STORE: '/dev/null' is no regular file"),
+        ({"BRIDGE_STORE": "/dev/null"}, 2, "'/dev/null' is no regular file; set BRIDGE_STORE"),
+        ({"BRIDGE_STORE": "~nosuch/x.db"}, 2, "BRIDGE_STORE holds '~nosuch/x.db'"),
     ],
 )
 async def test_record_ends_where_trying_again_would_not_help(
@@ -168,13 +175,15 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
     file = folder / "my.env"
     file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
 
+    shell = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+
     def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [COMMAND, "record", "--print-unit", *arguments],
             capture_output=True,
             text=True,
             cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            env=shell,
             check=False,
         )
 
@@ -194,6 +203,16 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
             check=False,
         )
         assert str(unit.name) not in verified.stderr
-    ran = printed()
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "--env-file" in ran.stderr
+    shell["BRIDGE_STORE"] = "/a/store.db"
+    assert printed("--env-file", "my.env").stderr == (
+        "WARNING: BRIDGE_STORE is set in the environment, which the unit does not have\n"
+    )
+    (folder / "half.env").write_text("XMPP_USERNAME=bot@example.org\n")
+    for arguments, why in (
+        ((), "xmpp-bridge: --print-unit needs --env-file PATH"),
+        (("--env-file", "none.env"), f"xmpp-bridge: --env-file names {str(folder / 'none.env')!r}"),
+        (("--env-file", "half.env"), "xmpp-bridge: XMPP_PASSWORD is not set"),
+    ):
+        ran = printed(*arguments)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert why in ran.stderr

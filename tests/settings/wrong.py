@@ -51,6 +51,7 @@ WRONG = [
     ("XMPP_TLS_CA_FILE", ".", "(a directory)"),
     ("XMPP_TLS_CA_FILE", "/dev/zero", "(not a regular file)"),
     ("XMPP_TLS_CA_FILE", "a\nb", "control characters"),
+    ("BRIDGE_STORE", "~nosuch/x.db", "begins with the name of a user; the whole path"),
     ("NODE_TLS_REJECT_UNAUTHORIZED", "false", "1 (certificates are checked)"),
     ("XMPP_ALLOW_PLAINTEXT", "maybe", "1 or 0"),
     ("BRIDGE_READ_ONLY", "2", "1 or 0"),

@@ -111,7 +111,7 @@ def test_somebody_elses_file_is_the_same_byte_for_byte_after(content: str, path:
     FOREIGN[content](path)
     path.chmod(0o644)
     before, found = path.read_bytes(), path.stat()
-    assert ("version" if "version" in content else "something other") in _refusal(path)
+    assert ("version" if "version" in content else "not a store of xmpp-bridge") in _refusal(path)
     with pytest.raises(NotOurStoreError):
         SqliteDatabase(path, writable=False)
     after = path.stat()
@@ -139,7 +139,9 @@ def test_what_stands_in_the_place_of_one_of_its_files_is_not_written_to(
     shutil.copy(path, victim)
     Path(f"{path}-lock").unlink()
     put(Path(f"{path}{suffix}"), kind, victim)
-    assert ("symbolic link" if not suffix else "right") in _refusal(path) or kind != "link"
+    assert ("symbolic link" if not suffix else "set BRIDGE_STORE") in _refusal(
+        path
+    ) or kind != "link"
     assert victim.read_bytes() == precious
     assert not (tmp_path / "nothing").exists()
 

@@ -125,13 +125,16 @@ async def test_half_a_character_of_a_server_that_lies_is_written_somehow(
     assert bodies(path) == ["\ud800", "after"]
 
 
-async def test_a_store_that_was_deleted_is_made_anew(recorder: Recorder, path: Path) -> None:
+async def test_a_store_that_was_deleted_is_made_anew_and_the_log_says_so(
+    recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     _say(recorder, "lost with it")
     await recorder.flush()
     for one in path.parent.iterdir():
         one.unlink()
     _say(recorder, "after")
     await _until(lambda: bodies(path) == ["after"])
+    assert "the file of the store was deleted or replaced" in caplog.text
 
 
 async def test_nothing_waits_for_a_store_that_is_locked_and_nothing_is_lost(

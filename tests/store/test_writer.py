@@ -77,6 +77,8 @@ def test_when_nobody_was_there_is_said_once(hall: Hall) -> None:
     hall.kill(second)
     hall.pass_time(10)
     assert _gaps(hall) == [(iso(ended), iso(entered))]
+    (reason,) = (event["reason"] for event, _, _ in hall.rows() if event["kind"] == "gap")
+    assert reason == "nobody recorded this room"
 
 
 def test_who_was_killed_left_a_gap_from_its_last_transaction_on(hall: Hall) -> None:

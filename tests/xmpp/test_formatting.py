@@ -231,6 +231,23 @@ def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (
+            {"reason": "nobody recorded this room"},
+            "* nobody recorded this room from A to B; what happened may be missing",
+        ),
+        (
+            {"events": 3, "reason": "too much at once"},
+            "* 3 events and stanzas from A to B were not recorded: too much at once",
+        ),
+    ],
+)
+def test_a_gap_of_the_store_says_why(more: dict[str, object], line: str) -> None:
+    assert format_event({"kind": "gap", "from": "A", "to": "B", **more}) == line
+
+
+@pytest.mark.parametrize(
     ("entry", "line"),
     [
         (
