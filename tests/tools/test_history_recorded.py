@@ -286,23 +286,20 @@ async def test_what_one_saw_alone_names_who_it_was_unless_this_bridge(shelf: She
     assert [one["at"] for one in page["entries"]] == [iso(1), iso(2), iso(3)]
 
 
-@pytest.mark.parametrize("span", [{"after": iso(1)}, {"before": iso(3)}])
 @pytest.mark.parametrize(
     ("detail", "told"),
     [("brief", [("heard", None), ("never heard", False)]), ("full", None)],
 )
+@pytest.mark.parametrize("times", [{"after": iso(1)}, {"before": iso(3)}])
 async def test_what_a_bridge_said_is_told_once_where_the_room_sent_it_back(
-    shelf: Shelf,
-    detail: str,
-    told: list[tuple[str, bool | None]] | None,
-    span: dict[str, str],
+    shelf: Shelf, times: dict[str, str], detail: str, told: list[tuple[str, bool | None]] | None
 ) -> None:
     own = f"{ROOM}/McpDebug"
     shelf.put(MessageSent(own, "McpDebug", "heard", "1"), at=1, shared=False)
     shelf.put(MessageReceived(own, "McpDebug", "heard", id="1"), at=1.1)
     shelf.put(MessageSent(own, "McpDebug", "never heard", "2"), at=2, shared=False)
     shelf.put(MessageReceived(f"{ROOM}/W", "W", "imitated", id="2"), at=2.1)
-    page = await page_of(_played(shelf), detail=detail, **span)
+    page = await page_of(_played(shelf), **times, detail=detail)
     if told is None:
         assert bodies(page) == ["heard", "heard", "never heard", "imitated"]
     else:
