@@ -24,20 +24,20 @@ WALK_SECONDS = 10.0
 """Time for one page: clients give up on a call after a minute."""
 
 _CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
-"""The name of the store, and the place of the last event before the cursor."""
+"""The name of the store, and the row id of the last event before the cursor."""
 
 Found = TypeVar("Found")
 
 
 class Reader:
-    """Reads one store, from a connection of its own for each look."""
+    """Reads one store; it is opened anew for each query."""
 
     def __init__(
         self, path: Path, account: str, flush: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """Read for this account, a bare JID: what accounts of its domain recorded counts.
+        """Read for this account, a bare JID, what all accounts of its domain recorded.
 
-        `flush` is awaited first: it writes down what this bridge has seen.
+        `flush` is awaited before each walk: it writes what this bridge has observed so far.
         """
         self._path, self._account, self._flush = path, account, flush
 
@@ -53,11 +53,12 @@ class Reader:
         connection: bool = True,
         stanzas: bool = False,
     ) -> "Walk":
-        """Begin to read what may be `wanted` of these rooms; whoever reads tries each event.
+        """Begin to read the events of these rooms that may match `wanted`.
 
-        Behind the cursor `since`, else from the time `start` on. Of the `connection`, and of
-        `stanzas`, there is only what the account itself recorded. Raises `CursorError` and
-        `StoreError`.
+        Not every condition can be asked of the database: the caller has to apply `wanted` to each
+        event. It begins behind the cursor `since`, or else at the time `start`. With `connection`
+        there are the events of this account's connection too; with `stanzas`, the account's
+        stanzas in place of events. Raises `CursorError` and `StoreError`.
         """
         if self._flush is not None:
             await self._flush()
@@ -72,36 +73,39 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span = await self.look(lambda database: database.span(query))
+        span = await self.ask(lambda database: database.span(query))
         return Walk(self, query, span, since, backward=backward)
 
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
         return since.startswith(RECORDED)
 
-    async def look(self, work: Callable[[SqliteDatabase], Found]) -> Found:
-        """Return what `work` finds in the store; raises `StoreError`."""
-        return await asyncio.to_thread(self._look, work)
+    async def ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+        """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
+        return await asyncio.to_thread(self._ask, work)
 
-    def _look(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+    def _ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
         with closing(SqliteDatabase(self._path, writable=False)) as database:
             return work(database)
 
 
 class Walk:
-    """What a query finds in one order: that in which it was recorded, or backward."""
+    """Iterates over the results of a query, in the order of their row ids or backward.
+
+    Each iteration reads up to `WALK_SECONDS`; `next` is the cursor with which to go on.
+    """
 
     def __init__(
         self, reader: Reader, query: Query, span: Span, since: str | None, *, backward: bool
     ) -> None:
         self.gap: Loss | None = None
-        """What is deleted of what came after the cursor, or from the time asked for on."""
+        """Which events after the cursor, or after the time asked for, were deleted."""
         self.oldest_at = span.oldest
-        """When the oldest record of any room is of, in seconds since the epoch; infinite: none."""
+        """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
         self.more = False
-        """Whether it ended early: its time was over, or ahead of what was deleted meanwhile."""
+        """Whether the iteration ended early: its time was over, or unread events were deleted."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
-        self._place = span.first
+        self._read_up_to = span.first
         if since is not None:
             self._begin_behind(since)
         elif span.evicted and span.oldest > (query.start or 0):
@@ -109,56 +113,56 @@ class Walk:
 
     @property
     def next(self) -> str:
-        """The cursor behind everything that was looked at; backward that behind the newest."""
-        return self.cursor_of(max(self._place, self._span.last * self._backward))
+        """The cursor behind all that was read; backward, the cursor behind the newest event."""
+        return self.cursor_of(max(self._read_up_to, self._span.last * self._backward))
 
     @property
     def oldest(self) -> str:
-        """The cursor ahead of everything that is kept."""
+        """The cursor ahead of the oldest event."""
         return self.cursor_of(self._span.evicted)
 
-    def cursor_of(self, place: int) -> str:
-        """Return the cursor right behind this place."""
-        return f"{RECORDED}{self._span.store}-{place}"
+    def cursor_of(self, id_: int) -> str:
+        """Return the cursor right behind the event with this row id."""
+        return f"{RECORDED}{self._span.store}-{id_}"
 
     def record(self, found: Recorded) -> Record:
-        """Return what was found as the journal would have it."""
+        """Return an event out of the store as a record of the journal."""
         return Record(found.id, found.at, decode(found.event), found.room)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         end = monotonic() + WALK_SECONDS
-        first, last = self._place, self._span.last
+        first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
-            look = partial(self._look, after=first, until=last)
-            found, far, now = await self._reader.look(look)
+            read = partial(self._read, after=first, until=last)
+            found, far, now = await self._reader.ask(read)
             lost = not self._backward and now.evicted > max(first, self._span.evicted)
             if now.store != self._span.store or lost:
                 self.more = True
                 return
             for one in found:
                 yield one
-                self._place = max(self._place, one.id)
+                self._read_up_to = max(self._read_up_to, one.id)
             first, last = (first, far) if self._backward else (far, last)
-            self._place = max(self._place, first)
+            self._read_up_to = max(self._read_up_to, first)
             self.more = first < last and monotonic() > end
 
     def _begin_behind(self, cursor: str) -> None:
         found = _CURSOR.fullmatch(cursor)
         if found is None:
             raise CursorError("it does not look like a cursor; take one from a result, unchanged")
-        place, evicted = int(found[2]), self._span.evicted
+        id_, evicted = int(found[2]), self._span.evicted
         if found[1] != self._span.store:
-            self._place, self.gap = 0, Loss(place + 1, evicted, "restarted")
-        elif place > self._span.last and self._query.end is None:
+            self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
+        elif id_ > self._span.last and self._query.end is None:
             raise CursorError("it lies ahead of everything that was recorded")
         else:
-            self._place = place
-            self.gap = Loss(place + 1, evicted, "evicted") if place < evicted else None
+            self._read_up_to = id_
+            self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
 
-    def _look(
+    def _read(
         self, database: SqliteDatabase, *, after: int, until: int
     ) -> tuple[list[Recorded], int, Span]:
-        """Return some events, how far was looked for them, and how the store is after that."""
+        """Return some events, up to which row id all were read, and the span of the store then."""
         found, far = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )

@@ -1,4 +1,4 @@
-"""Hands what happens in the rooms to the recorder: the one place that knows both."""
+"""Hands the events of a participant to the recorder: the one module that knows both."""
 
 import os
 import time
@@ -23,20 +23,21 @@ from bridge.xmpp.stanzas import xml_of
 from bridge.xmpp.trace import TracedStanza
 
 SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
-"""The kinds of what everybody in a room sees, beside what is said there."""
+"""The kinds of events that everybody in a room sees, beside messages to the room."""
 
 ABOUT_US = 110
-"""The status code that only we get (XEP-0045, section 15.6.2)."""
+"""The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
 
 
 def store_path(
     configuration: Configuration, environ: Mapping[str, str], *, making: bool = False
 ) -> Path | None:
-    """Return where the store is; None where there is none, or none to be opened.
+    """Return the path of the store; None if there is none, or none may be opened.
 
-    The usual place counts where a store is, or is to be made, but not beside a sandbox, for which
-    no settings file is looked for. A settings file that may be a stranger's opens no store: it
-    names rooms that it shall not have the records of.
+    Without `BRIDGE_STORE` it is the default path, if a store is there or `making` one is wanted.
+    Beside a sandbox, for which no settings file is looked for, it is not used: its records are of
+    real rooms. Settings that are not trusted open no store: they could name any room, and read what
+    was recorded there.
     """
     if not configuration.trusted:
         return None
@@ -48,7 +49,7 @@ def store_path(
 def participate(
     configuration: Configuration, environ: Mapping[str, str]
 ) -> "tuple[Participant, Recording | None]":
-    """Return who takes part with these settings, and what records it, if there is a store."""
+    """Return the participant with these settings, and what records it, if there is a store."""
     participant = Participant(configuration.settings, history=configuration.history)
     path = store_path(configuration, environ)
     if path is None:
@@ -57,7 +58,7 @@ def participate(
 
 
 class Recording:
-    """What one participant sees, on its way to the store."""
+    """Turns the events and stanzas of one participant into items for the recorder."""
 
     def __init__(
         self,
@@ -67,21 +68,22 @@ class Recording:
         stanzas: bool = False,
         retention: Retention | None = None,
     ) -> None:
-        """Record from now on; with `stanzas`, these too."""
+        """Record the events from now on, and with `stanzas` the stanzas too."""
         self._participant = participant
         self._path = path
         self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
         self._observer: Observer | None = None
         self._telling: dict[str, bool] = {}
-        """The rooms that we are in, and whether each may still tell of what was before."""
+        """The rooms that we are in or are entering, and whether the room may still be sending what
+        was before we came: who is there, its history, its subject."""
         self._since: dict[str, float] = {}
-        """Since when we have seen all that happens in each room, on the monotonic clock."""
+        """Since when we have received all that happens in each room, on the monotonic clock."""
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
 
     def reader(self, account: str) -> Reader:
-        """Return what reads the store for this account, a bare JID."""
+        """Return the reader of the store for this account, a bare JID."""
         return Reader(self._path, account, self.recorder.flush)
 
     def _on_record(self, record: Record) -> None:
@@ -109,7 +111,7 @@ class Recording:
             self.recorder.add(TracedXml(traced.at, traced.direction, traced.connection, xml))
 
     def _observe(self) -> bool:
-        """Tell the recorder who we are, if we are another than before; return whether we are."""
+        """Tell the recorder if account, nickname or run changed; return False without settings."""
         settings = self._participant.settings
         if settings is None:
             return False
@@ -123,12 +125,12 @@ class Recording:
 
     def _enter(self, record: Record, *, telling: bool) -> None:
         self._telling[record.room] = telling
-        # Of a session that was taken up again (XEP-0198) the server has kept all for us.
+        # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
         since = self._since.setdefault(record.room, time.monotonic())
         self.recorder.add(Entered(record.room, record.at, since))
 
     def _leave(self, room: str) -> None:
-        """Note that we are out of a room, or of all."""
+        """Note that we have left a room, or with an empty name all rooms."""
         for name in [room] if room else [*self._telling]:
             self._telling.pop(name, None)
             self.recorder.add(Left(name, time.time(), time.monotonic()))
@@ -150,7 +152,7 @@ class Recording:
 
 
 def _seen_by_all(event: Event) -> Event:
-    """Return `event` without what is true of us alone."""
+    """Return `event` without what is true of this observer alone."""
     match event:
         case MessageReceived(own=True):
             return replace(event, own=False)

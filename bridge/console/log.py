@@ -14,7 +14,7 @@ from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.formatting import format_event
 
 FOLLOW_MS = 500
-"""Between two looks at what other processes have recorded."""
+"""Between two readings of what other processes have recorded."""
 
 NEWEST = 10
 """Events that come first when following, as many as with `journalctl`."""

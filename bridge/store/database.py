@@ -1,7 +1,9 @@
-"""What the recorder asks of a database, and the values that go in and come out. Pure.
+"""The interface of a store's database, and the values that go in and come out. Pure.
 
 Events are kept in their exact form (`bridge.xmpp.events.encode`), without cursor, time and room,
 which have columns of their own. SQLite (`bridge.store.sqlite`) is the one database so far.
+
+Each event has a row id, and is read in the order of these ids: the order in which it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,20 +14,20 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass(frozen=True)
 class Observer:
-    """Who saw what is recorded: one run of a bridge, under one account and nickname."""
+    """Who observed an event: one run of a bridge, under one account and nickname."""
 
     account: str
     """Bare JID."""
     nickname: str
     run: str
-    """Names the run: the epoch of its journal."""
+    """The name of the run: the epoch of its journal."""
 
     def __str__(self) -> str:
         return f"{self.account} as {self.nickname}"
 
     @property
     def domain(self) -> str:
-        """The domain of the account: its accounts share what they recorded."""
+        """The domain of the account: all accounts of a domain share what they recorded."""
         return self.account.rpartition("@")[2]
 
 
@@ -41,13 +43,13 @@ class Happened(NamedTuple):
     text: str = ""
     """Body, subject or status text, as `bridge.text.searchable` has it."""
     shared: bool = False
-    """Whether everybody in the room saw it; else it is kept with its observer."""
+    """Whether everybody in the room saw it; otherwise only its observer did."""
     earlier: bool = False
-    """Whether it was before we came, and the room told us of it: its history, and who was there."""
+    """Whether the room sent it to us as we joined: its history, and who was already there."""
 
 
 class TracedXml(NamedTuple):
-    """One stanza on its way into the store, and out of it; redacted."""
+    """One stanza on its way into the store or out of it; redacted."""
 
     at: float
     direction: str
@@ -60,7 +62,7 @@ class Recorded:
     """One event out of the store."""
 
     id: int
-    """Its place in the one order of the store."""
+    """Its row id."""
     at: float
     room: str
     event: dict[str, Any]
@@ -71,53 +73,54 @@ class Recorded:
 
 
 class Lease(NamedTuple):
-    """Who records what everybody in a room sees."""
+    """Which run writes the shared events of a room."""
 
     run: str
-    """The run that has it; empty once it was given up."""
+    """The run that holds it; empty once it was given up."""
     beat: float
-    """When it was renewed, in seconds of the machine's monotonic clock, which all processes share;
-    or given up."""
+    """When it was last renewed or given up, in seconds of the machine's monotonic clock, which all
+    processes share."""
     seen_until: float
-    """Until when somebody recorded the room, in seconds since the epoch."""
+    """Until when the room was recorded, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """Which events are asked for; a condition that is None is no condition."""
+    """Which events to read; what is None or empty is no condition."""
 
     rooms: tuple[str, ...]
     """Bare JIDs."""
     domain: str
-    """That of the accounts whose records count."""
+    """Of the accounts whose records are read."""
     connection_of: tuple[str, ...] = ()
-    """Accounts whose connection counts too: events without a room."""
+    """Accounts of which the events without a room are read too: those of the connection."""
     start: float | None = None
     """Seconds since the epoch, inclusive."""
     end: float | None = None
     """Seconds since the epoch, inclusive."""
     kinds: frozenset[str] | None = None
     contains: tuple[str, ...] = ()
-    """Searchable texts, one of which at least is in the event's text; empty: no condition."""
+    """Searchable texts, at least one of which is in the event's text."""
     mentions: str = ""
-    """A text that is in the exact form, wherever and in any case; empty: no condition."""
+    """A text that is anywhere in the exact form, in upper or lower case."""
     stanzas: bool = False
-    """Stanzas are asked for, as events of the kind `stanza`, and not what they meant."""
+    """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
 
 
 class Span(NamedTuple):
-    """Between which places of a store the events of a time are."""
+    """Between which row ids the events of a query's rooms and time are."""
 
     store: str
-    """Names the store: a new one in its place has another name."""
+    """The name of the store: a new one at the same path has another."""
     evicted: int
-    """The highest place of an event that was deleted; 0: none was."""
+    """The highest row id of an event that was deleted; 0 if none was."""
     oldest: float
-    """The time of the oldest event that is kept, of any room; infinite where none is."""
+    """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
+    none."""
     first: int
-    """The place ahead of the first of them."""
+    """The row id of the first of the events, less 1."""
     last: int
-    """The place of the last of them."""
+    """The row id of the last of the events."""
 
 
 class Database(Protocol):
@@ -128,46 +131,47 @@ class Database(Protocol):
     """
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Begin to write: nobody else writes until the block ends."""
+        """Open a transaction: no other process writes until the block ends."""
 
     def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
-        """Add events, in this order; one whose stanza id the room's records have is left out."""
+        """Add events, in this order, without shared ones whose stanza id the room already has."""
 
     def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
         """Add stanzas, in this order."""
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return who records the room for accounts of this domain; None: nobody ever did."""
+        """Return the lease of the room for accounts of this domain; None if there never was one."""
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write who records the room."""
+        """Write the lease of the room, whoever holds it now."""
 
     def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return what everybody in the room saw and was recorded after this place."""
+        """Return the shared events of the room that have a higher row id."""
 
     def newest(self) -> int:
-        """Return the place of the newest event; 0 in an empty store."""
+        """Return the row id of the newest event; 0 in an empty store."""
 
     def span(self, query: Query) -> Span:
-        """Return where the events of the query's rooms and time are."""
+        """Return between which row ids the events of the query's rooms and time are."""
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
     ) -> tuple[list[Recorded], int]:
-        """Return the first events behind `after` that match, up to `until`, and how far was looked.
+        """Return the first events that match, and the row id up to which all rows were read.
 
-        That is a bounded way: behind the place that is returned there may be more. With `backward`
-        it comes from `until`: the last event first, and there may be more ahead of the place.
+        Only row ids above `after` and up to `until` are read, and a bounded number of them: there
+        may be more matches above the id that is returned. With `backward` it starts at `until` with
+        the last event, and there may be more up to the id that is returned.
         """
 
     def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most so many of the oldest events and stanzas; return how many went.
+        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
 
-        Those from before this time go, and any while the store is larger than `max_bytes`.
+        These are those from before this time, and any while the store is larger than `max_bytes`.
         """
 
     def stands(self) -> bool:
-        """Whether the store is still what is at its path."""
+        """Whether the file at the path is still the one that was opened."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""

@@ -9,11 +9,11 @@ class StoreError(Exception):
 
 
 class NotOurStoreError(StoreError):
-    """What is there is no store of ours, or not to be used; it is left as it is."""
+    """At the path is something that is no store, or none that may be used; it is not changed."""
 
 
 class BrokenStoreError(StoreError):
-    """The store can be read no more, and may be put aside."""
+    """The store is corrupt, and may be put aside."""
 
     def __init__(self, message: str, file: tuple[int, int] | None) -> None:
         super().__init__(message)
@@ -22,8 +22,8 @@ class BrokenStoreError(StoreError):
 
 
 class FullStoreError(StoreError):
-    """The disk is full, read-only, or cannot be written for another reason of the system's."""
+    """The disk is full or read-only, or the system refuses to write for another reason."""
 
 
 class BusyStoreError(StoreError):
-    """Somebody else holds the lock: the same may work in a moment."""
+    """Another process holds the lock: trying again may succeed."""

@@ -1,8 +1,12 @@
 """Writes what one bridge sees into the store that all bridges of a user share.
 
-What everybody in a room sees is written by whoever has the room's lease, and by nobody else. The
-others keep what they see until they find it in the store, so that any of them can take over and
-fill in what the former one had not written. What only one bridge sees, each writes itself.
+Shared events, which everybody in a room sees, are written only by the bridge that holds the room's
+lease. The others keep the shared events that they observe in memory (`pending`), read what the
+holder has written, and drop what they find there. When the holder is gone, one of them takes the
+lease and writes what it still has pending: nothing is lost, and nothing is there twice. Events that
+only one bridge sees, each bridge writes itself.
+
+`Writer` decides what goes into each transaction; `Recorder` is the thread that runs it.
 """
 
 import asyncio
@@ -22,32 +26,34 @@ from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
 from bridge.text import iso, one_line, seconds_of
 
 COMMIT_SECONDS = 0.25
-"""How long what happens waits for more, to be written together."""
+"""How long an event waits for others, to be written together with them."""
 
 BATCH = 1_000
 """Items in one transaction at most: another bridge waits for as long as it takes."""
 
 RENEW_SECONDS = 1.5
-"""The pause after which a lease is renewed, or looked at, though nothing happens."""
+"""The pause after which a lease is renewed, or read, though nothing happens."""
 
 LEASE_SECONDS = 6.0
 """For how long a lease holds that is not renewed: with the pause, another bridge takes over within
 10 s."""
 
 PATIENCE_SECONDS = 10.0
-"""How long after we saw something whoever has the lease may take to write it."""
+"""How long after we observed an event the holder of the lease may take to write it."""
 
 SKEW_SECONDS = 1.0
-"""How much later than we it may see something; on leaving, we wait no longer for it."""
+"""How much later than we the holder may observe an event. When we leave the room, this is used in
+place of `PATIENCE_SECONDS`."""
 
 NOBODY = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
 
 SAME_SECONDS = 30.0
-"""Two bridges saw the same if it is alike and they saw it within so many seconds."""
+"""Two bridges observed the same event if all SAME fields are equal and their times differ by at
+most so many seconds."""
 
 MAX_COMPARED = 1_000
-"""Recorded events that are compared with what we see on entering a room."""
+"""Recorded events that are compared with what the room sends us when we enter it."""
 
 MAX_WAITING = 20_000
 """Events and stanzas that wait to be written, at some 2 kB each; a long text counts as several."""
@@ -65,16 +71,17 @@ FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits for what has happened to be written."""
 
 EXPIRE_SECONDS = 10.0
-"""Between two looks at what is to be deleted."""
+"""Between two deletions."""
 
 EXPIRED_AT_ONCE = 2_000
 """Events deleted in one transaction: twice as many as come in one."""
 
 CLOCK_SECONDS = 3_600.0
-"""Between two looks at the clock; while it jumps, nothing is deleted for its age."""
+"""Between two readings of the clock. If it jumped between them, nothing is deleted for its age
+until the next one."""
 
 JUMP_SECONDS = 60.0
-"""By how much the wall clock may differ from the monotonic one between two looks."""
+"""By how much the wall clock may differ from the monotonic one between two readings."""
 
 # fmt: off
 SAME = (
@@ -82,7 +89,8 @@ SAME = (
     "newNickname", "actor", "reason",
 )
 # fmt: on
-"""The fields in which two bridges agree on what happened. A moderator is shown more of the rest."""
+"""The fields of an event that are equal for all who observe it. Of the others, the room shows more
+to a moderator."""
 
 log = logging.getLogger(__name__)
 
@@ -95,11 +103,11 @@ class Entered(NamedTuple):
     at: float
     """Seconds since the epoch."""
     now: float
-    """Since when we know all that happens there, in seconds of the monotonic clock."""
+    """Since when we have received all that happens there, in seconds of the monotonic clock."""
 
 
 class Left(NamedTuple):
-    """We are in a room no more, since this time on both clocks."""
+    """We have left a room, at this time on both clocks."""
 
     room: str
     at: float
@@ -107,61 +115,62 @@ class Left(NamedTuple):
 
 
 Item: TypeAlias = Observer | Entered | Left | Happened | TracedXml
-"""What a recorder is given, in order. An `Observer` says who saw all that comes after it."""
+"""What a recorder is given, in order. An `Observer` applies to all items that follow it."""
 
 
 class Moment(NamedTuple):
-    """When a transaction is, and which one of several."""
+    """The time of a transaction, and whether it is the last one."""
 
     at: float
     """Seconds since the epoch."""
     now: float
     """Seconds of the monotonic clock."""
     more: bool = False
-    """Whether another one follows, with what happened before this moment too."""
+    """Whether another transaction follows at once, with items from before this moment."""
     closing: bool = False
-    """Whether it is the last of all."""
+    """Whether it is the last transaction of this process."""
 
 
-class _Sighting(NamedTuple):
-    """An event that we saw, or found in the store."""
+class _Observed(NamedTuple):
+    """A shared event that we observed, or that another bridge did and we read in the store."""
 
     key: tuple[object, ...]
-    """Alike for all who saw the same."""
+    """Equal for all bridges that observed the event: its stanza id, or its SAME fields."""
     at: float
-    """When it happened, in seconds since the epoch; 0 where the key tells it from all others."""
+    """When it happened, in seconds since the epoch; 0 if it has a stanza id, which suffices."""
     noticed: float
-    """When we came to know of it, in seconds of the monotonic clock."""
+    """When we observed or read it, in seconds of the monotonic clock."""
     number: float
-    """Its place among all that we were given; 0 for what was found."""
+    """Its number among all items that the writer was given; 0 if it was read in the store."""
     happened: Happened
 
 
 @dataclass
 class _Room:
-    """What we know of a room that we are in, or are entering."""
+    """The state of a room that we are in, or are entering."""
 
     since: Entered | None = None
+    """None while we are entering."""
     began: float = 0
-    """The place of our stay among all that we were given."""
-    pending: list[_Sighting] = field(default_factory=list)
-    """What everybody saw, and we have not found in the store."""
-    found: list[_Sighting] = field(default_factory=list)
-    """What others have written, and we have not seen."""
-    place: int | None = None
-    """Up to where in the store we have looked for that."""
-    earlier: list[_Sighting] = field(default_factory=list)
-    """What the room told us of the time before we came."""
-    fills: bool | None = None
-    """Whether that is wanted, since nobody recorded the room when we came; None: not known yet."""
+    """A number just below that of the first item of our stay: a gap before it is sorted by this."""
+    pending: list[_Observed] = field(default_factory=list)
+    """Shared events that are not yet in the store."""
+    found: list[_Observed] = field(default_factory=list)
+    """Shared events that others have written, and we have not observed yet."""
+    read_up_to: int | None = None
+    """The id of the last row that was read for `found`; None: none yet."""
+    earlier: list[_Observed] = field(default_factory=list)
+    """What the room sent us about the time before we came: its history, and who is there."""
+    writes_earlier: bool | None = None
+    """Whether to write that: nobody recorded the room when we joined; None: not known yet."""
 
     def copy(self) -> "_Room":
-        """Return one that can be changed without changing this one."""
+        """Return a copy that shares no list with this one."""
         return replace(self, pending=[*self.pending], found=[*self.found], earlier=[*self.earlier])
 
 
 class Writer:
-    """What one bridge writes into the store, and when. It has no thread, no clock and no file."""
+    """Decides what one bridge writes into the store. It has no thread, no clock and no file."""
 
     _database: Database
     _moment: Moment
@@ -170,13 +179,13 @@ class Writer:
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
-        """Of all that we were given."""
+        """The number of items that were given so far."""
         self._rows: list[tuple[float, Happened]] = []
-        """What this transaction is to write, with its place among all."""
+        """The events that this transaction is to write, each with its number."""
         self._stanzas: list[TracedXml] = []
 
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
-        """Write `items` in one transaction; where that raises, nothing has happened."""
+        """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
         self._database, self._moment = database, moment
         self._rows, self._stanzas = [], []
         before = self._observer, self._rooms, self._count
@@ -186,7 +195,7 @@ class Writer:
                 for item in items:
                     self._take(item)
                 if moment.closing:
-                    self._leave_all()
+                    self._leave_rooms()
                 self._write()
         except BaseException:
             self._observer, self._rooms, self._count = before
@@ -196,7 +205,7 @@ class Writer:
         self._count += 1
         match item:
             case Observer():
-                self._leave_all()
+                self._leave_rooms()
                 self._write()
                 self._observer = item
             case TracedXml():
@@ -204,36 +213,39 @@ class Writer:
             case Happened(shared=False):
                 self._rows.append((self._count, item))
             case Left():
-                self._settle(item.room, item)
+                self._write_room(item.room, item)
                 self._rooms.pop(item.room, None)
             case Entered():
                 room = self._rooms.setdefault(item.room, _Room())
                 room.since = item
-                # The gap before our stay comes before all that we were told on the way in.
+                # A gap before our stay is written ahead of what the room sent us while we entered.
                 room.began = min([self._count, *(one.number for one in room.earlier)]) - 0.5
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
-                seen = _sighting(item, self._moment.now, self._count)
+                seen = _observed(item, self._moment.now, self._count)
                 (room.earlier if item.earlier else room.pending).append(seen)
 
-    def _leave_all(self) -> None:
+    def _leave_rooms(self) -> None:
         for name in [*self._rooms]:
             self._take(Left(name, self._moment.at, self._moment.now))
 
     def _write(self) -> None:
         if self._observer is None:
             return
-        held = [room for name, room in self._rooms.items() if self._settle(name)]
+        held = [room for name, room in self._rooms.items() if self._write_room(name)]
         rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
         self._database.append(self._observer, rows)
         self._database.append_stanzas(self._observer, self._stanzas)
         self._rows, self._stanzas = [], []
         newest = self._database.newest() if held else 0
         for room in held:
-            room.place = newest
+            room.read_up_to = newest
 
-    def _settle(self, name: str, left: Left | None = None) -> bool:
-        """Write what is ours to write of a room; return whether we have its lease."""
+    def _write_room(self, name: str, left: Left | None = None) -> bool:
+        """Collect the rows of one room for this transaction; return whether we hold its lease.
+
+        `left` is given if we have just left the room: then the lease is given up.
+        """
         me, room, now = self._observer, self._rooms.get(name), self._moment.now
         if me is None or room is None:
             return False
@@ -241,16 +253,18 @@ class Writer:
         held = lease is not None and lease.run == me.run
         if since is not None:
             if room.found or not held:
-                self._find(me.run, name, me.domain, room, since)
+                self._read_others(me.run, name, me.domain, room, since)
             recent = lease is not None and 0 <= now - lease.beat <= LEASE_SECONDS
             covered = lease is not None and since.now <= lease.beat <= now
             if lease is not None and lease.run and recent and not held:
                 if covered:
-                    room.fills = False
-                self._leave_to(lease, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
-            elif left or covered or not recent:  # else whoever saw the last one end goes first
-                if room.fills is None:
-                    room.fills = not covered
+                    room.writes_earlier = False
+                self._write_overdue(lease, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
+            # For 6 s after a lease was given up, only a bridge that was in the room with the former
+            # holder (`covered`) may take it: it has missed less than one that came later.
+            elif left or covered or not recent:
+                if room.writes_earlier is None:
+                    room.writes_earlier = not covered
                     if lease is not None and not covered:
                         until = max(lease.seen_until, since.at)
                         event = gap(lease.seen_until, until, reason=NOBODY)
@@ -258,30 +272,33 @@ class Writer:
                         self._rows.append((room.began, missed))
                 self._rows += [(one.number, one.happened) for one in room.pending]
                 room.pending = []
-                # What is left over may still be lost: until it is written, we answer for less.
+                # A renewal says that all until now is written, so it waits for the last batch.
                 if left or not (held and self._moment.more):
                     end = left or self._moment
                     lease = Lease("" if left else me.run, end.now, end.at)
                     self._database.take(name, me.domain, lease)
                 held = left is None
-        self._fill(name, me.domain, room)
+        self._write_earlier(name, me.domain, room)
         return held
 
-    def _find(self, run: str, name: str, domain: str, room: _Room, since: Entered) -> None:
-        """Pair what we saw with what others have written since we looked last."""
+    def _read_others(self, run: str, name: str, domain: str, room: _Room, since: Entered) -> None:
+        """Read what others have written since the last time, and drop it from `pending`."""
         newest, now = self._database.newest(), self._moment.now
-        after, start = room.place, 0.0
-        if after is None or after > newest:  # we have just come, or a new store is in its place
+        after, start = room.read_up_to, 0.0
+        if after is None or after > newest:  # we have just joined, or the store is a new one
             after, start = max(0, newest - MAX_COMPARED), since.at - SKEW_SECONDS
         room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
         for one in self._database.shared_after(name, domain, after):
             if one.observer.run != run and one.at >= start:
                 room.found.append(_found(one, now))
-        room.place = newest
-        room.pending, room.found = _apart(room.pending, room.found)
+        room.read_up_to = newest
+        room.pending, room.found = _unpaired(room.pending, room.found)
 
-    def _leave_to(self, lease: Lease, room: _Room, patience: float) -> None:
-        """Write as ours alone what whoever has the lease had the time to write, and did not."""
+    def _write_overdue(self, lease: Lease, room: _Room, patience: float) -> None:
+        """Write with `shared=False` what the lease holder should have written by now.
+
+        It does not see the event, or sees another one; with its observer the row is not lost.
+        """
         beyond = len(room.pending) - MAX_WAITING
         pending = []
         for position, one in enumerate(room.pending):
@@ -291,45 +308,48 @@ class Writer:
                 pending.append(one)
         room.pending = pending
 
-    def _fill(self, name: str, domain: str, room: _Room) -> None:
-        """Write what the room told us of the time before we came, where nobody else has it."""
-        # What has a stanza id the store has once, whoever writes it.
+    def _write_earlier(self, name: str, domain: str, room: _Room) -> None:
+        """Write what the room sent us about the time before we came, unless it is recorded."""
+        # The store keeps one event of each stanza id, whoever writes it.
         known = [one for one in room.earlier if "stanzaId" in one.happened.event]
         others = [one for one in room.earlier if "stanzaId" not in one.happened.event]
-        room.earlier = others if room.fills is None else []
-        if room.fills and others:
+        room.earlier = others if room.writes_earlier is None else []
+        if room.writes_earlier and others:
             query = Query((name,), domain, kinds=frozenset({"message"}))
             recorded, _ = self._database.page(
                 query, after=0, until=self._database.newest(), limit=MAX_COMPARED, backward=True
             )
-            known += _apart(others, [_found(one, 0) for one in recorded])[0]
+            known += _unpaired(others, [_found(one, 0) for one in recorded])[0]
         self._rows += [(one.number, one.happened) for one in known]
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:
-    """Return the exact form of a time of which something is missing, in seconds since the epoch."""
+    """Return the exact form of a gap between two times, in seconds since the epoch."""
     return {"kind": "gap", "from": iso(from_), "to": iso(to), **why}
 
 
-def _sighting(happened: Happened, noticed: float, number: float) -> _Sighting:
+def _observed(happened: Happened, noticed: float, number: float) -> _Observed:
     event = happened.event
     if "stanzaId" in event:
-        return _Sighting(("", event["stanzaId"]), 0.0, noticed, number, happened)
+        return _Observed(("", event["stanzaId"]), 0.0, noticed, number, happened)
     codes = event.get("codes") if event["kind"] == "config" else None
     key = (*map(event.get, SAME), codes and tuple(codes))
     at = seconds_of(event.get("delayedFrom")) or happened.at
-    return _Sighting(key, at, noticed, number, happened)
+    return _Observed(key, at, noticed, number, happened)
 
 
-def _found(recorded: Recorded, noticed: float) -> _Sighting:
-    return _sighting(Happened(recorded.at, recorded.room, recorded.event), noticed, 0)
+def _found(recorded: Recorded, noticed: float) -> _Observed:
+    return _observed(Happened(recorded.at, recorded.room, recorded.event), noticed, 0)
 
 
-def _apart(
-    ours: list[_Sighting], theirs: list[_Sighting]
-) -> tuple[list[_Sighting], list[_Sighting]]:
-    """Return what is only in the one, and what is only in the other: each is paired off once."""
-    by_key = defaultdict[tuple[object, ...], list[_Sighting]](list)
+def _unpaired(
+    ours: list[_Observed], theirs: list[_Observed]
+) -> tuple[list[_Observed], list[_Observed]]:
+    """Return the events that are only in `ours`, and those that are only in `theirs`.
+
+    Each event is paired with one of the other list at most, so two equal messages stay two.
+    """
+    by_key = defaultdict[tuple[object, ...], list[_Observed]](list)
     for one in theirs:
         by_key[one.key].append(one)
     only_ours = []
@@ -351,17 +371,18 @@ class Retention:
         self._bytes = megabytes << 20
         self._before = 0.0
         self._due = 0.0
-        self._looked: Moment | None = None
+        self._checked: Moment | None = None
 
     def apply(self, database: Database, moment: Moment) -> bool:
-        """Delete some, if it is time; return whether there is more."""
-        if self._looked is None or moment.now - self._looked.now >= CLOCK_SECONDS:
-            # A clock that jumped may have jumped wrong, and what it makes old cannot be had again.
-            steady = self._looked is not None and (
-                abs((moment.at - self._looked.at) - (moment.now - self._looked.now)) < JUMP_SECONDS
+        """Delete some events, if it is time; return whether there is more to delete."""
+        if self._checked is None or moment.now - self._checked.now >= CLOCK_SECONDS:
+            # A clock that jumped may be wrong, and what is deleted cannot be restored.
+            steady = self._checked is not None and (
+                abs((moment.at - self._checked.at) - (moment.now - self._checked.now))
+                < JUMP_SECONDS
             )
             self._before = moment.at - self._seconds if steady else 0.0
-            self._looked = moment
+            self._checked = moment
         if moment.now < self._due:
             return False
         with database.transaction():
@@ -371,7 +392,7 @@ class Retention:
 
 
 class Recorder:
-    """Has a thread of its own write what it is given; whoever gives waits for nothing."""
+    """Writes what it is given from a thread of its own; `add` never waits."""
 
     def __init__(
         self,
@@ -387,27 +408,27 @@ class Recorder:
         self._database: Database | None = None
         self._waiting: deque[Item] = deque()
         self._batch: list[Item] = []
-        """What came before these, while it is being written."""
+        """Items taken out of `_waiting`, which stay here until their transaction is committed."""
         self._added = self._written = 0
-        """What was ever added, and what of it waits no more: the sums of the weights."""
+        """The weights of all items that were added, and of all that were written."""
         self._lost = self._told = 0
-        """What was lost, in all, and how much of that the store has been told of."""
+        """How many items were lost in all, and how many of these a gap in the store tells of."""
         self._lost_since = self._lost_until = 0.0
-        """When the first was lost that is not told, and the last, in seconds since the epoch."""
+        """The times of the first and last loss that no gap tells of, in seconds since the epoch."""
         self._news, self._hurry = threading.Event(), threading.Event()
         self._flushes: deque[Future[None]] = deque()
         self._closing = False
         self._failing_since: float | None = None
         self._next_try = 0.0
         self.problem: str | None = None
-        """Why nothing is being written, in a sentence; None while all is well."""
+        """Why nothing is being written, in a sentence; None if it is being written."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     def add(self, item: Item) -> None:
-        """Have something written, in the order in which it is added; never waits.
+        """Queue an item; items are written in the order in which they are added. Never waits.
 
-        What is beyond `MAX_WAITING` is lost, and counted.
+        Events and stanzas beyond `MAX_WAITING` are dropped and counted.
         """
         weight = _weight(item)
         if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
@@ -424,7 +445,7 @@ class Recorder:
             self._news.set()
 
     async def flush(self) -> None:
-        """Wait until what was added is written, or cannot be; at most `FLUSH_SECONDS`."""
+        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`."""
         written: Future[None] = Future()
         self._flushes.append(written)
         self._wake()
@@ -433,7 +454,7 @@ class Recorder:
                 await asyncio.wrap_future(written)
 
     def close(self) -> None:
-        """Write what is left, and let go of the store; takes at most `FLUSH_SECONDS`."""
+        """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
         self._closing = True
         self._wake()
         self._thread.join(FLUSH_SECONDS)

@@ -28,16 +28,17 @@ APPLICATION_ID = 0x584D5042
 """`XMPB`, in the header of the file: says that it is such a store."""
 
 VERSION = 1
-"""Of the tables, in `user_version`."""
+"""Of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of another
+version is refused; there is no migration."""
 
 BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
 
 SPAN = 50_000
-"""Places that one look goes through, which takes some 30 ms: then others have their turn."""
+"""Row ids that one statement reads at most, which takes some 30 ms."""
 
 PAGES_FREED = 500
-"""Handed back to the disk with each deletion, at 8 KiB each: some 10 ms."""
+"""Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
 TABLES = f"""
 PRAGMA page_size = 8192;
@@ -70,7 +71,7 @@ CREATE TABLE stanzas (
 COMMIT;
 PRAGMA journal_mode = WAL;
 """
-"""In WAL mode last: all that is here must stand in the file itself when it comes to its place."""
+"""WAL mode comes last: all of this must be in the file itself when it is renamed into place."""
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
 _RECORDED = """
@@ -127,7 +128,7 @@ class SqliteDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Begin to write: nobody else writes until the block ends."""
+        """Open a transaction: no other process writes until the block ends."""
         known = dict(self._ids)
         try:
             with self._translated():
@@ -155,7 +156,7 @@ class SqliteDatabase:
             raise FullStoreError(text) from error
 
     def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
-        """Add events, in this order; one whose stanza id the room's records have is left out."""
+        """Add events, in this order, without shared ones whose stanza id the room already has."""
         rows = [
             (
                 round(one.at * 1000),
@@ -183,7 +184,7 @@ class SqliteDatabase:
         )
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return who records the room for accounts of this domain; None: nobody ever did."""
+        """Return the lease of the room for accounts of this domain; None if there never was one."""
         found = self._all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = ? AND domain = ?",
             (room, domain),
@@ -194,7 +195,7 @@ class SqliteDatabase:
         return Lease(run, beat, seen_until / 1000)
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
-        """Write who records the room."""
+        """Write the lease of the room, whoever holds it now."""
         self._all(
             "UPDATE rooms SET recorder = ?, beat = ?, seen_until = ? WHERE id = ?",
             (
@@ -206,19 +207,19 @@ class SqliteDatabase:
         )
 
     def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return what everybody in the room saw and was recorded after this place."""
+        """Return the shared events of the room that have a higher row id."""
         return self._recorded(
             "WHERE events.id > ? AND shared AND jid = ? AND domain = ? ORDER BY events.id",
             (id_, room, domain),
         )
 
     def newest(self) -> int:
-        """Return the place of the newest event; 0 in an empty store."""
+        """Return the row id of the newest event; 0 in an empty store."""
         found = self._all("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
         return int(found[0][0]) if found else 0
 
     def span(self, query: Query) -> Span:
-        """Return where the events of the query's rooms and time are."""
+        """Return between which row ids the events of the query's rooms and time are."""
         within, values = _within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = "stanzas" if query.stanzas else "events"
@@ -237,10 +238,11 @@ class SqliteDatabase:
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
     ) -> tuple[list[Recorded], int]:
-        """Return the first events behind `after` that match, up to `until`, and how far was looked.
+        """Return the first events that match, and the row id up to which all rows were read.
 
-        That is a bounded way: behind the place that is returned there may be more. With `backward`
-        it comes from `until`: the last event first, and there may be more ahead of the place.
+        Only row ids above `after` and up to `until` are read, `SPAN` of them at most: there may be
+        more matches above the id that is returned. With `backward` it starts at `until` with the
+        last event, and there may be more up to the id that is returned.
         """
         first, last = after, until
         if backward:
@@ -260,9 +262,9 @@ class SqliteDatabase:
         return found, first if backward else last
 
     def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most so many of the oldest events and stanzas; return how many went.
+        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
 
-        Those from before this time go, and any while the store is larger than `max_bytes`.
+        These are those from before this time, and any while the store is larger than `max_bytes`.
         """
         ((pages, free, size),) = self._all(
             "SELECT page_count, freelist_count, page_size "
@@ -281,11 +283,11 @@ class SqliteDatabase:
         return deleted
 
     def stands(self) -> bool:
-        """Whether the store is still what is at its path."""
+        """Whether the file at the path is still the one that was opened."""
         return identity(self._path) == self._file
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         with suppress(sqlite3.Error):  # what was committed is safe; the rest is lost in any case
             self._connection.close()
         if self._location is not None:
@@ -321,7 +323,7 @@ def _storable(text: str) -> str:
 
 
 def _make(path: Path) -> None:
-    """Make an empty store; it comes to its place whole."""
+    """Make an empty store; it is renamed into place once complete."""
     new = Path(f"{path}-new")
     try:
         new.unlink(missing_ok=True)  # of a bridge that was killed here
@@ -344,7 +346,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise `NotOurStoreError` for what is no store of this version, which is left as it is."""
+    """Raise `NotOurStoreError` unless the file is a store of this version; it is not changed."""
     if not exists(path):
         raise NotOurStoreError(f"{str(path)!r} does not exist; `xmpp-bridge record` makes it")
     with closing(_connect(path, "ro&immutable=1")) as header:  # reads, locks and writes nothing
@@ -366,7 +368,7 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _within(query: Query) -> tuple[str, list[object]]:
-    """Return as SQL, with its values, whose records and of which rooms are asked for."""
+    """Return the query's rooms and accounts as an SQL condition, with its values."""
     by = f"observer IN (SELECT id FROM observers WHERE {_among('account', query.connection_of)})"
     if query.stanzas:
         return by, [*query.connection_of]
