@@ -51,6 +51,15 @@ async def test_record_makes_the_usual_store_and_ends_cleanly(
     assert (said["room"], said["shared"], said["observer"]) == (settings["MUC_ROOM"], 1, RECORDER)
 
 
+async def test_watch_too_says_what_is_wrong_with_a_setting_that_it_does_without(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(BRIDGE_STORE_DAYS="9O")
+    async with Watching(tmp_path, settings) as watching:
+        await watching.says("xmpp-bridge: BRIDGE_STORE_DAYS holds '9O'")
+        await watching.says("joined")
+
+
 async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
     sandbox: XmppServer, tmp_path: Path
 ) -> None:
