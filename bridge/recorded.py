@@ -52,13 +52,15 @@ class Reader:
         backward: bool = False,
         connection: bool = True,
         stanzas: bool = False,
+        seconds: float | None = None,
     ) -> "Walk":
         """Begin to read the events of these rooms that may match `wanted`.
 
         Not every condition can be asked of the database: the caller has to apply `wanted` to each
         event. It begins behind the cursor `since`, or else at the time `start`. With `connection`
         there are the events of this account's connection too; with `stanzas`, the account's
-        stanzas in place of events. Raises `CursorError` and `StoreError`.
+        stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
+        Raises `CursorError` and `StoreError`.
         """
         if self._flush is not None:
             await self._flush()
@@ -74,7 +76,8 @@ class Reader:
             stanzas=stanzas,
         )
         span = await self.ask(lambda database: database.span(query))
-        return Walk(self, query, span, since, backward=backward)
+        seconds = WALK_SECONDS if seconds is None else seconds
+        return Walk(self, query, span, since, backward=backward, seconds=seconds)
 
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
@@ -92,11 +95,18 @@ class Reader:
 class Walk:
     """Iterates over the results of a query, in the order of their row ids or backward.
 
-    Each iteration reads up to `WALK_SECONDS`; `next` is the cursor with which to go on.
+    An iteration may end before all is read; `next` is the cursor with which to go on.
     """
 
     def __init__(
-        self, reader: Reader, query: Query, span: Span, since: str | None, *, backward: bool
+        self,
+        reader: Reader,
+        query: Query,
+        span: Span,
+        since: str | None,
+        *,
+        backward: bool,
+        seconds: float,
     ) -> None:
         self.gap: Loss | None = None
         """Which events after the cursor, or after the time asked for, were deleted."""
@@ -105,6 +115,7 @@ class Walk:
         self.more = False
         """Whether the iteration ended early: its time was over, or unread events were deleted."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
+        self._seconds = seconds
         self._read_up_to = span.first
         if since is not None:
             self._begin_behind(since)
@@ -130,7 +141,7 @@ class Walk:
         return Record(found.id, found.at, decode(found.event), found.room)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
-        end = monotonic() + WALK_SECONDS
+        end = monotonic() + self._seconds
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)

@@ -41,7 +41,8 @@ def store_path(
     """
     if not configuration.trusted:
         return None
-    default = default_path(environ, Path(environ.get("HOME") or "/"))
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
+    default = default_path(environ, home)
     usual = making or (configuration.candidates and os.path.lexists(default))
     return configuration.store or (default if usual else None)
 

@@ -18,9 +18,9 @@ from bridge.console.output import READER_GONE
 from bridge.console.selection import selection_of
 from bridge.logs import can_print, complain
 from bridge.recorded import Reader as StoreReader
+from bridge.recording import store_path
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.store.errors import StoreError
-from bridge.store.location import default_path
 from bridge.text import iso
 from bridge.xmpp.filter import EventFilter
 
@@ -52,7 +52,8 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
     except (ArgumentError, ValueError) as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE
-    path = configuration.store or default_path(os.environ, Path.home())
+    path = store_path(configuration, os.environ, making=True)
+    assert path is not None  # the settings are trusted
     filters = selection.filters if selection else ()
     rooms = (selection and selection.rooms) or settings.rooms
     walk = partial(
@@ -61,6 +62,7 @@ async def _log(parsed: argparse.Namespace, read: Reader) -> int:
         replace(filters[0], sender=None) if filters else EventFilter(),
         connection=not parsed.rooms,
         stanzas=parsed.stanzas,
+        seconds=inf,
     )
     log = Log(walk, filters, as_json=parsed.json, names_rooms=len(settings.rooms) > 1)
     newest = NEWEST if parsed.follow and start is None else None

@@ -53,19 +53,22 @@ class Log:
         limit: int | None = None,
     ) -> str:
         """Show all that there is, or the newest `limit`; return the cursor behind it."""
-        walk = await self._walk(since=since, start=start, end=end, backward=limit is not None)
-        self.oldest = walk.oldest_at
         newest: list[str] = []
-        async for row in walk:
-            lines = self._lines(row, walk)
-            if limit is None:
-                self._write(lines)
-            elif len(newest := newest + lines) == limit:
+        while True:
+            backward = limit is not None
+            walk = await self._walk(since=since, start=start, end=end, backward=backward)
+            self.oldest = walk.oldest_at
+            async for row in walk:
+                lines = self._lines(row, walk)
+                if limit is None:
+                    self._write(lines)
+                elif len(newest := newest + lines) == limit:
+                    break
+            since = walk.next
+            if backward or not walk.more:
                 break
         self._write(reversed(newest))
-        if limit is None and walk.more:
-            return await self.show(walk.next, start, end)
-        return walk.next
+        return since
 
     async def follow(self, cursor: str) -> None:
         """Show what is recorded behind the cursor, until nobody reads any more."""
