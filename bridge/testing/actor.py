@@ -1,10 +1,16 @@
-"""An actor: an occupant of one room, on a connection of its own, that does what a test says."""
+"""An actor: an occupant of one room, on a connection of its own, that does what a test says.
+
+Every public coroutine of `Actor`, but for `bridge.testing.collector.NO_VERBS`, is a verb of
+scenario files: with a new one, run `python -m tests.testing.documents`, which writes
+docs/scenario.schema.json.
+"""
 
 import asyncio
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeAlias, Unpack
@@ -18,7 +24,7 @@ from bridge.testing.expectation import Conditions, Expectation, Expected
 from bridge.text import iso, one_line, quoted
 from bridge.xmpp import stanzas
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
-from bridge.xmpp.events import MessageReceived, OccupantJoined, OccupantLeft
+from bridge.xmpp.events import Joined, MessageReceived, OccupantJoined, OccupantLeft
 from bridge.xmpp.faults import FaultError, quoted_text
 from bridge.xmpp.formatting import format_event
 from bridge.xmpp.journal import Record
@@ -301,6 +307,8 @@ class Actor:
                 await self._participant.default.connection.request("set", self.room, query)
 
     def _line(self, record: Record) -> str:
+        if isinstance(record.event, Joined):  # the room of a test is always new, and no typo
+            record = replace(record, event=replace(record.event, created=False))
         return format_event(self._participant.journal.encode(record))
 
     @contextmanager

@@ -202,6 +202,7 @@ def test_a_failure_has_the_line_the_reason_the_bot_the_room_and_the_stanzas(
             "FAILED absent.room.toml::absent - Failed: absent.room.toml, before the first *",
         ]
     )
+    assert "MUC_ROOM" not in ran.stdout.str()  # the room of a test is new
 
 
 def test_a_mistake_in_a_file_is_told_and_the_other_tests_are_known(
