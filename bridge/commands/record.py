@@ -133,6 +133,7 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
     call_on_termination(lambda number: ended.set())
     running = asyncio.create_task(participant.run())
+    running.add_done_callback(lambda _: ended.set())
     await ended.wait()
     participant.leave()
     running.cancel()

@@ -38,6 +38,9 @@ LEASE_SECONDS = 6.0
 """For how long a lease holds that is not renewed: with the pause, another bridge takes over within
 10 s."""
 
+HANDOVER_SECONDS = 2.0
+"""How long a lease that was given up is left to a bridge that was in the room with its holder."""
+
 PATIENCE_SECONDS = 10.0
 """How long after we observed an event the holder of the lease may take to write it."""
 
@@ -254,13 +257,14 @@ class Writer:
         if since is not None:
             if room.found or not held:
                 self._read_others(me.run, name, me.domain, room, since)
-            recent = lease is not None and 0 <= now - lease.beat <= LEASE_SECONDS
+            holds = LEASE_SECONDS if lease is not None and lease.run else HANDOVER_SECONDS
+            recent = lease is not None and 0 <= now - lease.beat <= holds
             covered = lease is not None and since.now <= lease.beat <= now
             if lease is not None and lease.run and recent and not held:
                 if covered:
                     room.writes_earlier = False
                 self._write_overdue(lease, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
-            # For 6 s after a lease was given up, only a bridge that was in the room with the former
+            # For 2 s after a lease was given up, only a bridge that was in the room with the former
             # holder (`covered`) may take it: it has missed less than one that came later.
             elif left or covered or not recent:
                 if room.writes_earlier is None:
