@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from bridge.store.database import Database, Happened, Observer
 from bridge.store.errors import FullStoreError
@@ -66,6 +67,7 @@ class Hall:
 
     def __init__(self, folder: Path) -> None:
         self.database = SqliteDatabase(folder / f"{time.monotonic_ns()}.db")
+        finalize(self, self.database.close)  # Python 3.13 warns of a connection that is left open
         self.now = 1_000.0
         self.jump = 0.0
         self.bridges: list[Bridge] = []

@@ -177,7 +177,8 @@ def test_in_a_new_store_others_are_found_from_its_beginning(hall: Hall, tmp_path
         hall.say()
     hall.pass_time(1)
     (tmp_path / "new").mkdir()
-    hall.database = Hall(tmp_path / "new").database
+    other = Hall(tmp_path / "new")  # which closes it when the test has ended
+    hall.database = other.database
     marks = [hall.say()]
     hall.pass_time(SETTLED)
     marks.append(hall.say())

@@ -43,7 +43,7 @@ def test_a_report_is_of_who_has_the_nickname_last(server: Server) -> None:
     server.actor_sync("Bob").say("again")
     ((_, events), _) = server.report("Bob")
     assert "again" in events
-    assert "joining made this room" in server.report(None)[0][1]
+    assert "(our own) meanwhile" in server.report(None)[0][1]
 
 
 def test_nobody_waits_for_a_server_without_end(
