@@ -11,8 +11,9 @@ from bridge.recorded import Reader
 from bridge.settings.table import Configuration
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
-from bridge.store.recorder import Entered, Left, Recorder, Retention
+from bridge.store.recorder import Recorder, Retention
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import Entered, Left
 from bridge.text import searchable
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from bridge.store.database import Happened, Observer
 from bridge.store.location import put_aside
-from bridge.store.recorder import MAX_WAITING, Entered, Recorder
+from bridge.store.recorder import Recorder
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import MAX_WAITING, Entered
 from bridge.text import searchable
 from bridge.xmpp.events import MessageReceived, encode
 

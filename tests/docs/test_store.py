@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.store import recorder
+from bridge.store import recorder, writer
 from bridge.store.database import Happened, Observer
-from bridge.store.recorder import gap
 from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from bridge.store.writer import gap
 from bridge.xmpp.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
 
@@ -59,7 +59,7 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     said = " ".join(prose(PAGE).split())
     for sentence in (
         f"every {recorder.COMMIT_SECONDS * 1000:g} ms, or every {recorder.BATCH:,} events",
-        f"in memory, {recorder.MAX_WAITING:,} events at most",
+        f"in memory, {writer.MAX_WAITING:,} events at most",
         f"tried again every {recorder.RETRY_SECONDS:g} s",
         f"a warning after {recorder.BUSY_SECONDS:g} s",
         f"`0x{APPLICATION_ID:X}`",
@@ -67,4 +67,4 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     ):
         assert sentence in said
     assert recorder.RENEW_SECONDS + recorder.COMMIT_SECONDS <= 2
-    assert recorder.LEASE_SECONDS + 2 <= 10
+    assert writer.LEASE_SECONDS + 2 <= 10

@@ -11,8 +11,8 @@ from weakref import finalize
 
 from bridge.store.database import Database, Happened, Observer
 from bridge.store.errors import FullStoreError
-from bridge.store.recorder import Entered, Item, Left, Moment, Writer
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import Entered, Item, Left, Moment, Writer
 
 ROOM = "room@conference.localhost"
 EPOCH = 1_700_000_000.0

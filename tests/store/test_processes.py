@@ -22,7 +22,8 @@ from functools import partial
 from pathlib import Path
 from bridge.store.database import Observer
 from bridge.store.location import put_aside
-from bridge.store.recorder import Entered, Recorder
+from bridge.store.recorder import Recorder
+from bridge.store.writer import Entered
 from bridge.store.sqlite import SqliteDatabase
 from tests.store.hall import ROOM, said
 

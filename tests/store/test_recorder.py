@@ -20,8 +20,9 @@ import pytest
 from bridge.store import recorder as module
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import put_aside
-from bridge.store.recorder import Entered, Moment, Recorder, Retention
+from bridge.store.recorder import Recorder, Retention
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import Entered, Moment
 from tests.disk import no_file_beyond
 from tests.store.hall import ROOM, said
 from tests.store.recorded import bodies, rows
