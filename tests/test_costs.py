@@ -41,6 +41,7 @@ from bridge.xmpp.participant import Participant
 from bridge.xmpp.trace import Trace
 from tests.e2e.bridge_process import COMMAND
 from tests.prerequisites import do_without
+from tests.xmpp.elements import append
 
 ROOT = Path(__file__).parent.parent
 ROOM = "room@conference.localhost"
@@ -245,7 +246,7 @@ class _Taker:
         """Take them in, as many in a turn as a slice of the stream has."""
         for first in range(0, len(elements), SLICE):
             for element in elements[first : first + SLICE]:
-                self._trace("in", element)
+                self._trace("in", element, b"")
                 for event in stanzas.read(element, room=ROOM, own=OWN):
                     self._participant.publish(event)
             self._tell()
@@ -308,7 +309,7 @@ def test_a_message_in_the_room_keeps_little_memory() -> None:
     def keep() -> None:
         for number in islice(kept, MANY):
             element = _message(number)
-            trace.append("in", "1", element, 0.0)
+            append(trace, "in", "1", element, 0.0)
             for event in stanzas.read(element, room=ROOM, own=OWN):
                 journal.append(event, 0.0)
 
@@ -323,7 +324,7 @@ def test_a_full_history_grows_no_further() -> None:
     def keep() -> None:
         for number in range(2 * MANY):
             element = _message(number)
-            trace.append("in", "1", element, 0.0)
+            append(trace, "in", "1", element, 0.0)
             for event in stanzas.read(element, room=ROOM, own=OWN):
                 journal.append(event, 0.0)
 

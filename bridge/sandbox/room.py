@@ -22,10 +22,10 @@ from bridge.sandbox.stanza import (
     error,
     escape,
     refuse,
-    render,
     reply,
     tag,
 )
+from bridge.wire.xmlwriter import written
 
 HISTORY_LIMIT = 100
 """Messages that a room remembers for those who come later."""
@@ -378,4 +378,5 @@ def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
 
 
 def _content(stanza: Element) -> str:
-    return "".join(render(child) for child in stanza if child.tag not in RESERVED)
+    namespace = CLIENT.strip("{}")
+    return "".join(written(child, namespace) for child in stanza if child.tag not in RESERVED)

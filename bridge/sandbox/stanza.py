@@ -47,17 +47,6 @@ def tag(name: str, content: str = "", /, **attributes: str | None) -> str:
     return f"<{name}{opening}" + (f">{content}</{name}>" if content else "/>")
 
 
-def render(element: Element, inherited: str = CLIENT) -> str:
-    """Return the XML of an element that stands where `inherited` is the default namespace."""
-    space, brace, name = element.tag.rpartition("}")
-    opening = name if space + brace == inherited else f"{name} xmlns='{space[1:]}'"
-    for key, value in element.items():
-        if "}" not in key:  # of attributes in a namespace only xml:lang is ever used
-            opening += f" {key}='{escape(value)}'"
-    children = (render(child, space + brace) + escape(child.tail) for child in element)
-    return f"<{opening}>{escape(element.text)}{''.join(children)}</{name}>"
-
-
 def reply(stanza: Element, kind: str, payload: str = "") -> Deliveries:
     """Return an answer to the sender of a stanza; none if the stanza is an answer itself."""
     if stanza.get("type") in ("error", "result"):

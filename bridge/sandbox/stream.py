@@ -9,13 +9,17 @@ from xml.etree.ElementTree import Element
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
 from bridge.sandbox.stanza import CLIENT, DOMAIN, escape, tag
-from bridge.wire.xmlstream import XmlStream, XmlStreamError
+from bridge.wire.xmlstream import (
+    DamagedElement,
+    XmlStream,
+    XmlStreamError,
+)
 
 STANZA_LIMIT = 262_144
 """Bytes of one stanza, give or take one read; Prosody's and ejabberd's limit too."""
 
 DEPTH_LIMIT = 64
-"""Elements inside one another; `stanza.render` recurses for each level."""
+"""Elements inside one another; `xmlwriter.written` recurses for each level."""
 
 UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes that may wait for a client that does not read, before it is cut off."""
@@ -82,6 +86,8 @@ class Stream:
                 self._elements = self._xml.feed(data)
         except XmlStreamError as error:
             raise StreamEndedError(error.condition) from None
+        if isinstance(element, DamagedElement):
+            raise StreamEndedError(element.condition)
         return element
 
     def send(self, xml: str) -> None:

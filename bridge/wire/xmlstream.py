@@ -1,21 +1,41 @@
 """Reads one XML stream (RFC 6120, section 4): bytes in, elements out, within limits. Pure.
 
-expat 2.6 and later, and Debian 12's patched 2.5.0, put off an incomplete token until more bytes
-have come, and only some Pythons can tell it not to. So the parser is fed whole tokens only, and
-an unfinished one is held back here.
+Tags alone delimit stanzas here, and each stanza is parsed by a parser of its own. So what a
+stranger put into one costs no other, and the memory for its names is given back with it. Servers
+pass on XML that expat refuses: a namespace with `}`, one that is reserved. What cannot be read in a
+stanza is left out of it; only what is wrong beyond a stanza ends the stream.
 """
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar, cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from contextlib import suppress
+from typing import ClassVar, NamedTuple
+from xml.etree.ElementTree import Element, ParseError, XMLParser
+from xml.parsers.expat import ErrorString
+from xml.parsers.expat.errors import XML_ERROR_TAG_MISMATCH, codes
 
 from bridge.wire.errors import WireError
 
 MAX_TOKEN_BYTES = 1024 * 1024
-"""Of a tag with its attributes, a comment, a CDATA section or a processing instruction: while it is
-not whole it is scanned again with all that comes. Servers pass on stanzas of 256 to 512 kB, all of
-which may be one attribute."""
+"""Of a tag with its attributes, or a CDATA section: while it is not whole it is scanned again with
+all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one attribute."""
+
+MAX_HEADER_BYTES = 16 * 1024
+"""Of the stream's header, whose namespaces are parsed with each stanza. Real ones have 300."""
+
+MAX_NAMESPACE_BYTES = 256
+"""Of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
+
+MAX_MENDED_CHILDREN = 64
+"""Of a stanza of which something cannot be read: each of its children is parsed alone then, which
+takes some 20 us. Of more the first and the last are."""
+
+MAX_NAMES = 50_000
+"""Names of elements and attributes in a stanza, at 700 bytes each with the longest namespace. A
+listing of 16,000 rooms has as many."""
+
+COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
+"""What says whose a stanza is, and what about (RFC 6120, section 8.1)."""
 
 _BLANKS = b" \t\r\n"
 """What may stand between stanzas, as a keepalive (RFC 6120, section 4.6.1)."""
@@ -24,18 +44,27 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What may stand before everything else (RFC 3629, section 6)."""
 
 # No group is possessive: Python before 3.11.5 matches such a one wrongly (python/cpython#106052).
-_WHOLE_TOKENS = re.compile(
-    rb"""(?: [^<]*+ < (?:
-        !-- (?: [^>]* > )+? (?<= -->)
-        | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>)
-        | \? (?: [^>]* > )+? (?<= \?>)
-        | (?! !-- | !\[CDATA\[ | \?) [^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )* [<>]
-    ) )*""",
+_ATTRIBUTES = rb"""[^<>"']*+ (?: "[^"]*+" [^<>"']*+ | '[^']*+' [^<>"']*+ )*"""
+
+_TOKEN = re.compile(
+    rb"""[^<]*+ < (?:
+        / [^<>]*+ > ()
+        | (?! [/!?] ) """
+    + _ATTRIBUTES
+    + rb""" (?: (?: (?<=/) > () | > ) | < () )
+        | !\[CDATA\[ (?: [^>]* > )+? (?<= \]\]>) ()
+        | (?: \? | ! (?: [^\[] | \[ [^C] ) ) ()
+    )""",
     re.VERBOSE,
 )
-"""Any number of comments, CDATA sections, processing instructions and tags, each with the text
-before it. An attribute's value may have `>` in it. `<` within a tag is never well-formed: the
-parser is given it at once, to say so."""
+"""A tag or a CDATA section, with the text before it. The last group that matched says which."""
+
+_START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
+"""The tokens by `lastindex`. `_BROKEN` is `<` within a tag, which is never well-formed.
+`_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120, section 11.1)."""
+
+_ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
+"""The name of an attribute, and its value in quotes."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
 """What stands before the root's tag."""
@@ -51,41 +80,79 @@ class XmlStreamError(WireError):
 
 
 class NotWellFormedError(XmlStreamError):
-    """The stream is not XML in UTF-8, or has text between stanzas."""
+    """The stream is not XML in UTF-8, its tags are unbalanced, or text is between stanzas."""
 
     condition = "not-well-formed"
 
 
 class RestrictedXmlError(NotWellFormedError):
-    """The stream declares a document type, whose entities can expand (section 11.1)."""
+    """The stream has a comment, a processing instruction or a document type (section 11.1)."""
 
     condition = "restricted-xml"
 
 
 class StanzaTooLongError(XmlStreamError):
-    """An element is longer or deeper than its limit."""
+    """The header, or one tag, is longer than its limit."""
 
     condition = "policy-violation"
+
+
+class _Parts(NamedTuple):
+    """A stanza taken apart."""
+
+    tag: bytes
+    """Its own opening tag."""
+    children: list[bytes]
+    """Its whole children that are within the limits."""
+    reason: str
+    """Which limit was passed; empty if none was."""
+    condition: str = StanzaTooLongError.condition
+
+
+class DamagedElement(Element):
+    """A stanza of which something could not be read: children, or its own uncommon attributes.
+
+    That is left out of it.
+    """
+
+    def __init__(self, readable: Element, reason: str, condition: str) -> None:
+        super().__init__(readable.tag, readable.attrib)
+        self.reason = reason
+        """What was wrong, in words of ours or of expat's."""
+        self.condition = condition
+        """The stream error for a client that sends such a stanza (RFC 6120, section 4.9.3)."""
 
 
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    An element has at most `max_bytes`, to within one call of `feed`, and `max_depth` levels.
+    Of a stanza at most `max_bytes` and `max_depth` levels are read. One with more than twice as
+    many bytes ends the stream.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
         self.ended = False
         """Whether the other side has ended its stream in good order."""
+        self.raw = b""
+        """What was handed over last, as it came; of what was too long a part is missing."""
         self._max_bytes = max_bytes
         self._max_depth = max_depth
-        self._held = b""
-        """What has come of a token that is not whole yet, with the text before it."""
-        self._parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
-        self._root: Element | None = None
-        self._last: Element | None = None
+        self._data = bytearray()
+        """What has come and was not handed over yet."""
+        self._at = 0
+        """How far the tokens in it were read."""
+        self._begin = 0
+        """Where the stanza under way begins in it."""
+        self._beyond_limits = False
+        """Whether that may have more in it than is read."""
+        self._skipped = 0
+        """Bytes that were not kept since the last stanza."""
         self._depth = 0
-        self._since_element = 0
+        """Elements that are open, the root among them."""
+        self._name = b""
+        """The name in the header's tag; empty before that has come."""
+        self._prefix = b""
+        """A tag with the namespaces of the header, in which each stanza is parsed."""
 
     def feed(self, data: bytes) -> Iterator[Element]:
         """Yield the stream's header and each element in it, as soon as its last byte has come.
@@ -94,67 +161,206 @@ class XmlStream:
         """
         if self.ended:
             return
-        self._since_element += len(data)
-        self._parser.feed(self._whole_tokens(data))
-        try:
-            # Events of other kinds, which the type allows for, were not asked for.
-            for event, element in cast("Iterator[tuple[str, Element]]", self._parser.read_events()):
-                if event == "start":
-                    self._depth += 1
-                    if self._root is None:
-                        self._root = element
-                        yield element
-                    elif self._depth == 2:
-                        self._check_between()
-                    elif self._depth > self._max_depth + 1:  # and the root
-                        raise StanzaTooLongError
-                    continue
-                self._depth -= 1
-                if self._depth == 1:
-                    self._since_element = 0
-                    behind, element.tail = element.tail, None
-                    yield element
-                    element.tail, self._last = behind, element
-                    cast("Element", self._root).clear()  # it would keep every element
-                elif self._depth == 0:
-                    self._check_between()
-                    self.ended = True
-                    return
-        except ParseError:
-            raise NotWellFormedError from None
+        self._data += data
+        if not self._name:
+            header = self._read_header()
+            if header is None:
+                return
+            yield header
+        if b">" in data or b"<" in data:
+            yield from self._read_tokens()
         if self._depth == 1:
-            self._held = self._held.lstrip(_BLANKS)
-            if not b"<".startswith(self._held[:1]):
+            del self._data[: self._at]
+            self._skipped += len(self._data)
+            self._data, self._at = self._data.lstrip(_BLANKS), 0
+            self._skipped -= len(self._data)
+            if not b"<".startswith(self._data[:1]):
                 raise NotWellFormedError
-        unfinished = len(self._held.partition(b"<")[2])
-        if self._since_element > self._max_bytes or unfinished > MAX_TOKEN_BYTES:
+        elif self._depth:
+            self._trim()
+        opened = self._data.find(b"<", self._at)
+        token = len(self._data) - opened - 1 if opened >= 0 else 0
+        if token > MAX_TOKEN_BYTES or self._skipped > self._max_bytes:
             raise StanzaTooLongError
 
-    def _whole_tokens(self, data: bytes) -> bytes:
-        """Return the whole tokens that were not returned before; hold back the rest."""
-        self._held += data
-        if self._root is None:
-            _check_prolog(self._held)
-        more = b">" in data or b"<" in data
-        found = _WHOLE_TOKENS.match(self._held) if more else None
-        end = found.end() if found else 0
-        whole, self._held = self._held[:end], self._held[end:]
-        return whole
+    def _read_header(self) -> Element | None:
+        """Return the root without its content; None while its tag is not whole."""
+        data = bytes(self._data)
+        begin = _check_prolog(data)
+        token = _TOKEN.match(data, begin)
+        self._at = len(data) if token is None else token.end()
+        if self._at - begin > MAX_HEADER_BYTES:
+            raise StanzaTooLongError
+        if token is None or token.lastindex == _RESTRICTED:  # of `<?xml ... ?>`
+            return None
+        if token.lastindex not in {_START, _EMPTY}:
+            raise NotWellFormedError
+        self.ended = token.lastindex == _EMPTY
+        self._depth = 0 if self.ended else 1
+        self.raw = tag = data[begin : self._at]
+        self._name = _name_of(tag)
+        declared = (b" %b=%b" % one for one in _attributes(tag) if _is_namespace(one[0]))
+        self._prefix = b"<s%b>" % b"".join(declared)
+        parser = XMLParser()  # noqa: S314 - what could expand has been refused
+        try:
+            parser.feed(data[: self._at] + (b"</%b>" % self._name) * self._depth)
+            header: Element = parser.close()
+        except ParseError:
+            raise NotWellFormedError from None
+        return header
 
-    def _check_between(self) -> None:
-        """Refuse text between stanzas, and take the blanks behind an element off it."""
-        if self._last is None:
-            text = cast("Element", self._root).text
-        else:
-            text, self._last.tail = self._last.tail, None
-        if text and text.strip(_BLANKS.decode()):
+    def _read_tokens(self) -> Iterator[Element]:
+        data, at, depth = self._data, self._at, self._depth
+        while depth and (token := _TOKEN.match(data, at)) is not None:
+            kind, start, at = token.lastindex, at, token.end()
+            if depth == 1:
+                self._begin = data.index(b"<", start)
+                self._beyond_limits = False
+                if self._begin > start or kind in {_END, _CDATA}:
+                    self._check_between(kind, start, at)
+            if kind == _END:
+                depth -= 1
+            else:
+                if at - start > MAX_NAMESPACE_BYTES or depth > self._max_depth:
+                    self._beyond_limits = True
+                if kind is _START:
+                    depth += 1
+                elif kind == _RESTRICTED:
+                    raise RestrictedXmlError
+                elif kind == _BROKEN:
+                    raise NotWellFormedError
+            if depth == 1:
+                self._at, self._depth = at, depth
+                yield self._finished()
+        self._at, self._depth, self.ended = at, depth, not depth
+
+    def _check_between(self, kind: int | None, start: int, at: int) -> None:
+        """Refuse what may not stand between stanzas, and another end than that of the root."""
+        text, end = self._data[start : self._begin], self._data[self._begin + 2 : at - 1]
+        refused = end.rstrip(_BLANKS) != self._name if kind == _END else kind == _CDATA
+        if refused or text.strip(_BLANKS):
             raise NotWellFormedError
 
+    def _trim(self) -> None:
+        """Forget what is not part of the stanza under way, or too long in it."""
+        data, most = self._data, self._max_bytes
+        del data[: self._begin]
+        self._at, self._begin = self._at - self._begin, 0
+        opened = data.find(b"<", self._at)
+        end = len(data) if opened < 0 else opened
+        if end > most:
+            self._beyond_limits = True
+            del data[most:end]
+            self._at = most
+            self._skipped += end - most
 
-def _check_prolog(data: bytes) -> None:
-    """Refuse a DTD, and what makes the parser read something else than UTF-8.
+    def _finished(self) -> Element:
+        """Return the stanza that ends at `_at`; it has no tail."""
+        self.raw = data = bytes(self._data[self._begin : self._at])
+        self._skipped = 0
+        if self._beyond_limits or len(data) > MAX_NAMES:  # a name takes a byte at least
+            parts = self._parts(data)
+            if parts.reason:
+                return self._mended(parts)
+        try:
+            return self._parsed(data)
+        except ParseError as error:
+            if error.code == codes[XML_ERROR_TAG_MISMATCH]:
+                raise NotWellFormedError from None
+            reason = f"its XML is refused by the parser: {ErrorString(error.code)}"
+        condition = NotWellFormedError.condition
+        return self._mended(self._parts(data)._replace(reason=reason, condition=condition))
 
-    Only there can a DTD stand, and with it entities. `<` and NUL begin UTF-16 for expat.
+    def _parts(self, data: bytes) -> _Parts:
+        """Take a stanza apart, of which something may be too long, too deep or too much."""
+        at = tag_end = child = depth = names = names_in_child = 0
+        reason = reason_of_child = ""
+        children = []
+        while (token := _TOKEN.match(data, at)) is not None and token.end() <= self._max_bytes:
+            kind, opened, at = token.lastindex, data.index(b"<", at), token.end()
+            if kind == _CDATA:
+                continue
+            if kind == _END:
+                depth -= 1
+            else:
+                depth += 1
+                if depth == 2:
+                    child, names_in_child, reason_of_child = opened, 0, ""
+                tag = data[opened:at]
+                more = 1 + tag.count(b"=")  # each attribute has one
+                names, names_in_child = names + more, names_in_child + more
+                reason_of_child = reason_of_child or self._too_much(tag, names_in_child, depth)
+                reason = reason or reason_of_child or self._too_much(b"", names, 0)
+                tag_end = tag_end or at
+            if kind == _EMPTY:
+                depth -= 1
+            if depth == 1 and at > tag_end and not reason_of_child:
+                children.append(data[child:at])
+        if depth:
+            reason = reason or f"it has more than {self._max_bytes:,} bytes"
+        return _Parts(data[:tag_end], children, reason)
+
+    def _too_much(self, tag: bytes, names: int, depth: int) -> str:
+        """Return which limit is passed at this tag; nothing if none is."""
+        if names > MAX_NAMES:
+            return f"it has more than {MAX_NAMES:,} names"
+        if depth > self._max_depth:
+            return f"its elements are nested more than {self._max_depth} deep"
+        if any(
+            _is_namespace(name) and len(value) - len("''") > MAX_NAMESPACE_BYTES
+            for name, value in (_attributes(tag) if len(tag) > MAX_NAMESPACE_BYTES else ())
+        ):
+            return f"a namespace in it has more than {MAX_NAMESPACE_BYTES} bytes"
+        return ""
+
+    def _mended(self, parts: _Parts) -> DamagedElement:
+        """Return what can be read of a stanza: its common attributes, and some of its children."""
+        name = _name_of(parts.tag)
+        attributes = dict(_attributes(parts.tag))
+        common = (
+            b" %b=%b" % (key, attributes[key]) for key in COMMON_ATTRIBUTES if key in attributes
+        )
+        for opening in (b"".join((name, *common)), name):
+            with suppress(ParseError):
+                readable = self._parsed(b"<%b/>" % opening)
+                break
+        else:
+            raise NotWellFormedError
+        mended = DamagedElement(readable, parts.reason, parts.condition)
+        children, most = parts.children, MAX_MENDED_CHILDREN // 2
+        for child in children if len(children) <= 2 * most else children[:most] + children[-most:]:
+            with suppress(ParseError):
+                mended.extend(self._parsed(b"<%b>%b</%b>" % (name, child, name)))
+        return mended
+
+    def _parsed(self, data: bytes) -> Element:
+        """Return the only element in `data`; raises `ParseError`."""
+        parser = XMLParser()  # noqa: S314 - within an element nothing can be declared that expands
+        parser.feed(b"%b%b</s>" % (self._prefix, data))
+        (element,) = parser.close()
+        return element
+
+
+def _name_of(tag: bytes) -> bytes:
+    """Return the name in an opening tag, as it is written."""
+    return re.split(rb"[\s/>]", tag[1:], maxsplit=1)[0]
+
+
+def _attributes(tag: bytes | bytearray) -> list[tuple[bytes, bytes]]:
+    """Return the names of the attributes in a tag, and their values in quotes."""
+    return _ATTRIBUTE.findall(tag)
+
+
+def _is_namespace(name: bytes) -> bool:
+    """Whether the attribute of this name declares a namespace."""
+    return name == b"xmlns" or name.startswith(b"xmlns:")
+
+
+def _check_prolog(data: bytes) -> int:
+    """Return where the root's tag begins.
+
+    Refuse a DTD, and what makes the parser read something else than UTF-8. Only there can a DTD
+    stand, and with it entities. `<` and NUL begin UTF-16 for expat.
     """
     found = _PROLOG.match(data)
     end = found.end() if found else 0
@@ -166,3 +372,4 @@ def _check_prolog(data: bytes) -> None:
     encoding = _ENCODING.search(data, 0, end)
     if encoding and encoding[1].lower() != b"utf-8":  # RFC 6120, section 11.6
         raise NotWellFormedError
+    return end

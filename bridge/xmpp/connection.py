@@ -18,12 +18,12 @@ from xml.etree.ElementTree import Element
 from bridge.settings.table import Settings
 from bridge.text import one_line, quoted
 from bridge.wire.scram import ScramError
-from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import DamagedElement, NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import certificate, faults, sasl, stanzas
 from bridge.xmpp.certificate import Certificate
 from bridge.xmpp.endpoint import Endpoint, connect, resolve
 from bridge.xmpp.errors import XmppError
-from bridge.xmpp.events import Connected, Tls
+from bridge.xmpp.events import UNREADABLE, Connected, Tls
 from bridge.xmpp.faults import ConnectionFailedError, Fault, Place, Stage
 from bridge.xmpp.session import (
     RESUMABLE,
@@ -31,7 +31,7 @@ from bridge.xmpp.session import (
     StreamManagement,
     UnexpectedElementError,
 )
-from bridge.xmpp.stanzas import BIND, SM, IqError
+from bridge.xmpp.stanzas import BIND, SM, IqError, StanzaError
 from bridge.xmpp.stream import Stream
 from bridge.xmpp.tls import (
     acknowledge_at_once,
@@ -384,6 +384,8 @@ class Connection:
         if element.tag == stanzas.IQ:
             if element.get("type") in {"get", "set"}:
                 self._stream.write(stanzas.reply_to(element))
+                if isinstance(element, DamagedElement):  # which is news of the room
+                    self._on_stanza(element)
                 return
             self._on_stanza(element)
             self._handle_response(element)
@@ -409,6 +411,9 @@ class Connection:
         if answer is None or answer.done() or not self._may_answer(iq.get("from"), to):
             return
         match iq.get("type"):
+            case "result" if isinstance(iq, DamagedElement):
+                unreadable = StanzaError(UNREADABLE, f"The answer cannot be read: {iq.reason}.")
+                answer.set_exception(IqError(unreadable))
             case "error":
                 answer.set_exception(IqError(stanzas.error_of(iq)))
             case "result":

@@ -38,6 +38,10 @@ STATUS_CODES = {
 """XEP-0045, section 15.6, in plain words."""
 
 
+UNREADABLE = "unreadable-stanza"
+"""The condition of what came and cannot be read; no standard has one for it."""
+
+
 class Phase(StrEnum):
     """How far we have come on the way into a room. The names are what users see."""
 
@@ -251,6 +255,18 @@ class RoomError:
 
 
 @dataclass(frozen=True)
+class StanzaDamaged:
+    """Something in a stanza from the room could not be read; what could be read was."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    reason: str
+    """Without any text from the stanza."""
+    condition: str = UNREADABLE
+
+
+@dataclass(frozen=True)
 class ConnectionChanged:
     """The phase changed of the connection, or of our being in one room, and why."""
 
@@ -311,6 +327,7 @@ Event: TypeAlias = (
     | RoomDestroyed
     | SubjectChanged
     | RoomError
+    | StanzaDamaged
     | ConnectionChanged
     | Connected
     | Joined
@@ -379,6 +396,8 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
     match exact:
         case {"direction": "out"}:
             return MessageSent
+        case {"kind": "error", "condition": "unreadable-stanza"}:
+            return StanzaDamaged
         case {"kind": "error"} if "id" not in exact:
             return RoomError
         case {"kind": "leave", "destroyed": True}:

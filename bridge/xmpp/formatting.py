@@ -85,6 +85,9 @@ def _connection(entry: Mapping[str, object]) -> str:
 
 
 def _error(entry: Mapping[str, object]) -> str:
+    if entry.get("condition") == "unreadable-stanza":
+        sender = _text(entry, "sender") or "the room itself"
+        return f"* a stanza of {sender} cannot be read in full: {_text(entry, 'reason')}"
     what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
     return f"{what}: {_text(entry, 'condition')}{_part(': ', entry, 'text')}"
 

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
+from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp import disco, stanzas
 from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
 
@@ -42,7 +43,7 @@ class Intake:
         An answer to disco#info tells what to believe of the ids in the room's messages, and whether
         the room is moderated.
         """
-        if stanza.tag != stanzas.IQ:
+        if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
             return map(self._believed, found)
         if (

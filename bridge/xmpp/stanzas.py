@@ -13,9 +13,10 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp.jid import JID, InvalidJID
-from slixmpp.xmlstream.tostring import tostring
 
 from bridge.text import stamp_of
+from bridge.wire.xmlstream import DamagedElement
+from bridge.wire.xmlwriter import written
 from bridge.xmpp.errors import XmppError
 from bridge.xmpp.events import (
     AffiliationChanged,
@@ -29,6 +30,7 @@ from bridge.xmpp.events import (
     RoomError,
     SendFailed,
     Source,
+    StanzaDamaged,
     SubjectChanged,
 )
 
@@ -172,7 +174,7 @@ def xml_of(element: Element | str) -> str:
     """Return an element as XML in the stream's namespace; a string is returned as it is."""
     if isinstance(element, str):
         return element
-    return tostring(element, xmlns=CLIENT, top_level=True)
+    return written(element, CLIENT)
 
 
 def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Iterator[Event]:
@@ -184,6 +186,8 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
     if address is None:
         return
     sender, bare, nickname = address
+    if isinstance(stanza, DamagedElement) and bare == room:
+        yield StanzaDamaged(sender, nickname, stanza.reason)
     if stanza.tag == MESSAGE:
         if stanza.get("type") == "error":
             # All occupants know the id; only the room itself can bounce a message.

@@ -8,9 +8,14 @@ import asyncio
 from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
-from slixmpp.xmlstream.tostring import escape
-
-from bridge.wire.xmlstream import StanzaTooLongError, XmlStream, XmlStreamError
+from bridge.wire.xmlstream import (
+    DamagedElement,
+    NotWellFormedError,
+    StanzaTooLongError,
+    XmlStream,
+    XmlStreamError,
+)
+from bridge.wire.xmlwriter import XML_NAMESPACE, escaped
 from bridge.xmpp import stanzas
 from bridge.xmpp.trace import Tracer
 
@@ -32,9 +37,6 @@ MAX_UNSENT_BYTES = 16 * 1024 * 1024
 
 STREAM_FOOTER = "</stream:stream>"
 """Ends a stream in good order."""
-
-XML = "{http://www.w3.org/XML/1998/namespace}"
-"""The prefix `xml`, as ElementTree writes its namespace."""
 
 
 class Stream(asyncio.Protocol):
@@ -80,7 +82,8 @@ class Stream(asyncio.Protocol):
 
     def note(self, remark: str) -> None:
         """Add a remark of our own to the trace, as a comment, which XMPP streams cannot have."""
-        self._trace("in", f"<!-- {remark} -->")
+        comment = f"<!-- {remark} -->"
+        self._trace("in", comment, comment.encode())
 
     def end_negotiation(self) -> None:
         """Lift `MAX_NEGOTIATION_BYTES`: from now on every element is read."""
@@ -134,8 +137,9 @@ class Stream(asyncio.Protocol):
 
     def _write(self, xml: Element | str) -> None:
         assert self.transport is not None
-        self._trace("out", xml)
-        self.transport.write(stanzas.xml_of(xml).encode())
+        raw = stanzas.xml_of(xml).encode()
+        self._trace("out", xml, raw)
+        self.transport.write(raw)
 
     def _parse_slice(self) -> None:
         self._slicing = False
@@ -174,13 +178,19 @@ class Stream(asyncio.Protocol):
         """Trace the other side's header: its id and version may explain what follows."""
         self._begun = True
         said = "".join(
-            f' {name.replace(XML, "xml:")}="{escape(value)}"' for name, value in root.attrib.items()
+            f' {name.replace(f"{{{XML_NAMESPACE}}}", "xml:")}="{escaped(value)}"'
+            for name, value in root.items()
         )
-        self._trace("in", f"<stream:stream{said}>")
+        self._trace("in", f"<stream:stream{said}>", self._xml.raw)
 
     def _hand_over(self, element: Element) -> None:
+        if isinstance(element, DamagedElement):
+            self.note(f"something in the next stanza could not be read: {element.reason}")
+            if element.tag not in stanzas.STANZAS:  # the server's own words, not a stranger's
+                self._give_up(NotWellFormedError())
+                return
         try:
-            self._trace("in", element)
+            self._trace("in", element, self._xml.raw)
             self._receive(element)
         except Exception as error:  # noqa: BLE001 - asyncio would only log it, and go on
             self._give_up(error)

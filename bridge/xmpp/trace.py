@@ -5,23 +5,26 @@ Pieces are kept as elements and written as XML when read: most never are.
 
 from collections.abc import Callable
 from copy import deepcopy
-from sys import getsizeof
 from typing import Literal, NamedTuple, TypeAlias
 from xml.etree.ElementTree import Element
 
 from bridge.xmpp.journal import Numbering, Ring
 
 CAPACITY = 2_000
-"""Stanzas kept, at 3 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
+"""Stanzas kept, at some 6 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
 
 MAX_WEIGHT = 16_000_000
-"""Estimated bytes of memory of all stanzas kept."""
+"""Bytes of memory of all stanzas kept, as `_weight` estimates them from above."""
 
 MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
 """Of one stanza: a larger one would push out all others."""
 
-ELEMENT_WEIGHT = 350
-"""Bytes that an element takes, with the dictionary of its attributes, beside its texts."""
+NAME_WEIGHT = 350
+"""Bytes that an element or an attribute takes beside its text, with a namespace and its place in a
+dictionary."""
+
+CHARACTER_WEIGHT = 4
+"""Bytes that a character takes where a text has an emoji in it."""
 
 SECRETS = frozenset(
     {
@@ -64,13 +67,13 @@ SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
 REDACTED = "[redacted]"
 
 Direction: TypeAlias = Literal["in", "out"]
-Tracer: TypeAlias = Callable[[Direction, Element | str], None]
-"""Takes each stanza, or other piece of the stream, of one connection."""
+Tracer: TypeAlias = Callable[[Direction, Element | str, bytes], None]
+"""Takes each stanza, or other piece of the stream, of one connection, with its bytes."""
 
 
-def untraced(direction: Direction, xml: Element | str) -> None:
+def untraced(direction: Direction, xml: Element | str, raw: bytes) -> None:
     """Drop a piece: for a connection without a trace."""
-    del direction, xml
+    del direction, xml, raw
 
 
 class TracedStanza(NamedTuple):
@@ -103,16 +106,18 @@ class Trace(Ring[TracedStanza]):
         """Return the function that traces a new connection; `what` begins its label."""
         self._connections += 1
         label = f"{what} {self._connections}".strip()
-        return lambda direction, xml: self.append(direction, label, xml, clock())
+        return lambda direction, xml, raw: self.append(direction, label, xml, raw, clock())
 
-    def append(self, direction: Direction, connection: str, xml: Element | str, at: float) -> None:
-        """Redact one piece and keep it."""
+    def append(
+        self, direction: Direction, connection: str, xml: Element | str, raw: bytes, at: float
+    ) -> None:
+        """Redact one piece, which is `raw` on the wire, and keep it."""
         if not isinstance(xml, str):
             xml = redacted(xml)
-        weight = _weight(xml)
+        weight = _weight(raw)
         if weight > MAX_PIECE_WEIGHT:
-            xml = f"<!-- left out: {weight} bytes in memory are too many to keep -->"
-            weight = _weight(xml)
+            xml = f"<!-- left out: {len(raw)} bytes are too many to keep -->"
+            weight = _weight(xml.encode())
         traced = TracedStanza(self.numbering.next(), at, direction, connection, xml)
         self.add(traced, weight)
         self.evict_beyond(self._capacity, self._max_weight)
@@ -124,28 +129,22 @@ class Trace(Ring[TracedStanza]):
         self._listeners.append(listener)
 
 
-def _weight(xml: Element | str) -> int:
-    if isinstance(xml, str):
-        return ELEMENT_WEIGHT + getsizeof(xml)
-    weight = 0
-    for one in xml.iter():
-        weight += ELEMENT_WEIGHT
-        if one.text:
-            weight += getsizeof(one.text)
-        if one.tail:
-            weight += getsizeof(one.tail)
-        if one.keys():  # `attrib` would make, and keep, a dictionary where there is none
-            weight += sum(map(getsizeof, one.attrib.values()))
-    return weight
+def _weight(raw: bytes) -> int:
+    """Return the bytes of memory that this takes at most as an element."""
+    tags = raw.count(b"<") - raw.count(b"</")
+    return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + tags + raw.count(b"="))
 
 
 def redacted(element: Element) -> Element:
     """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
-    if not any(_name(one) in SUSPECTS or one.get(PASSWORD) for one in element.iter()):
+    for part in element.iter():
+        if part.tag.rpartition("}")[2] in SUSPECTS or part.get(PASSWORD):
+            break
+    else:
         return element
     clean = deepcopy(element)
-    for one in clean.iter():
-        _redact(one)
+    for part in clean.iter():
+        _redact(part)
     return clean
 
 

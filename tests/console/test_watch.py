@@ -87,6 +87,7 @@ EVENING: tuple[Event, ...] = (
     events.RoomConfigured(frozenset({104})),
     events.Gap(iso(NOON - 60), iso(NOON)),
     events.RoomError("forbidden", "you are banned"),
+    events.StanzaDamaged("lobby@conference.example.org/Eve", "Eve", "it is odd"),
     events.RoomDestroyed("moved", "new@conference.example.org"),
     events.ConnectionChanged(Phase.FAILED, REFUSED, attempt=1),
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import pytest
@@ -31,7 +30,7 @@ class Peer:
         self.ended = asyncio.Event()
         self.stream = Stream("localhost", self.elements.append, self._lost, self._trace)
 
-    def _trace(self, direction: str, xml: Element | str) -> None:
+    def _trace(self, direction: str, xml: Element | str, raw: bytes) -> None:
         """What is traced is another test's."""
 
     def _lost(self, reason: BaseException | None) -> None:
@@ -71,46 +70,50 @@ def nested(depth: int) -> bytes:
     return f"{HEADER}<message>{'<a>' * inner}{'</a>' * inner}</message>".encode()
 
 
+TOO_LONG = message_of(len(HEADER) + MAX_STANZA_BYTES + 1)
+TWO = message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :]
+TOO_DEEP = nested(MAX_DEPTH + 1)
+
+
 @pytest.mark.parametrize(
-    ("data", "settled", "taken"),
+    ("data", "settled", "reasons"),
     [
-        (message_of(MAX_STANZA_BYTES), True, True),
-        (message_of(MAX_STANZA_BYTES + 2 * SLICE_BYTES), True, False),
-        (message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :], True, 2),
-        (message_of(MAX_NEGOTIATION_BYTES), False, True),
-        (message_of(MAX_NEGOTIATION_BYTES) + b" ", False, None),
-        (nested(MAX_DEPTH), True, True),
-        (nested(MAX_DEPTH + 1), True, False),
-        (nested(MAX_DEPTH).replace(b"<a></a>", b"<a>" + b" " * SLICE_BYTES + b"</a>"), True, True),
-        (nested(MAX_DEPTH + 1) + b"<message/>", True, False),
+        (message_of(len(HEADER) + MAX_STANZA_BYTES), True, [""]),
+        (TOO_LONG + b"<message/>", True, ["it has more than 4,194,304 bytes", ""]),
+        (
+            message_of(MAX_STANZA_BYTES // 2) + message_of(MAX_STANZA_BYTES)[len(HEADER) :],
+            True,
+            [""] * 2,
+        ),
+        (message_of(MAX_NEGOTIATION_BYTES), False, [""]),
+        (nested(MAX_DEPTH), True, [""]),
+        (TOO_DEEP + b"<message/>", True, ["its elements are nested more than 128 deep", ""]),
+        (nested(MAX_DEPTH).replace(b"<a></a>", b"<a>" + b" " * SLICE_BYTES + b"</a>"), True, [""]),
     ],
-    ids=[
-        "long",
-        "too long",
-        "two",
-        "talk",
-        "too much talk",
-        "deep",
-        "too deep",
-        "deep, in slices",
-        "too deep, and more",
-    ],
+    ids=["long", "too long", "two", "talk", "deep", "too deep", "deep, in slices"],
 )
-async def test_what_is_at_the_edge_is_taken_and_what_is_beyond_ends_the_stream(
-    data: bytes, settled: bool, taken: Any
+async def test_a_stanza_at_the_edge_is_whole_and_one_beyond_alone_is_not(
+    data: bytes, settled: bool, reasons: list[str]
 ) -> None:
     peer = Peer()
     await peer.take(data, settled=settled)
-    first = peer.reasons[0]
-    if taken is None:  # the element was whole, and one byte more came
-        assert isinstance(first, StanzaTooLongError)
-        assert len(peer.elements) == 1
-    elif taken:
-        assert first is None
-        assert [one.tag for one in peer.elements] == [f"{{{CLIENT}}}message"] * int(taken)
-    else:
-        assert isinstance(first, StanzaTooLongError)
-        assert peer.elements == []
+    assert peer.reasons[0] is None
+    assert [getattr(one, "reason", "") for one in peer.elements] == reasons
+
+
+@pytest.mark.parametrize(
+    ("data", "settled", "taken"),
+    [
+        (message_of(MAX_NEGOTIATION_BYTES) + b" ", False, 1),
+        (message_of(2 * MAX_STANZA_BYTES + 2 * SLICE_BYTES), True, 0),
+    ],
+    ids=["too much talk", "far too long"],
+)
+async def test_what_goes_on_and_on_ends_the_stream(data: bytes, settled: bool, taken: int) -> None:
+    peer = Peer()
+    await peer.take(data, settled=settled)
+    assert isinstance(peer.reasons[0], StanzaTooLongError)
+    assert len(peer.elements) == taken
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 9])

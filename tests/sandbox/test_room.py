@@ -118,7 +118,7 @@ def test_a_message_comes_back_to_everybody_with_its_id_and_one_of_the_room() -> 
     party = Party("alice", "bob")
     told = party.say(BOB, "a &lt; b")
     assert [to for to, _ in told] == [ALICE, BOB]
-    assert bodies(told) == ["a &#60; b"] * 2
+    assert bodies(told) == ["a &lt; b"] * 2
     assert all(f"from='{JID}/bob'" in xml and "id='m1'" in xml for _, xml in told)
     marks = re.findall(f"<stanza-id [^>]*id='(.*?)' by='{JID}'", str(told + party.say(BOB, "b")))
     assert (len(marks), len(set(marks))) == (4, 2)
@@ -213,7 +213,7 @@ def test_a_private_message_reaches_one_occupant_in_the_name_of_the_other() -> No
 def test_the_resident_answers_what_is_said_once_and_after_it_was_said() -> None:
     party = Party("alice", "bob", resident="Echo")
     assert bodies(party.say(ALICE, "hi &amp; ho")[3:]) == ["You said: hi &#38; ho"] * 3
-    assert bodies(party.join(CAROL, "carol")) == ["hi &#38; ho", "You said: hi &#38; ho"]
+    assert bodies(party.join(CAROL, "carol")) == ["hi &amp; ho", "You said: hi &#38; ho"]
     private = "<message type='chat'><body>psst</body></message>"
     ((to, xml),) = party.send(ALICE, private, "Echo")
     assert (to, bodies([(to, xml)])) == (ALICE, ["You said: psst"])
@@ -264,6 +264,17 @@ def test_names_are_as_long_as_jids_allow_and_no_longer() -> None:
         query = f"<query xmlns='{MUC}#admin'><item jid='{jid}' affiliation='member'/></query>"
         told = party.send(ALICE, f"<iq type='set' id='q'>{query}</iq>")
         assert ("<jid-malformed " in told[0][1]) is refused
+
+
+def test_markup_in_a_namespace_makes_no_other_stanza() -> None:
+    party = Party("alice")
+    forged = "u&quot;/&gt;&lt;/message&gt;&lt;message from=&quot;bob&quot;&gt;&lt;x a=&apos;"
+    odd = f"<x xmlns='{forged}' xmlns:a='{forged}' a:from='bob'/>"
+    sent = party.send(ALICE, f"<message type='groupchat' id='m'><body>hi</body>{odd}</message>")
+    for _, xml in sent:
+        message = fromstring(xml)  # noqa: S314 - our own
+        assert message.get("from") != "bob"
+        assert xml.count("<message") == 1
 
 
 def test_markup_in_what_an_owner_configures_stays_text() -> None:

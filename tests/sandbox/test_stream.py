@@ -20,7 +20,7 @@ END = "</stream:stream>"
         ("<!DOCTYPE a [<!ENTITY lol 'lol'>]>" + HEADER, "restricted-xml"),
         (HEADER + "<message to='localhost'/>", "not-authorized"),
         (HEADER + "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>", "not-authorized"),
-        (HEADER + "<message>".ljust(STANZA_LIMIT + 1, "x"), "policy-violation"),
+        (HEADER + "<message>".ljust(2 * STANZA_LIMIT + 99, "x"), "policy-violation"),
     ],
 )
 async def test_what_may_not_begin_a_stream_ends_it_with_an_error(
@@ -40,8 +40,9 @@ async def test_what_may_not_begin_a_stream_ends_it_with_an_error(
     [
         ("<a xmlns='urn:a'/>", "unsupported-stanza-type"),
         ("<message>\x1b</message>", "not-well-formed"),
-        ("<a>" * (DEPTH_LIMIT + 1), "policy-violation"),
-        ("<message to='x'><body>".ljust(STANZA_LIMIT + 99, "x"), "policy-violation"),
+        ("<a>" * (DEPTH_LIMIT + 1) + "</a>" * (DEPTH_LIMIT + 1), "policy-violation"),
+        ("<message to='x'>".ljust(STANZA_LIMIT, "x") + "</message>", "policy-violation"),
+        ("<message><x xmlns='}'/></message>", "not-well-formed"),
     ],
 )
 async def test_who_is_logged_in_is_bound_by_the_same_rules(sent: str, condition: str) -> None:

@@ -53,6 +53,7 @@ from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, IqError, StanzaError
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing
+from tests.xmpp.elements import append
 from tests.xmpp.played_archive import Line, PlayedArchive
 
 MOST = 9_000
@@ -265,7 +266,7 @@ async def test_stanzas_are_shown_whole_page_by_page(shapes: list[tuple[str, str]
     for attribute, text in shapes:
         message = Element("{jabber:client}message", {"id": attribute})
         SubElement(message, "{jabber:client}body").text = text
-        played.trace.append("in", "1", message, 0.0)
+        append(played.trace, "in", "1", message, 0.0)
     for size in SIZES:
         told: list[str] = []
         page: dict[str, Any] = {"next": "epoch-0", "more": True}

@@ -17,6 +17,7 @@ from bridge.xmpp.events import ConnectionChanged, Gap, Phase
 from bridge.xmpp.journal import Journal
 from bridge.xmpp.trace import CAPACITY, Direction
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
+from tests.xmpp.elements import append
 
 TOOL = trace.xmpp_trace
 SCHEMA = Draft202012Validator(TOOL.output_schema)
@@ -37,7 +38,7 @@ def _message(body: str) -> Element:
 
 async def test_a_stanza_is_shown_as_it_went_over_the_wire() -> None:
     played = Played()
-    played.trace.append("out", "1", _message("a < b & c"), 1.5)
+    append(played.trace, "out", "1", _message("a < b & c"), 1.5)
     xml = '<message type="groupchat"><body>a &lt; b &amp; c</body></message>'
     (entry,) = (await _trace(played))["entries"]
     assert entry == {
@@ -67,7 +68,7 @@ async def test_paging_among_events_loses_nothing_and_repeats_nothing(
         if kind == "event":
             played.hear("hello")
             continue
-        played.trace.append(kind, "1", _message("\u202e" * size), 0.0)
+        append(played.trace, kind, "1", _message("\u202e" * size), 0.0)
         if direction in {None, kind}:
             expected.append(f"epoch-{number}")
     cursor, told = "epoch-0", []
@@ -88,7 +89,7 @@ async def test_events_and_stanzas_share_their_cursors() -> None:
     played = Played()
     played.hear("first")
     cursor = played.journal.cursor
-    played.trace.append("in", "1", _message("second"), 0.0)
+    append(played.trace, "in", "1", _message("second"), 0.0)
     played.hear("third")
     (entry,) = (await _trace(played, since=cursor))["entries"]
     assert "second" in entry["xml"]
@@ -98,8 +99,8 @@ async def test_events_and_stanzas_share_their_cursors() -> None:
 async def test_what_is_looked_for_is_found_whatever_its_case() -> None:
     played = Played()
     for body in ("Straße", "other"):
-        played.trace.append("in", "1", _message(body), 0.0)
-    played.trace.append("out", "1", "<stream:stream>", 0.0)
+        append(played.trace, "in", "1", _message(body), 0.0)
+    append(played.trace, "out", "1", "<stream:stream>", 0.0)
     for text in ("STRASSE", "<BODY>stra"):
         (entry,) = (await _trace(played, contains=text))["entries"]
         assert "Straße" in entry["xml"]
@@ -109,8 +110,8 @@ async def test_what_is_looked_for_is_found_whatever_its_case() -> None:
 
 async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
     played = Played()
-    played.trace.append("in", "1", _message("x" * 60_000), 0.0)
-    played.trace.append("in", "1", _message("a\u202eb"), 0.0)
+    append(played.trace, "in", "1", _message("x" * 60_000), 0.0)
+    append(played.trace, "in", "1", _message("a\u202eb"), 0.0)
     long, hidden = (await _trace(played, maxBytes=MAX_BYTES))["entries"]
     assert long["truncated"] is True
     assert long["bytes"] > 60_000
@@ -122,7 +123,7 @@ async def test_long_stanzas_are_cut_and_hidden_characters_shown() -> None:
 async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
     played = Played(journal=Journal("epoch"))
     for number in range(CAPACITY + 2):
-        played.trace.append("in", "1", _message(str(number)), 0.0)
+        append(played.trace, "in", "1", _message(str(number)), 0.0)
     page = await _trace(played, since="epoch-0")
     assert page["gap"] == {"from": 1, "to": 2, "reason": "evicted"}
     newest = await _trace(played)
@@ -143,7 +144,7 @@ async def test_what_is_lost_is_told_and_what_is_left_can_be_reached() -> None:
 async def test_a_stanza_that_is_longer_than_a_page_is_cut_to_fit(size: int, character: str) -> None:
     played = Played(journal=Journal("0" * 8))
     for body in ("before", character * 70_000, "after"):
-        played.trace.append("in", "1", _message(body), 0.0)
+        append(played.trace, "in", "1", _message(body), 0.0)
     page = await _trace(played, since="00000000-1", maxBytes=size)
     assert page["entries"][0]["truncated"] is True
     assert len(json.dumps(page)) <= size
@@ -188,8 +189,8 @@ async def test_of_one_room_only_stanzas_from_it_and_to_it_are_shown(
         ("out", {"id": "no address"}),
     ]
     for direction, attributes in stanzas:
-        played.trace.append(direction, "1", Element("{jabber:client}message", attributes), 0.0)
-    played.trace.append("in", "1", f"<stream id='header' from='{ROOM}'>", 0.0)
+        append(played.trace, direction, "1", Element("{jabber:client}message", attributes), 0.0)
+    append(played.trace, "in", "1", f"<stream id='header' from='{ROOM}'>", 0.0)
     page = await _trace(played, room=room)
     assert [
         next(one for one in [*shown, "?"] if one in entry["xml"]) for entry in page["entries"]
@@ -206,7 +207,7 @@ async def test_the_stanza_behind_an_entry_is_shown_alone() -> None:
     for nickname in ("Wilma", "Fred"):
         stanza = _message(f"hello from {nickname}")
         stanza.set("from", f"{ROOM}/{nickname}")
-        played.trace.append("in", "1", stanza, 0.0)
+        append(played.trace, "in", "1", stanza, 0.0)
         played.hear(f"hello from {nickname}", nickname=nickname)
     page = await _trace(played, of="epoch-2")
     (entry,) = page["entries"]
@@ -235,7 +236,7 @@ async def test_behind_an_entry_of_the_archive_is_the_result_that_told_it() -> No
     for room in (ROOM, LOGS.lower()):
         message = Element("{jabber:client}message", {"from": room})
         SubElement(message, "{urn:xmpp:mam:2}result", {"id": "a 1"})
-        played.trace.append("in", "1", message, 0.0)
+        append(played.trace, "in", "1", message, 0.0)
     for arguments_, number in (({}, 1), ({"room": LOGS}, 2)):
         (entry,) = (await _trace(played, of="archive:a%201", **arguments_))["entries"]
         assert entry["cursor"] == f"epoch-{number}"
@@ -246,7 +247,7 @@ async def test_behind_an_entry_of_the_archive_is_the_result_that_told_it() -> No
 )
 async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
     played = Played(journal=Journal("epoch", 1))
-    played.trace.append("in", "1", _message("a stanza"), 0.0)
+    append(played.trace, "in", "1", _message("a stanza"), 0.0)
     played.hear("evicted", "kept")
     with pytest.raises(ArgumentError, match="of is not the cursor of an entry") as refusal:
         await _trace(played, of=cursor)
@@ -255,8 +256,8 @@ async def test_what_is_no_entry_has_nothing_behind_it(cursor: str) -> None:
 
 async def test_keepalives_are_hidden_unless_asked_for() -> None:
     played = Played()
-    played.trace.append("in", "1", Element("{urn:xmpp:sm:3}r"), 0.0)
-    played.trace.append("in", "1", _message("hello"), 0.0)
+    append(played.trace, "in", "1", Element("{urn:xmpp:sm:3}r"), 0.0)
+    append(played.trace, "in", "1", _message("hello"), 0.0)
     for given_, numbers in (({}, ["epoch-2"]), ({"keepalives": True}, ["epoch-1", "epoch-2"])):
         page = await _trace(played, **given_)
         assert [one["cursor"] for one in page["entries"]] == numbers
@@ -264,10 +265,10 @@ async def test_keepalives_are_hidden_unless_asked_for() -> None:
 
 async def test_what_we_sent_is_from_us_under_each_of_our_names() -> None:
     played = Played()
-    played.trace.append("out", "1", _message("mine"), 0.0)
+    append(played.trace, "out", "1", _message("mine"), 0.0)
     stanza = _message("hers")
     stanza.set("from", f"{ROOM}/Wilma")
-    played.trace.append("in", "1", stanza, 0.0)
+    append(played.trace, "in", "1", stanza, 0.0)
     for sender in ("McpDebug", f"{ROOM}/McpDebug", "bot@example", "bot@example/r"):
         (entry,) = (await _trace(played, **{"from": sender}))["entries"]
         assert "mine" in entry["xml"]

@@ -1,6 +1,6 @@
 import tracemalloc
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from xml.etree.ElementTree import Element, tostring
 
 import pytest
@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.xmlstream import (
+    MAX_HEADER_BYTES,
+    MAX_MENDED_CHILDREN,
+    MAX_NAMES,
+    MAX_NAMESPACE_BYTES,
     MAX_TOKEN_BYTES,
+    DamagedElement,
     NotWellFormedError,
     RestrictedXmlError,
     StanzaTooLongError,
@@ -27,7 +32,7 @@ STANZAS = (
     b"<message id='a>b' to=\"it's>\"><body>1 &lt; 2 &amp; &#x1F600; > \xc3\xa9]]</body></message>",
     b"<presence\n\tfrom = 'r@c.example/\xe2\x82\xac' ><show/></presence >",
     b"<message><body><![CDATA[<a>]]]]><![CDATA[></a> <!-- ]>]]></body></message>",
-    b"<iq><!-- a > b ' \" <!- --><?pi a='>' ?><query xmlns=''/></iq>",
+    b"<iq a='/' b='>' ><query xmlns='' c='/iq>'/><stream:a b='\"'  /></iq>",
     b"<r xmlns='urn:xmpp:sm:3'/>",
 )
 STREAM = HEADER + b"\n ".join(STANZAS) + b"</stream:stream>"
@@ -161,35 +166,181 @@ def test_a_cdata_section_in_the_same_piece_as_the_header_is_no_declaration() -> 
 @pytest.mark.parametrize(
     "broken",
     [
-        b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<message>&nobody;</message>", b"<a></b>", b"<<",
-        b"<a b='1' b='2'/>", b"<a b=<", b"<a b='<'>", b"\xff", b"<message>\x1b</message>",
-        b"<?xml version='1.0'?>", b"<message>]]></message>", b"</message>", b"words", b"&amp;",
-        b"<message/>words<message/>", b"<message/>words</stream:stream>", b"\0", b"<a:b/>",
+        b"<a></b>", b"<a><b></a></b>", b"<<", b"<a b=<", b"\xff", b"</message>", b"words",
+        b"&amp;", b"<message/>words<message/>", b"<message/>words</stream:stream>", b"\0",
+        b"<a:b/>", b"<![CDATA[words]]>", b"</stream>",
     ],
 )  # fmt: skip
-def test_what_is_not_well_formed_is_refused_behind_what_is(broken: bytes, size: int) -> None:
+def test_what_is_wrong_beyond_a_stanza_ends_the_stream_behind_what_is_right(
+    broken: bytes, size: int
+) -> None:
     found, error = outcome([HEADER, *torn(STANZAS[0] + broken, size)])
     assert error is NotWellFormedError
     assert found[0] == WHOLE[0]
     assert len(found) == 1 + broken.startswith(b"<message/>")
 
 
-@pytest.mark.parametrize("size", [1_000, 7_777])
-def test_an_element_of_the_most_bytes_is_taken_and_a_longer_one_refused(size: int) -> None:
-    start, end = b"<message/><message>", b"</message>"
-    for length, error in ((MAX_BYTES, None), (MAX_BYTES + 2, StanzaTooLongError)):
-        message = start[10:].ljust(length - len(end), b"x") + end
-        # The last byte comes alone: all others are counted before it is there.
-        pieces = [HEADER, start[:10], *torn(message[:-1], size), message[-1:]]
-        found, raised = outcome(pieces)
-        assert raised is error
-        assert len(found) == 1 + (error is None)
+@pytest.mark.parametrize("inside", [b"%b", b"<message>%b</message>"])
+@pytest.mark.parametrize("xml", [b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<!-- a -->", b"<?a b?>"])
+def test_what_xmpp_forbids_everywhere_ends_the_stream(xml: bytes, inside: bytes) -> None:
+    assert outcome([HEADER + inside % xml]) == ([], RestrictedXmlError)
+
+
+LONG = b"n" * (MAX_NAMESPACE_BYTES + 1)
+ODD = {
+    "a namespace with expat's own separator": b"<a xmlns='}'/>",
+    "a reserved namespace": b"<y xmlns='http://www.w3.org/XML/1998/namespace'/>",
+    "a reserved prefix": b"<a xmlns:xml='b'/>",
+    "an unbound prefix": b"<a:b/>",
+    "an attribute twice": b"<a b='1' b='2'/>",
+    "an entity of nobody's": b"<a>&nobody;</a>",
+    "a control character": b"<a>\x1b</a>",
+    "its number": b"<a b='&#1;'/>",
+    "no UTF-8": b"<a>\xff</a>",
+    "the end of a CDATA section": b"<a>]]></a>",
+    "a tag in an attribute": b"<a b='<'/>",
+    "no value": b"<a b/>",
+    "a long namespace": b"<a xmlns='" + LONG + b"'/>",
+    "a long namespace of a prefix": b'<a b="1" xmlns:c="' + LONG + b'" c:d="2"/>',
+    "many elements": b"<a>" + b"<b/>" * MAX_NAMES + b"</a>",
+    "many attributes": b"<a %b/>" % b" ".join(b"a%d=''" % n for n in range(MAX_NAMES)),
+    "deep elements": b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH,
+}
+
+
+@pytest.mark.parametrize("size", [50_000, 1_000_000])
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_what_cannot_be_read_in_a_stanza_is_left_out_of_it_alone(odd: bytes, size: int) -> None:
+    xml = stream(10_000_000)
+    data = b"<message id='7'><body>a</body>%b<b xmlns='c'/></message><presence/>" % odd
+    damaged, presence = [
+        one for piece in [HEADER, *torn(data, size)] for one in xml.feed(piece)
+    ][1:]  # fmt: skip
+    assert isinstance(damaged, DamagedElement)
+    assert tostring(damaged) == (
+        b'<ns0:message xmlns:ns0="jabber:client" xmlns:ns1="c" id="7">'
+        b"<ns0:body>a</ns0:body><ns1:b /></ns0:message>"
+    )
+    assert damaged.reason
+    assert not any(word in damaged.reason for word in ("nobody", "}", "nnn"))
+    assert presence.tag == f"{CLIENT}presence"
+    assert xml.raw == b"<presence/>"
 
 
 @pytest.mark.parametrize(
-    ("opening", "end"),
-    [(b"a b='", b"'/>"), (b"!--", b"-->"), (b"![CDATA[", b"]]>"), (b"?a ", b"?>")],
+    "odd", ["xmlns:a='}'", "b='1' b='2'", f"xmlns:a='{LONG.decode()}'", "a:b=''"]
 )
+def test_of_a_tag_that_cannot_be_read_the_common_attributes_are(odd: str) -> None:
+    (damaged,) = list(
+        stream().feed(HEADER + f"<iq from='a&amp;b' {odd} id='7' x='y'><b/></iq>".encode())
+    )[1:]
+    assert isinstance(damaged, DamagedElement)
+    assert damaged.attrib == {"from": "a&b", "id": "7"}
+    assert [one.tag for one in damaged] == [f"{CLIENT}b"]
+
+
+def test_an_attribute_that_cannot_be_read_takes_the_others_with_it() -> None:
+    (damaged,) = list(stream().feed(HEADER + b"<iq from='&nobody;' id='7'><b/></iq>"))[1:]
+    assert (damaged.attrib, len(damaged)) == ({}, 1)
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond"),
+    [
+        (b"<a xmlns='%b'/>" % LONG[1:], b"<a xmlns='%b'/>" % LONG),
+        (b"<b/>" * (MAX_NAMES - 1), b"<b/>" * MAX_NAMES),
+        (b"<b c='='/>" * (MAX_NAMES // 3 - 1), b"<b c='='/>" * (MAX_NAMES // 3 + 1)),
+        (b"<a>" * (MAX_DEPTH - 1) + b"</a>" * (MAX_DEPTH - 1), ODD["deep elements"]),
+        (b"<b>" + b"=<" .replace(b"<", b"&lt;") * MAX_NAMES + b"</b>", b"<b/>" * MAX_NAMES),
+    ],
+    ids=["namespace", "elements", "attributes", "depth", "text like attributes"],
+)  # fmt: skip
+def test_each_limit_holds_at_its_edge(within: bytes, beyond: bytes) -> None:
+    for xml, whole in ((within, True), (beyond, False)):
+        (element,) = list(stream(10_000_000).feed(HEADER + b"<message>%b</message>" % xml))[1:]
+        assert isinstance(element, DamagedElement) is not whole
+
+
+def test_of_a_damaged_stanza_the_first_and_the_last_children_are_read() -> None:
+    half = MAX_MENDED_CHILDREN // 2
+    children = b"".join(b"<a n='%d'/>" % n for n in range(MAX_MENDED_CHILDREN + 7))
+    (damaged,) = list(stream().feed(HEADER + b"<iq>%b<b xmlns='}'/></iq>" % children))[1:]
+    numbers = [int(one.get("n", "")) for one in damaged]
+    assert numbers == [*range(half), *range(half + 8, MAX_MENDED_CHILDREN + 7)]
+
+
+def test_no_stanza_leaves_memory_behind() -> None:
+    xml = stream(10_000_000)
+    list(xml.feed(HEADER))
+
+    def odd(number: int) -> bytes:
+        names = b"".join(b"<n%d-%d/>" % (number, n) for n in range(200))
+        return b"<message xmlns:a='%b'>%b</message>" % (b"n%d" % number, names)
+
+    def taken(rounds: int) -> int:
+        for number in range(rounds):
+            for one in xml.feed(odd(number)):
+                del one
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = taken(10)
+        assert taken(200) - before < 50_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [1_000, 7_777])
+def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_cut(size: int) -> None:
+    start, end = b"<message/><message><a/>", b"</message>"
+    for length, reason in ((MAX_BYTES, ""), (MAX_BYTES + 2, "it has more than 100,000 bytes")):
+        message = start[10:].ljust(length - len(end), b"x") + end
+        xml = stream()
+        # The last byte comes alone: all others are counted before it is there.
+        pieces = [HEADER, start[:10], *torn(message[:-1], size), message[-1:], b"<presence/>"]
+        found = [one for piece in pieces for one in xml.feed(piece)][2:]
+        assert [getattr(one, "reason", "") for one in found] == [reason, ""]
+        assert len(found[0]) == 1
+        assert len(found[0][0].tail or "") == (
+            0 if reason else length - len(b"<message><a/></message>")
+        )
+        assert len(xml.raw) < MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "more", [b"x", b"<a/>", b"<a>x</a>", b"&amp;", b"<b c='d'>", b"<![CDATA[]]>"]
+)
+def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
+    xml = stream()
+    list(xml.feed(HEADER + b"<message><body>a</body>"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(StanzaTooLongError):
+            list(chain.from_iterable(map(xml.feed, [more * (5_000 // len(more))] * 100)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 10 * MAX_BYTES
+
+
+def test_what_is_skipped_of_a_stanza_is_bounded_and_what_follows_is_read() -> None:
+    text = b"x" * (2 * MAX_BYTES)
+    for piece, error in ((text, None), (text + b"x", StanzaTooLongError)):
+        pieces = [HEADER, b"<a>", piece[3:], b"</a>", STANZAS[0]]
+        assert outcome(pieces)[1] is error
+        assert (WHOLE[0] in outcome(pieces)[0]) is (error is None)
+
+
+def test_a_header_has_a_bound() -> None:
+    start = HEADER[:-1] + b" a='"
+    for length, error in ((MAX_HEADER_BYTES, None), (MAX_HEADER_BYTES + 1, StanzaTooLongError)):
+        header = start.ljust(length + HEADER.index(b"<stream") - 2, b"x") + b"'>"
+        assert outcome([header, b"<message/>"])[1] is error
+        assert outcome([header[:-1], b"><message/>"])[1] is error
+
+
+@pytest.mark.parametrize(("opening", "end"), [(b"a b='", b"'/>"), (b"![CDATA[", b"]]>")])
 def test_what_is_not_whole_yet_has_a_bound(opening: bytes, end: bytes) -> None:
     for length, error in ((MAX_TOKEN_BYTES, None), (MAX_TOKEN_BYTES + 1, StanzaTooLongError)):
         pieces = [HEADER, b"<message>some text<", opening.ljust(length, b"x"), end + b"</message>"]
@@ -199,22 +350,16 @@ def test_what_is_not_whole_yet_has_a_bound(opening: bytes, end: bytes) -> None:
 
 
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
-@pytest.mark.parametrize(
-    "opening", [b" ", b"<a b='", b'<a b="', b"<a ", b"<!-- ", b"<![CDATA[", b"<?pi "]
-)
-def test_nothing_goes_on_without_end(opening: bytes, inside: bytes) -> None:
-    more = b" " if opening == b" " else b"x"
-    pieces = [HEADER + inside + opening, *torn(more * MAX_BYTES, 1_000)]
+@pytest.mark.parametrize("opening", [b"<a b='", b'<a b="', b"<a ", b"<![CDATA["])
+def test_no_tag_goes_on_without_end(opening: bytes, inside: bytes) -> None:
+    pieces = [HEADER + inside + opening, *torn(b"x" * (MAX_TOKEN_BYTES + 1_000), 100_000)]
     assert outcome(pieces) == ([], StanzaTooLongError)
 
 
-@pytest.mark.parametrize(
-    ("depth", "error"), [(MAX_DEPTH, None), (MAX_DEPTH + 1, StanzaTooLongError)]
-)
-def test_elements_stand_in_one_another_up_to_the_limit(
-    depth: int, error: type[XmlStreamError] | None
-) -> None:
-    assert outcome([HEADER + b"<a>" * depth + b"</a>" * depth])[1] is error
+def test_blanks_between_stanzas_go_on_as_long_as_a_stanza_may() -> None:
+    blanks = [HEADER, *[b" " * 10_000] * (MAX_BYTES // 10_000)]
+    assert outcome([*blanks, STANZAS[0], *blanks[1:], STANZAS[0]]) == ([WHOLE[0]] * 2, None)
+    assert outcome([*blanks, b" ", STANZAS[0]]) == ([], StanzaTooLongError)
 
 
 def test_the_blanks_between_stanzas_are_not_kept() -> None:

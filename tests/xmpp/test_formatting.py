@@ -27,6 +27,7 @@ from bridge.xmpp.events import (
     RoomError,
     SendFailed,
     Source,
+    StanzaDamaged,
     SubjectChanged,
     Tls,
     encode,
@@ -78,6 +79,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
     st.builds(RoomDestroyed, reason=_maybe, venue=_maybe),
     st.builds(SubjectChanged, subject=_hostile, sender=_maybe),
     st.builds(RoomError, condition=_hostile, text=_maybe, venue=_maybe),
+    st.builds(StanzaDamaged, from_=_hostile, sender=_hostile, reason=_hostile),
     st.builds(
         ConnectionChanged,
         phase=st.sampled_from(Phase),
@@ -129,6 +131,7 @@ def test_every_event_has_its_words() -> None:
             RoomDestroyed(),
             SubjectChanged(""),
             RoomError("forbidden"),
+            StanzaDamaged("r/a", "a", "it is odd"),
             ConnectionChanged(Phase.JOINED),
             Connected("a@b/c", "xmpp://h:1", None, "PLAIN"),
             Joined("r/me", "me", created=False),

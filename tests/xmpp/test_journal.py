@@ -22,6 +22,7 @@ from bridge.xmpp.journal import (
     Ring,
 )
 from bridge.xmpp.trace import Trace
+from tests.xmpp.elements import append
 
 
 def since(ring: Records[Kept], cursor: str) -> tuple[list[Kept], Loss | None]:
@@ -151,7 +152,7 @@ class Following(RuleBasedStateMachine):
     def a_stanza_comes(self, children: int) -> None:
         element = Element("message")
         element.extend(Element("body") for _ in range(children))
-        self.trace.append("in", "1", element, 0)
+        append(self.trace, "in", "1", element, 0)
         self.happened["trace"].append((self.runs, self.journal.numbering.last))
 
     @rule(target=readers, name=st.sampled_from(["journal", "trace"]))

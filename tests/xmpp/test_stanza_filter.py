@@ -11,7 +11,7 @@ from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.stanza_filter import StanzaFilter, archived, behind, keepalives
 from bridge.xmpp.trace import Direction, Trace
-from tests.xmpp.elements import parsed
+from tests.xmpp.elements import append, parsed
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"
@@ -31,7 +31,7 @@ class Wire:
 
     def traced(self, xml: str, direction: Direction = "in") -> tuple[Element, int]:
         element = parsed(xml)
-        self.trace.append(direction, "1", element, 0.0)
+        append(self.trace, direction, "1", element, 0.0)
         return element, self.journal.numbering.last
 
     def came(self, *xmls: str) -> list[int]:
@@ -228,8 +228,8 @@ def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
         ("in", "1", _said(PING), False),
     ]
     for direction, connection, xml, _ in told:
-        trace.append(direction, connection, parsed(xml), 0.0)
-    trace.append("out", "1", "</stream:stream>", 0.0)
+        append(trace, direction, connection, parsed(xml), 0.0)
+    append(trace, "out", "1", "</stream:stream>", 0.0)
     expected = {number for number, (*_, hidden) in enumerate(told, 1) if hidden}
     assert keepalives(trace) == expected
 
@@ -260,9 +260,9 @@ def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) 
         _result("a1", forwarded),
         "<message from='w@example/phone'/>",
     ):
-        trace.append("in", "1", parsed(xml), 0.0)
-    trace.append("out", "1", parsed(f"<message to='{ROOM}/Wilma'/>"), 0.0)
-    trace.append("in", "1", parsed(_said("hello", "x\u1160y")), 0.0)
-    trace.append("in", "1", "<stream:stream>", 0.0)
+        append(trace, "in", "1", parsed(xml), 0.0)
+    append(trace, "out", "1", parsed(f"<message to='{ROOM}/Wilma'/>"), 0.0)
+    append(trace, "in", "1", parsed(_said("hello", "x\u1160y")), 0.0)
+    append(trace, "in", "1", "<stream:stream>", 0.0)
     wanted = StanzaFilter(sender=sender, rooms={ROOM}, own={"Me", OWN, "bot@example"})
     assert {one.number for one in trace if wanted.matches(one)} == found

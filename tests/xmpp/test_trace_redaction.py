@@ -17,6 +17,7 @@ from bridge.xmpp.trace import (
     Trace,
     redacted,
 )
+from tests.xmpp.elements import append
 
 SASL = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
 SASL2 = "xmlns='urn:xmpp:sasl:2'"
@@ -130,7 +131,7 @@ def test_what_names_a_password_in_an_attribute_keeps_its_values() -> None:
 def test_a_password_that_we_enter_with_is_not_traced() -> None:
     entering = stanzas.join_presence("r@s/me", S, None)
     trace = Trace(Numbering("epoch"))
-    trace.append("out", "1", entering, 0)
+    append(trace, "out", "1", entering, 0)
     (kept,) = reversed(trace)
     assert isinstance(kept.xml, Element)
     assert S not in stanzas.xml_of(kept.xml)

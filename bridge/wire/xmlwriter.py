@@ -1,0 +1,52 @@
+"""Writes elements as XML: namespaces, names and texts are escaped or declared as they are. Pure.
+
+What is shown of a received stanza is written here too. A namespace may hold markup, so a writer
+that does not escape it shows stanzas that never were.
+"""
+
+from xml.etree.ElementTree import Element
+
+XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
+"""Of `xml:lang`: its prefix is always declared (Namespaces in XML 1.0, section 3)."""
+
+_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+"""A parser would read a bare CR as a line feed (XML 1.0, section 2.11)."""
+
+_VALUE = _TEXT | str.maketrans({'"': "&quot;", "'": "&apos;", "\t": "&#9;", "\n": "&#10;"})
+"""In an attribute it would read bare white space as blanks (section 3.3.3)."""
+
+
+def escaped(value: str) -> str:
+    """Return a text as it may stand in content and in quotes."""
+    return value.translate(_VALUE)
+
+
+def written(element: Element, inherited: str = "") -> str:
+    """Return an element as XML, without its tail, where `inherited` is the default namespace."""
+    namespace, name = _split(element.tag)
+    opening = name
+    if namespace == XML_NAMESPACE:
+        namespace, opening = inherited, f"xml:{name}"
+    start = [f"<{opening}"]
+    if namespace != inherited:
+        start.append(f' xmlns="{escaped(namespace)}"')
+    for number, (key, value) in enumerate(element.items()):
+        of, key = _split(key)
+        if of == XML_NAMESPACE:
+            key = f"xml:{key}"
+        elif of:
+            start.append(f' xmlns:ns{number}="{escaped(of)}"')
+            key = f"ns{number}:{key}"
+        start.append(f' {key}="{escaped(value)}"')
+    if not len(element) and not element.text:
+        return "".join((*start, "/>"))
+    content = [(element.text or "").translate(_TEXT)]
+    for child in element:
+        content += written(child, namespace), (child.tail or "").translate(_TEXT)
+    return "".join((*start, ">", *content, f"</{opening}>"))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the namespace and the local part of a name as ElementTree writes it."""
+    namespace, _, local = name.rpartition("}")
+    return namespace[1:], local

@@ -1,0 +1,61 @@
+"""What is read of hostile stanzas is given back, but for what the trace weighs and keeps."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.wire.xmlstream import XmlStream
+from bridge.xmpp.journal import Numbering
+from bridge.xmpp.stream import MAX_DEPTH, MAX_STANZA_BYTES
+from bridge.xmpp.trace import MAX_WEIGHT, Trace
+from tests.faults.odd_xml import CLASSICS
+
+HEADER = b"<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+MILLION = 1_000_000
+TOGETHER = 500
+GROWN_MB = 10
+
+
+def resident_mb() -> float:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+
+def hostile(first: int) -> Iterator[bytes]:
+    """Yield a group of stanzas whose names and namespaces are new, and one that is odd."""
+    for number in range(first, first + TOGETHER - 1):
+        yield b"<message a%d=''><n%d xmlns='u%d'/></message>" % ((number,) * 3)
+    odd = CLASSICS[first // TOGETHER % len(CLASSICS)] if first % 10_000 == 0 else "<xml:y/>"
+    yield b"<presence>%b</presence>" % odd.encode()
+
+
+@pytest.mark.soak
+def test_a_million_hostile_stanzas_leave_no_memory_behind() -> None:
+    xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
+    list(xml.feed(HEADER))
+    trace = Trace(Numbering("epoch"))
+
+    def take(stanzas: range) -> None:
+        for first in stanzas:
+            for element in xml.feed(b"".join(hostile(first))):
+                trace.append("in", "1", element, xml.raw, 0.0)
+
+    take(range(0, 100_000, TOGETHER))
+    before = resident_mb()
+    take(range(100_000, MILLION, TOGETHER))
+    assert resident_mb() - before < GROWN_MB
+
+
+def test_what_the_trace_keeps_of_heavy_stanzas_takes_no_more_than_it_says() -> None:
+    before = resident_mb()
+    xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
+    list(xml.feed(HEADER))
+    trace = Trace(Numbering("epoch"))
+    for number in range(300):
+        names = b"".join(b"<n%d-%d/>" % (number, one) for one in range(1_000))
+        for element in xml.feed(b"<message xmlns:a='%b'>%b</message>" % (b"n" * 200, names)):
+            trace.append("in", "1", element, xml.raw, 0.0)
+    assert len(trace) < 300
+    assert resident_mb() - before < 1.5 * MAX_WEIGHT / 1e6

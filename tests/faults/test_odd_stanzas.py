@@ -1,0 +1,225 @@
+"""One odd stanza of an occupant costs what is odd in it, on real servers, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Self
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
+from bridge.xmpp import disco, stanzas
+from bridge.xmpp.archive import RoomArchive
+from bridge.xmpp.connection import Connection
+from bridge.xmpp.events import Connected, MessageReceived, OccupantJoined, StanzaDamaged
+from bridge.xmpp.stanzas import IqError
+from tests.faults.odd_xml import CLASSICS, odd_children
+from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene, scene
+from tests.servers.certificates import Authority
+from tests.servers.process import ServerProcess
+
+COUNT = 120
+"""Odd stanzas of each kind."""
+
+TOGETHER = 12
+"""Sent before it is looked whether the participant still hears."""
+
+Wrap = Callable[[str, str], str]
+"""Puts something odd into a stanza to a room."""
+
+
+def message(room: str, odd: str) -> str:
+    return f"<message to='{room}' type='groupchat' id='odd'><body>odd</body>{odd}</message>"
+
+
+def presence(room: str, odd: str) -> str:
+    return f"<presence to='{room}/Eve'>{odd}<status>odd</status></presence>"
+
+
+def question(room: str, odd: str) -> str:
+    return f"<iq to='{room}/{NICKNAME}' type='get' id='odd'>{odd}</iq>"
+
+
+def private(room: str, odd: str) -> str:
+    return f"<message to='{room}/{NICKNAME}' type='chat' id='odd'>{odd}</message>"
+
+
+def direct(stage: Scene, nickname: str) -> Settings:
+    """How the account of somebody else reaches the server, past the relay."""
+    robot = stage.server.robot
+    return stage.settings._replace(
+        username=robot.username,
+        password=Secret(robot.password),
+        nickname=nickname,
+        service=Service("xmpp", stage.server.host, stage.server.port("starttls")),
+    )
+
+
+class Writer(Connection):
+    """An occupant who writes what they like, and whom the server may cut off for it.
+
+    The bridge's own connection reads what they are sent: no other client of ours survives that.
+    """
+
+    def __init__(self, stage: Scene, nickname: str) -> None:
+        settings = direct(stage, nickname)
+        super().__init__(
+            settings, resource=nickname, on_stage=lambda _: None, on_stanza=lambda _: None
+        )
+        self._occupant = f"{stage.room}/{nickname}"
+
+    async def enter(self) -> Self:
+        await self.open()
+        self.start_dispatch()
+        muc = "<x xmlns='http://jabber.org/protocol/muc'/>"
+        self.write(f"<presence to='{self._occupant}'>{muc}</presence>")
+        return self
+
+    def write(self, xml: str) -> None:
+        if self._stream.transport is not None:
+            self._stream.transport.write(xml.encode())
+
+
+@pytest.fixture
+async def stage(server_process: ServerProcess, authority: Authority) -> AsyncIterator[Scene]:
+    async with scene(server_process, authority) as stage:
+        yield stage
+
+
+def groups(odd: Iterable[str]) -> Iterator[list[str]]:
+    waiting = list(odd)
+    while waiting:
+        yield waiting[:TOGETHER]
+        del waiting[:TOGETHER]
+
+
+async def tell(stage: Scene, eyes: Eyes, wrap: Wrap, odd: Iterable[str]) -> None:
+    """Send everything, each group before a plain message, which the participant must hear."""
+    betty, eve = await Writer(stage, "Betty").enter(), await Writer(stage, "Eve").enter()
+    try:
+        for number, group in enumerate(groups(odd)):
+            for one in group:
+                if eve.ended.done():  # the server does not let all of it pass
+                    eve = await Writer(stage, "Eve").enter()
+                eve.write(wrap(stage.room, one))
+                eve.write(f"<presence to='{stage.room}/Eve'/>")
+            plain = f"{wrap.__name__} {number}"
+            betty.write(
+                f"<message to='{stage.room}' type='groupchat' id='{number}'>"
+                f"<body>{plain}</body></message>"
+            )
+            await eyes.hears(plain)
+    finally:
+        for writer in (betty, eve):
+            writer.leave()
+            writer.close()
+
+
+def damaged(eyes: Eyes) -> list[StanzaDamaged]:
+    return [one.event for one in eyes.records if isinstance(one.event, StanzaDamaged)]
+
+
+def connections(eyes: Eyes) -> int:
+    return sum(isinstance(one.event, Connected) for one in eyes.records)
+
+
+@pytest.mark.parametrize("wrap", [message, presence, question, private])
+async def test_no_odd_stanza_of_an_occupant_cuts_the_stream(wrap: Wrap, stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        await tell(stage, eyes, wrap, odd_children(len(wrap.__name__), COUNT))
+        assert connections(eyes) == 1
+        assert damaged(eyes)
+        assert {one.sender for one in damaged(eyes)} == {"Eve"}
+        assert not any("forged" in message.body for message in eyes.messages())
+    # Whoever comes later is told of it by the room's history.
+    async with stage.participant() as later:
+        await later.joined()
+        assert connections(later) == 1
+
+
+async def test_what_is_not_odd_in_a_stanza_is_read(stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        await tell(stage, eyes, message, CLASSICS)
+        await tell(stage, eyes, presence, CLASSICS)
+        assert any(message.body == "odd" for message in eyes.messages())
+        joins = [one.event for one in eyes.records if isinstance(one.event, OccupantJoined)]
+        assert any(one.sender == "Eve" for one in joins)
+        told = {one.reason for one in damaged(eyes)}
+        assert any("parser" in reason for reason in told)
+        assert any("namespace" in reason for reason in told)
+
+
+async def test_the_history_and_the_archive_are_caught_up_with(stage: Scene) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        stage.relay.refuse()
+        await eyes.fault()
+        async with stage.participant(direct(stage, "Wilma")) as other:
+            await other.joined()
+            await tell(stage, other, message, CLASSICS)
+        await stage.relay.heal()
+        await eyes.joined()
+        await eyes.hears(f"message {(len(CLASSICS) - 1) // TOGETHER}")
+        archive = RoomArchive(eyes.participant.connection, stage.room, eyes.membership.occupant)
+        if await archive.exists():
+            told = [event async for event in archive.since("2026-01-01T00:00:00Z")]
+            assert any(isinstance(one, MessageReceived) for one in told)
+        await eyes.membership.say("still there", 5)
+        assert connections(eyes) == 2
+        assert not eyes.gaps()
+
+
+class Answering(Writer):
+    """Answers each question with what cannot be read."""
+
+    def _dispatch(self, element: Element) -> None:
+        asker, id_ = element.get("from", ""), element.get("id", "")
+        if element.tag == stanzas.IQ and element.get("type") == "get":
+            to = f"type='result' to='{asker}' id='{id_}'"
+            self.write(f"<iq {to}><query xmlns='}}'/></iq>")
+
+
+async def test_an_answer_that_cannot_be_read_is_no_silence_and_no_empty_answer(
+    stage: Scene,
+) -> None:
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        eve = await Answering(stage, "Eve").enter()
+        try:
+            await eyes.see(
+                lambda event: isinstance(event, OccupantJoined) and event.sender == "Eve"
+            )
+            with pytest.raises(IqError) as refused:
+                await eyes.participant.connection.request(
+                    "get", f"{stage.room}/Eve", disco.info_query()
+                )
+        finally:
+            eve.leave()
+            eve.close()
+        assert refused.value.error.condition == "unreadable-stanza"
+        assert [one.sender for one in damaged(eyes)] == ["Eve"]
+
+
+async def test_a_question_that_cannot_be_read_is_answered_and_told(stage: Scene) -> None:
+    answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+
+    class Asking(Writer):
+        def _dispatch(self, element: Element) -> None:
+            if element.tag == stanzas.IQ and element.get("id") == "odd":
+                answer.set_result(element)
+
+    async with stage.participant() as eyes:
+        await eyes.joined()
+        eve = await Asking(stage, "Eve").enter()
+        try:
+            eve.write(question(stage.room, "<a xmlns='urn:a'><x xmlns='}'/></a>"))
+            await eyes.see(lambda event: isinstance(event, StanzaDamaged))
+            async with asyncio.timeout(SECONDS):
+                refusal = stanzas.error_of(await answer)
+        finally:
+            eve.leave()
+            eve.close()
+        assert refusal.condition == "service-unavailable"
