@@ -88,7 +88,7 @@ def test_a_failure_is_reported_with_what_was_seen_in_the_room(pytester: pytest.P
             "E         another text: * <Bob> hello ?u{202E}world",
             "environment = <XMPP_SERVICE, *",
             "*- XMPP: test-*@rooms.localhost as Alice saw it -*",
-            "*Z * Alice is here (moderator, owner)",
+            "*Z * <Alice> is here (moderator, owner)",
             "*Z <Bob> hello ?u{202E}world",
             "*- XMPP: the last stanzas of Alice -*",
             "*Z out: <presence *",
