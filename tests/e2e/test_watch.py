@@ -116,7 +116,7 @@ async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
     assert re.search("\x1b\\[2m\\* <Fred> left[^\n]*\\[307\\]: enough\x1b\\[0m", shown)
     assert "日本語\\u{85} hello" in shown
     plain = re.sub("\x1b\\[[0-9]+m", "", shown)
-    (first,) = re.findall("<Wilma>.*\n((?: {30}.*\n)*)", plain)
+    (first,) = re.findall("  <Wilma>.*\n((?: {30}.*\n)*)", plain)
     assert len(first.splitlines()) == 2  # 63 characters in lines of 30
     assert max(map(len, plain.splitlines())) <= 60
 
