@@ -91,8 +91,12 @@ class Actor:
     where the room or the server refuses what they do.
     """
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, *, mask: Callable[[str], str] = str
+    ) -> None:
+        """`mask` removes what is secret from what others said."""
         self.engine = engine
+        self._mask = mask
         self.nickname = settings.nickname
         self.room = settings.room
         """The bare JID of its room."""
@@ -236,7 +240,7 @@ class Actor:
         events = [self._line(one) for one in [*self._participant.journal][-MAX_EVENTS:]]
         traced = [
             f"{iso(one.at)} {one.direction}: "
-            + one_line(stanzas.xml_of(one.xml), MAX_STANZA_CHARACTERS)
+            + one_line(self._mask(stanzas.xml_of(one.xml)), MAX_STANZA_CHARACTERS)
             for one in self._participant.trace
             # Without pings and service discovery, and what frames the stream.
             if not isinstance(one.xml, str) and one.xml.get("type") not in {"get", "result"}
@@ -309,7 +313,7 @@ class Actor:
     def _line(self, record: Record) -> str:
         if isinstance(record.event, Joined):  # the room of a test is always new, and no typo
             record = replace(record, event=replace(record.event, created=False))
-        return format_event(self._participant.journal.encode(record))
+        return self._mask(format_event(self._participant.journal.encode(record)))
 
     @contextmanager
     def _doing(self, what: str) -> Iterator[None]:

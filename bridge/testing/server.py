@@ -17,6 +17,7 @@ from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.testing.actor import Actor, BlockingActor
+from bridge.testing.bot import Mask
 from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
@@ -47,6 +48,9 @@ class Server:
         self._actors: list[Actor] = []
         self._faults: list[Callable[[], None]] = []
         self._room = ""
+        self._secrets: set[str] = set()
+        """The passwords that bots were given."""
+        self._mask = Mask(())
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -90,6 +94,8 @@ class Server:
             "NODE_TLS_REJECT_UNAUTHORIZED": "" if settings.tls_verify else "0",
             "XMPP_ALLOW_PLAINTEXT": "1" if settings.allow_plaintext else "",
         }
+        self._secrets.add(found["XMPP_PASSWORD"])
+        self._mask = Mask(self._secrets)
         return Environment({name: value for name, value in found.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> Actor:
@@ -155,8 +161,9 @@ class Server:
         secret = Secret(room_password) if room_password else None
         rooms = (room or self.room,)
         settings = settings._replace(nickname=nickname, rooms=rooms, room_password=secret)
-        self._actors.append(Actor(self._engine, settings))
-        return self._actors[-1]
+        actor = Actor(self._engine, settings, mask=lambda text: self._mask(text))
+        self._actors.append(actor)
+        return actor
 
     def _with_account(self, settings: Settings, account: str, password: str) -> Settings:
         name, _, domain = account.partition("@")
