@@ -20,7 +20,7 @@ from bridge.mcp.running import close, run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Toolset, merge
+from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
 from bridge.standalone import serve_sets
@@ -145,7 +145,19 @@ async def serve_only(
 
     Raises `ToolsetError` for one that cannot be served so.
     """
-    tools, _ = _tools(configuration, (), (), only=names)
+    from bridge.toolsets import load_toolset  # as in `_tools`
+
+    sets = {name: load_toolset(name) for name in names}
+    for name, one in sets.items():
+        try:
+            Catalogue(one, [configuration])
+        except CollaboratorError as error:
+            if error.wanted is not RoomLink:
+                raise
+            reason = f"{name} cannot be served alone: {error.name} looks into a room"
+            hint = f"have it beside the bridge, by `--toolset {name}` instead of `--only`"
+            raise ToolsetError(f"{reason}; {hint}") from error
+    tools = merge(sets.values())
     if read_only or configuration.read_only:
         tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
     implementation = Implementation(tools.name, tools.name, __version__, "")
@@ -160,20 +172,14 @@ def _tools(
     configuration: Configuration,
     named: Sequence[str],
     collaborators: Sequence[object],
-    only: Sequence[str] = (),
 ) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return all tools, and what is wrong with the sets that the settings wish for.
-
-    With `only` there are the sets of these names, and no others.
-    """
+    """Return all tools, and what is wrong with the sets that the settings wish for."""
     base = Toolset.of_modules("bridge", *MODULES)
-    if not (named or only or configuration.toolsets):
+    if not (named or configuration.toolsets):
         return base, ()
     # Only who asks for further sets waits for what finds them.
-    from bridge.toolsets import join_toolsets, load_toolset
+    from bridge.toolsets import join_toolsets
 
-    if only:
-        return merge(map(load_toolset, dict.fromkeys(only))), ()
     tools, problems = join_toolsets(
         base, named=named, settings=configuration.toolsets, collaborators=collaborators
     )
