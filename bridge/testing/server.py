@@ -1,5 +1,6 @@
 """The server that tests run against: the sandbox, or a real one; and what a test began on it."""
 
+import asyncio
 import os
 import re
 import secrets
@@ -106,13 +107,13 @@ class Server:
         bare JID, else the room of the test, and `room_password` what it asks for.
         """
         actor = self._new(nickname, **options)
-        await actor.enter()
+        await self._enter(actor)
         return actor
 
     def actor_sync(self, nickname: str, **options: str) -> BlockingActor:
         """Do the same for a plain test."""
         actor = self._new(nickname, **options)
-        self._engine.run(actor.enter())
+        self._engine.run(self._enter(actor))
         return BlockingActor(actor)
 
     def fault(
@@ -143,6 +144,16 @@ class Server:
         for actor in self._actors:
             self._engine.run(actor.leave())
         self._faults, self._actors, self._room = [], [], ""
+
+    async def _enter(self, actor: Actor) -> None:
+        """Have `actor` join, and wait until the others of its room see it, where they can.
+
+        In the sandbox all see it at once, but for those whom a fault silences.
+        """
+        await actor.enter()
+        if self._sandbox is None:
+            others = [one for one in self._actors if one.room == actor.room and one is not actor]
+            await asyncio.gather(*(one.sees(actor.nickname) for one in others))
 
     def _new(
         self,

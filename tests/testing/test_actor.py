@@ -45,6 +45,17 @@ def test_the_first_actor_owns_the_room_and_others_may_enter(
     assert set(alice.occupants()) == {"Alice"}
 
 
+def test_an_actor_has_been_seen_by_all_who_were_there_when_it_is_given(server: Server) -> None:
+    there: list[BlockingActor] = []
+    for number in range(8):
+        new = server.actor_sync(f"N{number}")
+        assert all(f"N{number}" in one.occupants() for one in there)
+        there.append(new)
+    there[0].leave()  # whom nobody waits for
+    server.actor_sync("Last")
+    assert all("Last" in one.occupants() for one in there[1:])
+
+
 def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: BlockingActor) -> None:
     alice.say("!ping")
     bob.expect("!ping")
