@@ -145,19 +145,7 @@ async def serve_only(
 
     Raises `ToolsetError` for one that cannot be served so.
     """
-    from bridge.toolsets import load_toolset  # as in `_tools`
-
-    sets = {name: load_toolset(name) for name in names}
-    for name, one in sets.items():
-        try:
-            Catalogue(one, [configuration])
-        except CollaboratorError as error:
-            if error.wanted is not RoomLink:
-                raise
-            reason = f"{name} cannot be served alone: {error.name} looks into a room"
-            hint = f"have it beside the bridge, by `--toolset {name}` instead of `--only`"
-            raise ToolsetError(f"{reason}; {hint}") from error
-    tools = merge(sets.values())
+    tools, _ = _tools(configuration, (), (), only=names)
     if read_only or configuration.read_only:
         tools = tools.that_only_read("withheld by --read-only or BRIDGE_READ_ONLY")
     implementation = Implementation(tools.name, tools.name, __version__, "")
@@ -172,20 +160,42 @@ def _tools(
     configuration: Configuration,
     named: Sequence[str],
     collaborators: Sequence[object],
+    only: Sequence[str] = (),
 ) -> tuple[Toolset, tuple[Problem, ...]]:
-    """Return all tools, and what is wrong with the sets that the settings wish for."""
+    """Return all tools, and what is wrong with the sets that the settings wish for.
+
+    With `only` there are the sets of these names, and no others.
+    """
     base = Toolset.of_modules("bridge", *MODULES)
-    if not (named or configuration.toolsets):
+    if not (named or only or configuration.toolsets):
         return base, ()
     # Only who asks for further sets waits for what finds them.
-    from bridge.toolsets import join_toolsets
+    from bridge.toolsets import join_toolsets, load_toolset
 
+    if only:
+        sets = {name: load_toolset(name) for name in only}
+        for name, one in sets.items():
+            _check_alone(name, one, configuration)
+        return merge(sets.values()), ()
     tools, problems = join_toolsets(
         base, named=named, settings=configuration.toolsets, collaborators=collaborators
     )
     for problem in problems:
         log.error("%s", one_line(str(problem)))
     return tools, problems
+
+
+def _check_alone(name: str, toolset: Toolset, configuration: Configuration) -> None:
+    """Raise `ToolsetError` if this set wants what there is only beside the bridge."""
+    try:
+        Catalogue(toolset, [configuration])
+    except CollaboratorError as error:
+        if error.wanted is not RoomLink:
+            raise
+        raise ToolsetError(
+            f"{name} cannot be served alone: {error.name} looks into a room; have it beside the "
+            f"bridge, by `--toolset {name}` instead of `--only`"
+        ) from error
 
 
 class _LazyParticipant:
