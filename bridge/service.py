@@ -20,7 +20,7 @@ from bridge.mcp.running import close, run_session
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.stdio import Stdio
-from bridge.mcp.toolset import Toolset, merge
+from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
 from bridge.standalone import serve_sets
@@ -173,13 +173,29 @@ def _tools(
     from bridge.toolsets import join_toolsets, load_toolset
 
     if only:
-        return merge(map(load_toolset, dict.fromkeys(only))), ()
+        sets = {name: load_toolset(name) for name in only}
+        for name, one in sets.items():
+            _check_alone(name, one, configuration)
+        return merge(sets.values()), ()
     tools, problems = join_toolsets(
         base, named=named, settings=configuration.toolsets, collaborators=collaborators
     )
     for problem in problems:
         log.error("%s", one_line(str(problem)))
     return tools, problems
+
+
+def _check_alone(name: str, toolset: Toolset, configuration: Configuration) -> None:
+    """Raise `ToolsetError` if this set wants what there is only beside the bridge."""
+    try:
+        Catalogue(toolset, [configuration])
+    except CollaboratorError as error:
+        if error.wanted is not RoomLink:
+            raise
+        raise ToolsetError(
+            f"{name} cannot be served alone: {error.name} looks into a room; have it beside the "
+            f"bridge, by `--toolset {name}` instead of `--only`"
+        ) from error
 
 
 class _LazyParticipant:

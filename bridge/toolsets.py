@@ -53,7 +53,7 @@ def join_toolsets(
 
 
 def load_toolset(name: str) -> Toolset:
-    """Return the set of this name; raises `ToolsetError` if it cannot be loaded."""
+    """Return the set that is found by this name; raises `ToolsetError` if it cannot be loaded."""
     load = _find(name)
     try:
         value = load()
@@ -63,7 +63,7 @@ def load_toolset(name: str) -> Toolset:
         raise ToolsetError(f"{_called(name)} cannot be loaded: {cause}") from error
     if not isinstance(value, Toolset):
         raise ToolsetError(f"{_called(name)} is no Toolset but a {type(value).__name__}")
-    return replace(value, name=name)
+    return value
 
 
 def known_toolsets() -> list[str]:
@@ -73,7 +73,7 @@ def known_toolsets() -> list[str]:
 
 def _checked(name: str, sets: Sequence[Toolset], collaborators: Sequence[object]) -> Toolset:
     """Return the set of this name, if no name in it clashes and its collaborators are there."""
-    one = load_toolset(name)
+    one = replace(load_toolset(name), name=name)  # as whoever asked for it knows it
     merge([*sets, one])
     try:
         Catalogue(one, collaborators)

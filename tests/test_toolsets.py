@@ -37,7 +37,7 @@ def test_a_set_of_ours_is_found_without_a_look_at_what_is_installed(
 ) -> None:
     monkeypatch.setattr(toolsets, "_offers", lambda: pytest.fail("it looked"))
     assert load_toolset("samples").name == "samples"
-    assert load_toolset("bridge.samples:TOOLSET").name == "bridge.samples:TOOLSET"
+    assert load_toolset("bridge.samples:TOOLSET").name == "samples"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -62,9 +62,11 @@ def test_a_name_that_two_packages_offer_names_both(folder: Path) -> None:
         load_toolset("ant")
 
 
-def test_a_set_is_called_as_it_was_asked_for(folder: Path) -> None:
+def test_a_set_beside_the_bridge_is_called_as_it_was_asked_for(folder: Path) -> None:
     install(folder, "zoo", "ant = bridge.samples:TOOLSET\n")
-    assert load_toolset("ant").name == "ant"
+    both, _ = join_toolsets(BASE, named=["ant"], settings=[], collaborators=[settings()])
+    assert both.name == "bridge+ant"
+    assert load_toolset("ant").name == "samples"
 
 
 def test_sets_come_after_the_base_as_named_each_once() -> None:

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import re
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree.ElementTree import indent
 
@@ -22,7 +20,13 @@ from bridge.text import iso, one_line, visible
 from bridge.xmpp import events
 from bridge.xmpp.events import Phase, Source
 from bridge.xmpp.faults import Fault, Retry
-from bridge.xmpp.formatting import MAX_TEXT_CHARACTERS, format_event
+from bridge.xmpp.formatting import (
+    MAX_TEXT_CHARACTERS,
+    format_event,
+    notes_on_message,
+    unambiguous_body,
+    unambiguous_nickname,
+)
 from bridge.xmpp.journal import Journal, Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
@@ -60,9 +64,6 @@ MINOR = (
 
 ABOUT_US = events.ConnectionChanged | events.Connected | events.Joined
 """The events of our own connection, which go to stderr."""
-
-_DECEPTIVE = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800]")
-"""The characters with which a nickname could seem to end early: blanks, `<` and `>`."""
 
 
 class RoomView:
@@ -135,13 +136,15 @@ class RoomView:
     def _message(self, head: str, said: events.MessageReceived, columns: int | None) -> list[str]:
         beside = EVENT_INDENT + len("<>") + 2
         limit = NICKNAME_LIMIT if columns is None else min(NICKNAME_LIMIT, max(columns - beside, 2))
-        nickname = padded(f"<{cut(_unambiguous(said.sender), limit)}>", NICKNAME_WIDTH + len("<>"))
-        notes = format_event(events.encode(replace(said, sender="", body=""))).removeprefix("<>")
-        about = one_line(notes.lstrip(), NOTES_LIMIT)
+        nickname = padded(
+            f"<{cut(unambiguous_nickname(said.sender), limit)}>", NICKNAME_WIDTH + len("<>")
+        )
+        about = one_line(notes_on_message(events.encode(said)), NOTES_LIMIT)
         if about and said.body:
             about += " "
         used = EVENT_INDENT + width(nickname) + 2
-        body = one_line(said.body, MAX_TEXT_CHARACTERS) if columns is None else visible(said.body)
+        body = unambiguous_body(said.body)
+        body = one_line(body, MAX_TEXT_CHARACTERS) if columns is None else visible(body)
         first, *rest = hanging("", used, about + body, INDENT, columns)
         if first.startswith(about):
             first = self._paint.dim(about) + first.removeprefix(about)
@@ -286,8 +289,3 @@ def _stanza_as_json(traced: TracedStanza, journal: Journal) -> str:
             "xml": xml,
         }
     )
-
-
-def _unambiguous(nickname: str) -> str:
-    """Return a nickname that cannot seem to end before its end."""
-    return _DECEPTIVE.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(nickname))

@@ -32,10 +32,13 @@ A tool with `own_slots` has as many of its own.
 """
 
 MAX_PENDING_CALLS = 4096
-"""The most calls running or waiting for a slot; beyond it no input is read until some end."""
+"""The most calls running or waiting for a slot; further ones are refused until some end.
+
+All input is read all the same: it has the answers for which calls wait, and their cancellations.
+"""
 
 MAX_PENDING_BYTES = 64 * 1024 * 1024
-"""The most bytes of their requests; beyond it no input is read either."""
+"""The most bytes of their requests; with more, further calls are refused too."""
 
 DRAIN_SECONDS = 10.0
 """How long calls in flight may continue after the end of input."""
@@ -55,6 +58,14 @@ ENDED = ToolError(
     hint="Whether it took effect is not known; look before calling it again.",
 )
 """The failure of calls that are still in flight when the session is closed."""
+
+OVERLOADED = ToolError(
+    f"Too many calls are pending: at most {MAX_PENDING_CALLS:,} of them, with requests of at most"
+    f" {MAX_PENDING_BYTES // 1024 // 1024} MiB together.",
+    condition="resource-constraint",
+    hint="It was not begun. Call it again once others have ended, or cancel some.",
+)
+"""The failure of calls that come while these limits are reached."""
 
 CANCEL_REASON = "The call that asked this has ended."
 """The reason given in the notification that cancels a request of ours."""
@@ -133,8 +144,6 @@ class Session:
         try:
             async for chunk in chunks:
                 self._receive(self._framer.feed(chunk))
-                while self._is_full():
-                    await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
             self._receive(self._framer.end())
             self._input_ended = True
             for request in self._requests.values():
@@ -228,6 +237,9 @@ class Session:
     def _start(self, call: Call, received: Received) -> None:
         received = received.parts.get(call.id, received)
         if call.of.waits:
+            if len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES:
+                self._send(self._fail(call, OVERLOADED), received)
+                return
             task = asyncio.create_task(self._wait_for(call, received))
             self._pending[call] = task, received
             self._pending_bytes += received.size
@@ -281,9 +293,6 @@ class Session:
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         return [task for task, _ in self._pending.values()]
-
-    def _is_full(self) -> bool:
-        return len(self._pending) >= MAX_PENDING_CALLS or self._pending_bytes > MAX_PENDING_BYTES
 
     def _context(self, call: Call) -> Context:
         server = self._server

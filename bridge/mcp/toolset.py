@@ -72,6 +72,14 @@ class ToolsetError(McpError):
     """A tool or a set of tools is defined wrongly: a mistake of its author."""
 
 
+class CollaboratorError(ToolsetError):
+    """A function wants what is not there, or is there several times."""
+
+    def __init__(self, name: str, wanted: type, count: int) -> None:
+        self.name, self.wanted = name, wanted
+        super().__init__(f"{name} wants a {wanted.__name__}; there are {count} here")
+
+
 class Completes(NamedTuple):
     """In an `Annotated` argument of a prompt or a template: where its values can be looked up.
 
@@ -131,7 +139,7 @@ class Signature(NamedTuple):
     ) -> Callable[..., Any]:
         """Return `function` with its collaborators injected: found among `given` by type.
 
-        A `Context` is left to be given with each call. Raises `ToolsetError`.
+        A `Context` is left to be given with each call. Raises `CollaboratorError`.
         """
         found = []
         for wanted in self.collaborators:
@@ -139,9 +147,7 @@ class Signature(NamedTuple):
                 continue
             fitting = [each for each in given if isinstance(each, wanted)]
             if len(fitting) != 1:
-                raise ToolsetError(
-                    f"{name} wants a {wanted.__name__}; there are {len(fitting)} here"
-                )
+                raise CollaboratorError(name, wanted, len(fitting))
             found.append(fitting[0])
         return partial(function, *found) if found else function
 
@@ -427,7 +433,7 @@ def merge(sets: Iterable[Toolset]) -> Toolset:
                 raise ToolsetError(f"the toolsets {both} both have a {kind} {name}")
             owners[kind, name] = one.name
     return Toolset(
-        "+".join(dict.fromkeys(owners.values())),
+        "+".join(dict.fromkeys(one.name for one in given)),
         tuple(each for one in given for each in one.tools),
         tuple(each for one in given for each in one.resources),
         tuple(each for one in given for each in one.prompts),

@@ -10,7 +10,7 @@ from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, Client
 from bridge.registration.errors import EditError, RegistrationError
 from bridge.registration.launch import ENV_FILE_OPTION, FORMER_VARIABLE, SCRIPT
-from bridge.text import one_line
+from bridge.text import one_line, quoted
 
 Entry = dict[str, Any]
 
@@ -97,6 +97,22 @@ def new_entry(client: Client, command: Sequence[str], old: Entry, *, approve_sen
             tool = _table(tools.get(SEND_TOOL)) | {"approval_mode": "approve"}
             entry["tools"] = tools | {SEND_TOOL: tool}
     return entry
+
+
+def why_unstartable(entry: Entry) -> str | None:
+    """Return what keeps every system from starting the entry's command, in words; else None."""
+    env = {str(name): str(value) for name, value in _table(entry.get("env")).items()}
+    texts = {f"the variable {quoted(name)} in its env": name + value for name, value in env.items()}
+    texts["an argument"] = "".join(map(str, entry["args"]))
+    for what, text in texts.items():
+        if "\0" in text:
+            return f"{what} has a NUL"
+        if any("\ud800" <= one <= "\udfff" for one in text):
+            return f"{what} has a lone surrogate, which is no UTF-8"
+    named = (name for name in env if "=" in name)
+    return next(
+        (f"the variable {quoted(one)} in its env has a = in its name" for one in named), None
+    )
 
 
 def user_arguments(args: object) -> Sequence[str]:

@@ -26,7 +26,7 @@ from bridge.console.process import ServerProcess
 from bridge.logs import complain, write_out
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client
-from bridge.registration.entry import EntryLocation, is_ours, new_entry
+from bridge.registration.entry import EntryLocation, is_ours, new_entry, why_unstartable
 from bridge.registration.errors import EditError, LaunchError, RegistrationError
 from bridge.registration.files import ConfigFile
 from bridge.registration.launch import flaws, launch_command, own_command
@@ -165,6 +165,10 @@ def plan(
         with_, added, change = "without", "Took away", jsonfile.discard
     else:
         wanted = new_entry(there, launch, present or {}, approve_send=approve_send)
+        if why := why_unstartable(wanted):
+            raise RegistrationError(
+                f"{there.file}: nothing can start {location.name}: {why}; the file was left alone"
+            )
         command = [] if present else there.add_command(location.name, launch)
         shown, done = f"In {file.path}:\n{location.snippet(wanted)}", f"Wrote {path} into"
         with_, added, change = "with", "Added", jsonfile.append

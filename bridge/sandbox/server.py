@@ -97,7 +97,8 @@ class Sandbox:
         (whoever wants the nickname is refused with a conflict), `lost-reflection` (what they say in
         the room reaches all but themselves) and `refused-login` (of the account `nickname`).
         `late-reflection` has `seconds` as its delay.
-        Raises `ValueError` for an unknown name, another server's room, and for seconds that cannot
+        Raises `ValueError` for an unknown name, for what can never be hit (another server's room,
+        an account that is not there, a room where an account is meant), and for seconds that cannot
         be waited for.
         """
         if name not in FAULTS:
@@ -105,6 +106,13 @@ class Sandbox:
         local, _, host = room.lower().partition("@")
         if host not in ("", SERVICE):
             raise ValueError(f"the sandbox has rooms at {SERVICE} only")
+        if name == REFUSED and room:
+            raise ValueError(f"{REFUSED} is of an account, in whichever room: it takes no room")
+        if name == REFUSED and nickname.lower() not in ("", *self._accounts):
+            raise ValueError(
+                f"there is no account {nickname!r}: {REFUSED} takes the name of an account"
+                f" as nickname; there are {', '.join(self._accounts) or 'none yet'}"
+            )
         if seconds is None and name == LATE:
             raise ValueError(f"{LATE} needs seconds")
         if seconds is not None and not 0 < seconds < math.inf:

@@ -41,8 +41,13 @@ ENTER_SECONDS = 30.0
 ANSWER_SECONDS = 10.0
 """For the room to send back what an actor said, or to answer a request."""
 
+SEEN_SECONDS = 5.0
+"""For another in the room to see who entered; a room may keep presence to itself (XEP-0045,
+section 15.5.3, `presencebroadcast`)."""
+
 MUC_ADMIN = "http://jabber.org/protocol/muc#admin"
 ROOM_CONFIGURATION = "http://jabber.org/protocol/muc#roomconfig"
+OPTION = "muc#roomconfig_"
 
 Show: TypeAlias = Literal["available", "away", "chat", "dnd", "xa"]
 Role: TypeAlias = Literal["moderator", "participant", "visitor"]
@@ -62,6 +67,10 @@ MAX_MISSES, MAX_NAMED = 10, 20
 
 MAX_LINE_CHARACTERS = 400
 """Of one event there; the timeline has more."""
+
+
+MAX_OPTIONS = 2_000
+"""Characters of the options that a room has; ejabberd names 40."""
 
 
 def _hopping(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
@@ -91,8 +100,12 @@ class Actor:
     where the room or the server refuses what they do.
     """
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, *, mask: Callable[[str], str] = str
+    ) -> None:
+        """`mask` removes what is secret from what others said."""
         self.engine = engine
+        self._mask = mask
         self.nickname = settings.nickname
         self.room = settings.room
         """The bare JID of its room."""
@@ -215,17 +228,42 @@ class Actor:
         await self._administer(f"make {affiliation} of", who, reason, affiliation=affiliation)
 
     async def configure(self, options: Mapping[str, Any]) -> None:
-        """Change options of the room, named as behind `muc#roomconfig_` (section 16.5.3).
+        """Change options of the room, such as `{"moderatedroom": True, "roomsecret": "word"}`.
 
-        Such as `{"moderatedroom": True, "roomsecret": "word"}`.
+        They are named as in the room's form, with or without `muc#roomconfig_` (section 16.5.3).
+        Raises `ActorError` for one that it does not have.
         """
+        what = f"configure {quoted(', '.join(options))}"
+        form = await self._request(Element(f"{{{stanzas.MUC_OWNER}}}query"), what, "get")
+        fields = form.iterfind(f".//{{{stanzas.DATA_FORMS}}}field[@var]")
+        known = [one.get("var", "") for one in fields if one.get("type") not in ("hidden", "fixed")]
+        named = {}
+        for name, value in options.items():
+            full = name if name in known else f"{OPTION}{name}"
+            if full not in known:
+                has = ", ".join(one.removeprefix(OPTION) for one in known)
+                why = f"the room has no option {quoted(name)}"
+                raise self._error(f"could not {what}: {why}; it has {quoted(has, MAX_OPTIONS)}.")
+            named[full] = value
         query = stanzas.default_configuration()
-        named = {f"muc#roomconfig_{name}": value for name, value in options.items()}
         for name, value in {"FORM_TYPE": ROOM_CONFIGURATION, **named}.items():
             field = SubElement(query[0], f"{{{stanzas.DATA_FORMS}}}field", {"var": name})
             text = str(int(value)) if isinstance(value, bool) else str(value)
             SubElement(field, f"{{{stanzas.DATA_FORMS}}}value").text = text
-        await self._request(query, f"configure {quoted(', '.join(options))}")
+        await self._request(query, what)
+
+    async def sees(self, nickname: str) -> bool:
+        """Wait until somebody of this nickname is in the room, and return whether it is so.
+
+        For `SEEN_SECONDS` at most, and not while we are out of the room.
+        """
+        until = asyncio.get_running_loop().time() + SEEN_SECONDS
+        while (status := self._participant.status()).connected:
+            if any(one.nickname == nickname for one in status.occupants):
+                return True
+            if not await self._hear(until):
+                break
+        return False
 
     async def occupants(self) -> dict[str, Occupant]:
         """Return who is in the room, by nickname."""
@@ -236,7 +274,7 @@ class Actor:
         events = [self._line(one) for one in [*self._participant.journal][-MAX_EVENTS:]]
         traced = [
             f"{iso(one.at)} {one.direction}: "
-            + one_line(stanzas.xml_of(one.xml), MAX_STANZA_CHARACTERS)
+            + one_line(self._mask(stanzas.xml_of(one.xml)), MAX_STANZA_CHARACTERS)
             for one in self._participant.trace
             # Without pings and service discovery, and what frames the stream.
             if not isinstance(one.xml, str) and one.xml.get("type") not in {"get", "result"}
@@ -301,15 +339,16 @@ class Actor:
         SubElement(changed, f"{{{MUC_ADMIN}}}reason").text = reason
         await self._request(query, f"{what} {quoted(who)}")
 
-    async def _request(self, query: Element, what: str) -> None:
+    async def _request(self, query: Element, what: str, type_: str = "set") -> Element:
         with self._doing(what):
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._participant.default.connection.request("set", self.room, query)
+                return await self._participant.default.connection.request(type_, self.room, query)
+        raise AssertionError  # `_doing` has raised
 
     def _line(self, record: Record) -> str:
         if isinstance(record.event, Joined):  # the room of a test is always new, and no typo
             record = replace(record, event=replace(record.event, created=False))
-        return format_event(self._participant.journal.encode(record))
+        return self._mask(format_event(self._participant.journal.encode(record)))
 
     @contextmanager
     def _doing(self, what: str) -> Iterator[None]:

@@ -1,11 +1,13 @@
 """The program under test: a child process, listened to, and ended whatever happens."""
 
 import base64
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from string import Template
@@ -25,6 +27,76 @@ END_SECONDS = 2.0
 GUARD = 'read _; kill -s KILL -- "-$0"'
 """A shell that kills a process group when its stdin ends, which a killed test run brings about."""
 
+BASE64_OF = 3
+"""Bytes of a secret from which on its base64 is looked for: fewer would be found by chance."""
+
+ESCAPE = r"\\{1,8}"
+"""Matches the backslashes of a character that was escaped once, twice or three times."""
+
+XML_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+
+
+class Mask:
+    """Masks secrets in what others wrote, in whichever form a log or a stanza has them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Mask `secrets` as they are, and as JSON, `repr`, URLs, XML and base64 write them."""
+        longest_first = sorted({one for one in secrets if one}, key=len, reverse=True)
+        forms = [form for one in longest_first for form in (_spellings(one), *_base64(one))]
+        self._secrets = re.compile("|".join(forms)) if forms else None
+
+    def __call__(self, text: str) -> str:
+        """Return `text` with `***` in place of secrets."""
+        return text if self._secrets is None else self._secrets.sub("***", text)
+
+
+def _spellings(text: str) -> str:
+    """Return a pattern of `text` in which each character is as it is, or escaped in any way."""
+    return "".join(map(_spelling, text))
+
+
+def _spelling(character: str) -> str:
+    code, utf_8 = ord(character), character.encode(errors="surrogatepass")
+    wide = character.encode("utf-16-be", "surrogatepass")
+    units = (int.from_bytes(wide[at : at + 2]) for at in range(0, len(wide), 2))
+    # What is escaped twice has several backslashes, `&amp;` and `%25`.
+    forms = [
+        re.escape(character),
+        "".join(rf"{ESCAPE}(?i:u{one:04x})" for one in units),
+        rf"{ESCAPE}(?i:u\{{0*{code:x}\}}|u{code:08x})",
+        "".join(rf"{ESCAPE}(?i:x{one:02x})" for one in utf_8),
+        "".join(rf"%(?:25)*(?i:{one:02x})" for one in utf_8),
+        rf"&(?:amp;)*#(?:0*{code}|(?i:x0*{code:x}));",
+    ]
+    if code < 0x100:
+        forms.append(rf"{ESCAPE}(?i:x{code:02x})")
+    if (escaped := json.dumps(character)[1:-1])[1:2] not in ("", "u"):
+        forms.append(rf"{ESCAPE}{re.escape(escaped[1])}")
+    if character in "'/":
+        forms.append(rf"{ESCAPE}{character}")
+    if character in XML_NAMES:
+        forms.append(rf"&(?:amp;)*{XML_NAMES[character]};")
+    if character == " ":
+        forms.append(r"\+")
+    return f"(?:{'|'.join(forms)})"
+
+
+def _base64(secret: str) -> list[str]:
+    """Return patterns of a secret's base64, wherever it stands in the text that was encoded."""
+    data = secret.encode(errors="surrogatepass")
+    if len(data) < BASE64_OF:
+        return []
+    patterns = []
+    for before in range(3):
+        whole = base64.b64encode(bytes(before) + data + bytes(2)).decode()
+        # Characters that have bits of the secret alone; those beside them have some, too.
+        own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        spelt = (f"(?:{_spelling(one)}|{'-' if one == '+' else '_'})" if one in "+/" else one
+                 for one in own)  # fmt: skip
+        any_ = r"(?:[\w/+-]|%2[BbFf])?"
+        patterns.append(any_ + r"(?:\s|\\+[rn])*".join(spelt) + any_)
+    return patterns
+
 
 class BotProcess:
     """A bot in a process group of its own, from its making to `end`."""
@@ -33,14 +105,12 @@ class BotProcess:
         """Start `bot` in the folder `cwd`; raises `XmppTestError`.
 
         Its environment is ours without our own settings, with `settings` and what `bot` adds. What
-        is secret in `settings` is masked in the output.
+        is secret in either is masked in the output.
         """
         environ = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         added = {k: Template(v).safe_substitute(settings) for k, v in bot.environment.items()}
-        self._secrets = [settings[one.name] for one in TABLE if one.secret and one.name in settings]
-        # As SASL PLAIN sends them, which many a bot logs.
-        accounts = (f"\0{settings.get('XMPP_USERNAME')}\0{one}" for one in self._secrets)
-        self._secrets += [base64.b64encode(one.encode()).decode() for one in accounts]
+        secret = [one.name for one in TABLE if one.secret]
+        self.mask = Mask(given.get(one, "") for given in (settings, added) for one in secret)
         self._written = b""
         program = sys.executable if bot.command[0] == "python" else bot.command[0]
         try:
@@ -83,10 +153,7 @@ class BotProcess:
         written = self._written
         if len(written) == MAX_OUTPUT_BYTES:  # the first line is cut, and so may be a secret in it
             written = written.partition(b"\n")[2]
-        text = written.decode("utf-8", "replace")
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return visible(text)
+        return visible(self.mask(written.decode("utf-8", "replace")))
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

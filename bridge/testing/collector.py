@@ -25,7 +25,7 @@ async def _wait(_: Actor, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-NO_VERBS = {"enter", "occupants", "report"}
+NO_VERBS = {"enter", "occupants", "report", "sees"}
 VERBS: Verbs = {
     name.removeprefix("set_"): method
     for name, method in vars(Actor).items()

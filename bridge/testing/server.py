@@ -1,5 +1,6 @@
 """The server that tests run against: the sandbox, or a real one; and what a test began on it."""
 
+import asyncio
 import os
 import re
 import secrets
@@ -17,6 +18,7 @@ from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.testing.actor import Actor, BlockingActor
+from bridge.testing.bot import Mask
 from bridge.testing.engine import Engine
 from bridge.testing.errors import XmppTestError
 from bridge.text import one_line
@@ -47,6 +49,9 @@ class Server:
         self._actors: list[Actor] = []
         self._faults: list[Callable[[], None]] = []
         self._room = ""
+        self._secrets: set[str] = set()
+        """The passwords that bots were given."""
+        self._mask = Mask(())
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -90,6 +95,8 @@ class Server:
             "NODE_TLS_REJECT_UNAUTHORIZED": "" if settings.tls_verify else "0",
             "XMPP_ALLOW_PLAINTEXT": "1" if settings.allow_plaintext else "",
         }
+        self._secrets.add(found["XMPP_PASSWORD"])
+        self._mask = Mask(self._secrets)
         return Environment({name: value for name, value in found.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> Actor:
@@ -100,13 +107,13 @@ class Server:
         bare JID, else the room of the test, and `room_password` what it asks for.
         """
         actor = self._new(nickname, **options)
-        await actor.enter()
+        await self._enter(actor)
         return actor
 
     def actor_sync(self, nickname: str, **options: str) -> BlockingActor:
         """Do the same for a plain test."""
         actor = self._new(nickname, **options)
-        self._engine.run(actor.enter())
+        self._engine.run(self._enter(actor))
         return BlockingActor(actor)
 
     def fault(
@@ -138,6 +145,16 @@ class Server:
             self._engine.run(actor.leave())
         self._faults, self._actors, self._room = [], [], ""
 
+    async def _enter(self, actor: Actor) -> None:
+        """Have `actor` join, and wait until the others of its room see it, where they can.
+
+        In the sandbox all see it at once, but for those whom a fault silences.
+        """
+        await actor.enter()
+        if self._sandbox is None:
+            others = [one for one in self._actors if one.room == actor.room and one is not actor]
+            await asyncio.gather(*(one.sees(actor.nickname) for one in others))
+
     def _new(
         self,
         nickname: str,
@@ -155,8 +172,9 @@ class Server:
         secret = Secret(room_password) if room_password else None
         rooms = (room or self.room,)
         settings = settings._replace(nickname=nickname, rooms=rooms, room_password=secret)
-        self._actors.append(Actor(self._engine, settings))
-        return self._actors[-1]
+        actor = Actor(self._engine, settings, mask=lambda text: self._mask(text))
+        self._actors.append(actor)
+        return actor
 
     def _with_account(self, settings: Settings, account: str, password: str) -> Settings:
         name, _, domain = account.partition("@")

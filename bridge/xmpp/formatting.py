@@ -2,9 +2,14 @@
 
 It takes the exact form of an event (`bridge.xmpp.events.encode`), and an entry of xmppHistory,
 brief or full, of whatever server the client talks to: the names are the same, the JSON may be any.
-All of it is escaped.
+All of it is escaped. Each part of a line has its place, and no text can seem to end before its end:
+
+- A nickname stands between `<` and `>`, wherever it stands, and has neither in it.
+- The notes on a message stand in brackets behind the nickname, and close no bracket early.
+- The body stands last, and does not begin with a bracket.
 """
 
+import re
 from collections.abc import Mapping
 
 from bridge.text import one_line
@@ -12,6 +17,15 @@ from bridge.text import one_line
 MAX_TEXT_CHARACTERS = 2_000
 """Of one text, such as a body; the journal and the store have the rest."""
 
+# With what is the same by compatibility (Unicode, NFKC), and looks like it.
+_OPENING, _CLOSING = "(\u207d\u208d\ufe35\ufe59\uff08", ")\u207e\u208e\ufe36\ufe5a\uff09"
+_ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff1c\uff1e]")
+_ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
+"""Matches brackets in pairs, which end nothing, without a group."""
+_BEGINS_LIKE_NOTE = re.compile(
+    rf"\A([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
+)
+"""Matches blanks, and the marks that are drawn on a blank, before the bracket."""
 
 _CONCERNS = {
     "replaces": "instead of",
@@ -43,26 +57,45 @@ def format_event(entry: Mapping[str, object]) -> str:
     return f"{_text(entry, 'at')} {line}" if "at" in entry else line
 
 
-def _message(entry: Mapping[str, object]) -> str:
-    if entry.get("direction") == "out":
-        return f"sending, id {_text(entry, 'id')}: {_text(entry, 'body')}"
-    line = f"<{_text(entry, 'sender')}>"
+def unambiguous_nickname(nickname: str) -> str:
+    """Return a nickname as it stands between `<` and `>`: in one line, and whole."""
+    line = one_line(nickname, MAX_TEXT_CHARACTERS)
+    return _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
+
+
+def unambiguous_body(body: str) -> str:
+    """Return a body that does not begin like a note on it; it is not escaped otherwise."""
+    return _BEGINS_LIKE_NOTE.sub(lambda it: it[1] + _escaped(it[2]), body)
+
+
+def notes_on_message(entry: Mapping[str, object]) -> str:
+    """Return what is to be known of a message before its body, each note in brackets."""
+    notes = []
     if "delayedFrom" in entry:
-        line += f" (said {_text(entry, 'delayedFrom')})"
+        notes.append(f"said {_text(entry, 'delayedFrom')}")
     if entry.get("type") == "chat":
-        line += " (private)"
+        notes.append("private")
     if entry.get("reflection") is True or "heard" in entry:
-        line += " (our own, not heard)" if entry.get("heard") is False else " (our own)"
+        notes.append("our own, not heard" if entry.get("heard") is False else "our own")
     for name, words in _CONCERNS.items():
         if name in entry:
             reactions = f": {_text(entry, 'reactions', ' ')}" if name == "reactsTo" else ""
-            line += f" ({words} {_text(entry, name)}{reactions})"
+            notes.append(f"{words} {_text(entry, name)}{reactions}")
             break
     if "encrypted" in entry:
-        line += f" (encrypted: {_text(entry, 'encrypted')})"
+        notes.append(f"encrypted: {_text(entry, 'encrypted')}")
     if "payload" in entry:
-        line += f" (no body: {_text(entry, 'payload')})"
-    return f"{line} {_text(entry, 'body')}" if "body" in entry else line
+        notes.append(f"no body: {_text(entry, 'payload')}")
+    return " ".join(map(_bracketed, notes))
+
+
+def _message(entry: Mapping[str, object]) -> str:
+    if entry.get("direction") == "out":
+        return f"sending, id {_text(entry, 'id')}: {_text(entry, 'body')}"
+    line = f"{_name(entry, 'sender')} {notes_on_message(entry)}".rstrip()
+    if "body" not in entry:
+        return line
+    return f"{line} {one_line(unambiguous_body(_plain(entry, 'body')), MAX_TEXT_CHARACTERS)}"
 
 
 def _connection(entry: Mapping[str, object]) -> str:
@@ -86,34 +119,36 @@ def _connection(entry: Mapping[str, object]) -> str:
 
 def _error(entry: Mapping[str, object]) -> str:
     if entry.get("condition") == "unreadable-stanza":
-        sender = _text(entry, "sender") or "the room itself"
+        sender = _name(entry, "sender") if entry.get("sender") else "the room itself"
         return f"* a stanza of {sender} cannot be read in full: {_text(entry, 'reason')}"
     what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
     return f"{what}: {_text(entry, 'condition')}{_part(': ', entry, 'text')}"
 
 
 def _change(entry: Mapping[str, object]) -> str:
-    who, by = _text(entry, "sender"), _part(" by ", entry, "actor")
+    who = _name(entry, "sender")
+    by = f" by {_name(entry, 'actor')}" if entry.get("actor") else ""
     reason = _part(": ", entry, "reason")
     match entry.get("kind"):
         case "join":
-            return f"* {who} is here ({_all(entry, 'role', 'affiliation')})"
+            return f"* {who} is here {_held(entry, 'role', 'affiliation')}"
         case "leave" if entry.get("destroyed") is True:
             venue = _part("; its owner names ", entry, "venue")
             return f"* the room was destroyed{reason}{venue}"
         case "leave":
-            codes = _part(" [", entry, _codes(entry), "]")
+            codes = f" [{codes}]" if (codes := _text(entry, _codes(entry))) else ""
             return f"* {who} left{by}{codes}{reason or _part(': ', entry, 'status')}"
         case "nick":
-            return f"* {who} is now {_text(entry, 'newNickname')}"
+            return f"* {who} is now {_name(entry, 'newNickname')}"
         case "role" if "sender" in entry:
-            held = _all(entry, "role", "affiliation", "show")
-            return f"* {who} is now ({held}){by}{reason}{_part(': ', entry, 'status')}"
+            held = _held(entry, "role", "affiliation", "show")
+            return f"* {who} is now {held}{by}{reason}{_part(': ', entry, 'status')}"
         case "role":
-            absent = f"* {_text(entry, 'jid')}, who is not here, is now "
+            absent = f"* {_name(entry, 'jid')}, who is not here, is now "
             return f"{absent}{_text(entry, 'affiliation')}{by}{reason}"
         case "subject":
-            return f"* subject{_part(' by ', entry, 'sender')}: {_text(entry, 'subject')}"
+            by = f" by {who}" if entry.get("sender") else ""
+            return f"* subject{by}: {_text(entry, 'subject')}"
         case "config":
             return f"* the room's configuration changed [{_text(entry, _codes(entry))}]"
         case "gap":
@@ -133,22 +168,37 @@ def _codes(entry: Mapping[str, object]) -> str:
     return "codes" if "codes" in entry else "meaning"
 
 
-def _part(before: str, entry: Mapping[str, object], name: str, after: str = "") -> str:
-    """Return what a field says between two texts; nothing where it says nothing."""
+def _part(before: str, entry: Mapping[str, object], name: str) -> str:
+    """Return what a field says behind a text; nothing where it says nothing."""
     text = _text(entry, name)
-    return f"{before}{text}{after}" if text else ""
+    return f"{before}{text}" if text else ""
 
 
-def _all(entry: Mapping[str, object], *names: str) -> str:
-    return ", ".join(_text(entry, name) for name in names if name in entry)
+def _held(entry: Mapping[str, object], *names: str) -> str:
+    return _bracketed(", ".join(_text(entry, name) for name in names if name in entry))
+
+
+def _name(entry: Mapping[str, object], name: str) -> str:
+    """Return the nickname in a field, in its brackets."""
+    return f"<{unambiguous_nickname(_plain(entry, name))}>"
+
+
+def _bracketed(note: str) -> str:
+    return f"({_ENDS_NOTE.sub(lambda it: _escaped(it[1]) if it[1] else it[0], note)})"
+
+
+def _escaped(character: str) -> str:
+    return f"\\u{{{ord(character):X}}}"
 
 
 def _text(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
     """Return what a field says, escaped and cut; nothing where it is not there."""
+    return one_line(_plain(entry, name, separator), MAX_TEXT_CHARACTERS)
+
+
+def _plain(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
     value = entry.get(name, "")
-    if isinstance(value, list):
-        value = separator.join(map(_scalar, value))
-    return one_line(value if isinstance(value, str) else _scalar(value), MAX_TEXT_CHARACTERS)
+    return separator.join(map(_scalar, value)) if isinstance(value, list) else _scalar(value)
 
 
 def _scalar(value: object) -> str:

@@ -6,7 +6,7 @@ import secrets
 from contextlib import suppress
 from xml.etree.ElementTree import Element
 
-from bridge.settings.values import Secret
+from bridge.settings.values import MAX_JID_PART_BYTES, Secret
 from bridge.xmpp import disco, faults, roomservice, stanzas
 from bridge.xmpp.connection import DEADLINES, Connection
 from bridge.xmpp.events import Event, OccupantJoined, RoomError
@@ -17,6 +17,12 @@ PATIENCE_SECONDS = 5.0
 """How long a room may say nothing before its service is asked what it is."""
 
 log = logging.getLogger(__name__)
+
+
+def suffixed(nickname: str, suffix: str) -> str:
+    """Return the nickname with a suffix in ASCII, cut in front of it where it gets too long."""
+    kept = nickname.encode()[: MAX_JID_PART_BYTES - len(suffix)]
+    return kept.decode("utf-8", "ignore") + suffix
 
 
 class Join:

@@ -47,7 +47,7 @@ from bridge.xmpp.faults import (
 )
 from bridge.xmpp.intake import Intake
 from bridge.xmpp.iq_errors import Target, TargetKind
-from bridge.xmpp.joining import Join
+from bridge.xmpp.joining import Join, suffixed
 from bridge.xmpp.journal import Record
 from bridge.xmpp.keepalive import TIMING, Timing
 from bridge.xmpp.message_body import check_body
@@ -64,7 +64,10 @@ ARCHIVE_QUESTION_SECONDS = 5.0
 """How long the way back into the room waits to hear whether there is an archive."""
 
 NICKNAME_TRIES = 5
-"""Nicknames tried when the first is taken: `name`, `name-2`, and so on."""
+"""Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
+
+Whoever takes the others keeps us out of no room.
+"""
 
 SETTING_CHANGED = 104
 """The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
@@ -321,15 +324,15 @@ class Membership:
         since = None if missed is None else iso(missed - OVERLAP_SECONDS)
         # What an archive tells is whole and in order; the room's history would overtake it.
         history = since is None or not await self._keeps_archive()
-        nickname = self._place.nickname
-        for number in range(1, NICKNAME_TRIES + 1):
+        tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
+        for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
             try:
-                name = nickname if number == 1 else f"{nickname}-{number}"
+                name = suffixed(self._place.nickname, tail)
                 await self.join(name, since, history=history, attempt=attempt)
                 return
             except ConnectionFailedError as failed:
                 taken = failed.fault.condition == "conflict" and not self._attached.ended.done()
-                if not taken or number == NICKNAME_TRIES:
+                if not taken or tail == last:
                     raise
 
     def _settle(self) -> None:

@@ -19,6 +19,7 @@ from bridge.xmpp.certificate import Certificate
 from bridge.xmpp.connection import Connection
 from bridge.xmpp.events import Event
 from bridge.xmpp.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
+from bridge.xmpp.joining import suffixed
 from bridge.xmpp.journal import Record
 from bridge.xmpp.membership import Membership
 from bridge.xmpp.report import (
@@ -49,9 +50,6 @@ MAX_NAMED_OCCUPANTS = 20
 
 MAX_NAME_CHARACTERS = 60
 """Of each of these, so that all of them fit into a detail."""
-
-MAX_NICKNAME_BYTES = 900
-"""Of the configured nickname in ours: both ends of an occupant JID have 1,023 (RFC 7622)."""
 
 MAX_DETAIL_CHARACTERS = 2_000
 """Of one stage: the names in a certificate and in a room are others' to choose."""
@@ -104,8 +102,7 @@ class Probe:
                 visits[-1].membership.receive(stanza)
 
         mark = secrets.token_hex(4)
-        short = self._settings.nickname.encode()[:MAX_NICKNAME_BYTES].decode("utf-8", "ignore")
-        nickname = f"{short}-check-{mark}"
+        nickname = suffixed(self._settings.nickname, f"-check-{mark}")
         connection = Connection(
             self._settings,
             resource=f"xmpp-debug-bridge.check.{mark}",

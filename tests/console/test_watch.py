@@ -242,7 +242,7 @@ def test_of_several_rooms_a_pipe_has_the_name_in_each_line() -> None:
         view.event(Record(3, NOON, events.ConnectionChanged(events.Phase.WAITING))),
     ]
     assert shown[0] == "2023-11-15T12:00:00Z  lobby@muc: <Alice>             hello"
-    assert shown[1].startswith("2023-11-15T12:00:00Z  a\\u{A}b@muc: * Bob is here (")
+    assert shown[1].startswith("2023-11-15T12:00:00Z  a\\u{A}b@muc: * <Bob> is here (")
     assert shown[2] == "2023-11-15T12:00:00Z  waiting"
 
 

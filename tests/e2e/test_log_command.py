@@ -78,7 +78,7 @@ def test_what_was_recorded_is_shown_in_one_line_an_event_oldest_first(
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines() == [
         f"{iso(1)} {ROOM}: <Wilma> hello",
-        f"{iso(2)} {ROOM}: * Robot left by Mallory [307]: enough\\u{{202E}}",
+        f"{iso(2)} {ROOM}: * <Robot> left by <Mallory> [307]: enough\\u{{202E}}",
         f"{iso(3)} logs@conference.example: <Wilma> of the logs",
         f"{iso(5)} [{OWN}] waiting: Nothing listens. [connection-refused] Check XMPP_SERVICE.",
         f"{iso(6)} {ROOM}: <McpDebug> heard",
@@ -113,8 +113,8 @@ def test_json_has_the_exact_form_of_everything(shelf: Shelf, tmp_path: Path) -> 
     ("arguments", "shown"),
     [
         (("--room", "logs"), ["of the logs"]),
-        (("--from", "Robot"), ["Robot left"]),
-        (("--from", "Robot", "--from", "Wilma", "--limit", "2"), ["Robot left", "of the logs"]),
+        (("--from", "Robot"), ["<Robot> left"]),
+        (("--from", "Robot", "--from", "Wilma", "--limit", "2"), ["<Robot> left", "of the logs"]),
         (("--kind", "connection"), ["resolving", "waiting"]),
         (("--contains", "HELLO"), ["hello"]),
         (("--pattern", "^h.{4}$", "--limit", "1"), ["lost|heard"]),

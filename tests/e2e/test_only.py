@@ -105,11 +105,7 @@ def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> No
     answers, said = ran(home, only("own:TOOLS"), *ALL, environ=sets)
     assert names(answers) == ["mirror", "erase"]
     hello = answers[0]["result"]
-    assert hello["serverInfo"] == {
-        "name": "own:TOOLS",
-        "title": "own:TOOLS",
-        "version": __version__,
-    }
+    assert hello["serverInfo"] == {"name": "own", "title": "own", "version": __version__}
     assert set(hello["capabilities"]) == {"tools", "logging"}
     assert "instructions" not in hello
     assert answers[2]["result"] == {"resources": []}
@@ -121,7 +117,7 @@ def test_only_what_is_named_is_served_and_no_room_is_spoken_of(home: Path) -> No
 def test_several_sets_are_named_one_by_one(home: Path) -> None:
     answers, _ = ran(home, only("own:TOOLS", "samples", "own:TOOLS"), HELLO, LIST)
     assert names(answers)[:3] == ["mirror", "erase", "word_count"]
-    assert answers[0]["result"]["serverInfo"]["name"] == "own:TOOLS+samples"
+    assert answers[0]["result"]["serverInfo"]["name"] == "own+samples"
 
 
 @pytest.mark.parametrize("option", [["--read-only"], []])
@@ -137,8 +133,9 @@ def test_what_changes_things_is_withheld_where_only_reading_is_allowed(
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (only("own:ROOM"), "peek wants a RoomLink; there are 0 here"),
-        (only("llm"), "wants a RoomLink; there are 0 here"),
+        (only("own:ROOM"), "own:ROOM cannot be served alone: peek looks into a room; have it"),
+        (only("samples", "llm"), "llm cannot be served alone: scout looks into a room; have it"),
+        (only("llm"), "beside the bridge, by `--toolset llm` instead of `--only`"),
         (only("nothing"), "there is no toolset 'nothing'"),
         (only("own:TOOLS", "own:mirror"), "own:mirror is no Toolset but a Tool"),
         ([*only("samples"), "--toolset", "llm"], "not allowed with argument --only"),
@@ -150,6 +147,7 @@ def test_what_cannot_be_served_alone_stops_the_start(
     answers, said = ran(home, words, LIST, code=2)
     assert answers == {}
     assert cause in said
+    assert "RoomLink" not in said
 
 
 def test_a_program_of_its_own_is_a_server_of_its_own_name_and_version(home: Path) -> None:

@@ -72,7 +72,7 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
             sent = await bridge.bare("xmppSend", message="from the bridge")
             assert sent["sent"] is True
             assert "warnings" not in await bridge.status()
-        await recording.says("* McpDebug left")
+        await recording.says("* <McpDebug> left")
         recording.signal(signal.SIGHUP)  # its terminal was closed
         assert await recording.ended() == 0
     shared = [

@@ -50,7 +50,7 @@ async def test_from_a_pipe_stdout_is_the_room_and_stderr_all_else(
         assert await watching.ended() == 0
         await wilma.left(WATCHER)
     assert _without_times(watching.out).endswith("T  <Wilma>             one\\u{A}two\n")
-    assert "* Wilma is here (" in watching.out
+    assert "* <Wilma> is here (" in watching.out
     assert "\x1b" not in watching.out + watching.err
     assert f"in the room as {settings['MUC_ROOM']}/{WATCHER}" in watching.err
     assert all(re.match(f"{STAMP}  [<*]", line) for line in watching.out.splitlines())
@@ -112,11 +112,11 @@ async def test_on_a_terminal_it_is_in_colour_and_ctrl_c_ends_it(
     shown = watching.out
     (wilma_colour,) = set(re.findall("\x1b\\[([0-9]+)m<Wilma>", shown))
     assert wilma_colour not in {"2", "31", "91"}
-    assert re.search("\x1b\\[2m\\* Fred is here \\(participant, none\\)\x1b\\[0m", shown)
-    assert re.search("\x1b\\[2m\\* Fred left[^\n]*\\[307\\]: enough\x1b\\[0m", shown)
+    assert re.search("\x1b\\[2m\\* <Fred> is here \\(participant, none\\)\x1b\\[0m", shown)
+    assert re.search("\x1b\\[2m\\* <Fred> left[^\n]*\\[307\\]: enough\x1b\\[0m", shown)
     assert "日本語\\u{85} hello" in shown
     plain = re.sub("\x1b\\[[0-9]+m", "", shown)
-    (first,) = re.findall("<Wilma>.*\n((?: {30}.*\n)*)", plain)
+    (first,) = re.findall("  <Wilma>.*\n((?: {30}.*\n)*)", plain)
     assert len(first.splitlines()) == 2  # 63 characters in lines of 30
     assert max(map(len, plain.splitlines())) <= 60
 
@@ -322,7 +322,7 @@ async def test_a_server_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_a_sandbox_needs_no_settings(number: signal.Signals, tmp_path: Path) -> None:
     async with Watching(tmp_path, {}, "--sandbox") as watching:
-        await watching.shows("* Echo is here")
+        await watching.shows("* <Echo> is here")
         watching.signal(number)
         assert await watching.ended() == 0
 
@@ -416,7 +416,7 @@ def test_with_stderr_closed_it_watches_all_the_same(tmp_path: Path) -> None:
         timeout=SECONDS,
         check=False,
     )
-    assert "* Echo is here" in ran.stdout
+    assert "* <Echo> is here" in ran.stdout
 
 
 @pytest.mark.parametrize(

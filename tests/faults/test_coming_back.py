@@ -1,6 +1,7 @@
 """What is heard, said and lost when a connection ends and another one takes its place."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -11,8 +12,18 @@ from bridge.settings.values import Secret
 from bridge.text import iso
 from bridge.xmpp import backoff
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import Connected, MessageSent, OccupantLeft, Phase, SendFailed, Source
+from bridge.xmpp.events import (
+    Connected,
+    MessageSent,
+    OccupantLeft,
+    Phase,
+    SendFailed,
+    Source,
+    encode,
+)
 from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
+from bridge.xmpp.formatting import format_event
+from bridge.xmpp.joining import suffixed
 from bridge.xmpp.keepalive import Timing
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
@@ -380,6 +391,21 @@ async def test_a_taken_nickname_is_met_with_another_one_and_the_true_one_shown(
         await twin.joined(f"{NICKNAME}-2")
         await eyes.participant.default.say("hello", 5)
         assert (await twin.heard("hello")).nick == f"{NICKNAME}-2"
+
+
+@pytest.mark.parametrize("nickname", [NICKNAME, "N" * 1_023], ids=["short", "as long as can be"])
+async def test_no_number_of_taken_nicknames_keeps_it_out(stage: Scene, nickname: str) -> None:
+    guessed = [nickname, *(suffixed(nickname, f"-{number}") for number in range(2, 8))]
+    async with AsyncExitStack() as open_:
+        for taken in guessed:
+            await open_.enter_async_context(stage.witness(taken))
+        wanted = stage.settings._replace(nickname=nickname)
+        eyes = await open_.enter_async_context(stage.participant(wanted))
+        await eyes.joined()
+        assert (ours := eyes.status().nickname) not in guessed
+        assert re.fullmatch("-[0-9a-f]{8}", ours.removeprefix(nickname[:1_014]))
+        told = [format_event(encode(one.event)) for one in eyes.records]
+        assert f"in the room as {eyes.participant.default.occupant}" in told
 
 
 async def test_two_bridges_under_one_account_hear_each_other_and_neither_flaps(

@@ -77,11 +77,6 @@ class Client:
         async with asyncio.timeout(PATIENCE):
             await self._chunks.join()
 
-    @property
-    def unread(self) -> int:
-        """How many chunks the session has not asked for."""
-        return self._chunks.qsize()
-
     async def stop(self) -> list[Any]:
         """Cancel the session, as a signal does, and return all replies there ever were."""
         self.running.cancel()

@@ -38,6 +38,8 @@ EDITED = [
     "[" * (MAX_DEPTH - 4) + "]" * (MAX_DEPTH - 4),
 ]
 """Values that a client may well have in its file."""
+NO_VARIABLE = [r'"\ud800"', r'"\u0000\u202e"']
+"""Those of them that no process can have in its environment."""
 REFUSED = [DEEP, "[" * 400 + "]" * 400, "[" * 100_000 + "]" * 100_000, "NaN", "-Infinity"]
 JSON_KEYS = [key for key in KEYS if key != "codex"]
 
@@ -90,14 +92,15 @@ def test_odd_values_of_others_stay_to_the_letter(
 @pytest.mark.parametrize("key", JSON_KEYS)
 def test_odd_values_in_our_own_entry_stay_to_the_letter(key: str, value: str, home: Path) -> None:
     location = _location(home, key)
+    passed = '"x"' if value in NO_VARIABLE else value
     text = (
         f'{{"{location.client.servers}": {{"xmpp": {{ "command": "/old/xmpp-bridge",\n'
-        f'  "timeout":{value}, "env": {{"TIA_ENV_PATH": "/old", "K": {value}}}}}}}}}\n'
+        f'  "timeout":{value}, "env": {{"TIA_ENV_PATH": "/old", "K": {passed}}}}}}}}}\n'
     )
     location.client.file.write_text(text)
     _register(location)
     after = location.client.file.read_text()
-    assert f'"timeout":{value}, "env": {{"K": {value}}}' in after
+    assert f'"timeout":{value}, "env": {{"K": {passed}}}' in after
     assert '"/opt/xmpp-bridge"' in after
     assert plan(location, LAUNCH).edits == []
 
@@ -119,6 +122,44 @@ def test_what_cannot_be_read_back_is_refused_and_nothing_is_left_behind(
                 work(location)
             assert len(str(caught.value).splitlines()) <= 2
         assert _left(location) == before
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({"env": {"A=B": "x"}}, 'the variable "A=B" in its env has a = in its name'),
+        ({"env": {"=": ""}}, 'the variable "=" in its env has a = in its name'),
+        ({"env": {"A": "hush\0"}}, 'the variable "A" in its env has a NUL'),
+        ({"env": {"A\0": "x"}}, 'the variable "A\\\\u{0}" in its env has a NUL'),
+        ({"env": {"A": "hush\ud800"}}, 'the variable "A" in its env has a lone surrogate'),
+        ({"env": {"\udcff": "x"}}, "in its env has a lone surrogate"),
+        ({"args": ["serve", "--only", "a\0"]}, "an argument has a NUL"),
+        ({"args": ["serve", "\udfff"]}, "an argument has a lone surrogate"),
+    ],
+)
+@pytest.mark.parametrize("key", JSON_KEYS)
+def test_an_entry_that_nothing_can_start_is_refused_in_one_line_and_left_as_it_was(
+    key: str, odd: dict[str, object], why: str, home: Path
+) -> None:
+    location = _location(home, key)
+    entry = {"command": "/opt/xmpp-bridge", "args": ["serve"], "env": {"B": "y"}} | odd
+    text = json.dumps({location.client.servers: {"xmpp": entry}})
+    location.client.file.write_text(text, "utf-8")
+    before = _left(location)
+    for only_shown in (False, True):
+        with pytest.raises(RegistrationError) as refused:
+            register(location, home / ".env", approve_send=False, only_shown=only_shown)
+        told = str(refused.value)
+        assert why in told
+        assert str(location.client.file) in told
+        assert "hush" not in told
+        assert told.splitlines() == [told]
+        told.encode()
+    assert _left(location) == before
+    _unregister(location)
+    assert (
+        "xmpp" not in json.loads(location.client.file.read_text("utf-8"))[location.client.servers]
+    )
 
 
 @pytest.mark.parametrize(

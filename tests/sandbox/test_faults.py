@@ -262,6 +262,15 @@ async def test_a_login_is_refused_to_one_account_or_to_all_until_it_is_ended(
         pass
 
 
+async def test_a_fault_that_can_never_hit_is_refused(server: Sandbox) -> None:
+    server.add_account("robot")
+    with pytest.raises(ValueError, match=r"no account 'Robbie'.* there are debug, .*robot"):
+        server.fault("refused-login", nickname="Robbie")
+    with pytest.raises(ValueError, match="takes no room"):
+        server.fault("refused-login", room="lobby", nickname="robot")
+    server.fault("refused-login", nickname="ROBOT")()
+
+
 async def test_faults_work_side_by_side(server: Sandbox, alice: Seat, robot: Seat) -> None:
     server.fault("lost-reflection", nickname="Robot")
     server.fault("duplicate-nickname", nickname="Robot")

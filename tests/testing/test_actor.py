@@ -45,6 +45,25 @@ def test_the_first_actor_owns_the_room_and_others_may_enter(
     assert set(alice.occupants()) == {"Alice"}
 
 
+async def test_an_actor_is_given_once_the_others_in_its_room_have_seen_it(
+    real_server: XmppServer, tmp_path: Path
+) -> None:
+    with server_of(real_server, tmp_path) as server:
+        gone, alice, carol = [await server.actor(name) for name in ("Gone", "Alice", "Carol")]
+        await gone.leave()  # nobody waits for those
+        connection = alice._participant.default.connection  # noqa: SLF001 - to hold back what
+        transport = connection._stream.transport  # noqa: SLF001 - she alone is sent
+        assert transport is not None
+        alice.engine.call(transport.pause_reading)
+        giving = asyncio.create_task(server.actor("Bob"))
+        await carol.expect_join("Bob")
+        done, _ = await asyncio.wait([giving], timeout=1)
+        assert not done
+        alice.engine.call(transport.resume_reading)
+        await giving
+        assert "Bob" in await alice.occupants()
+
+
 def test_what_came_before_the_expectation_counts(alice: BlockingActor, bob: BlockingActor) -> None:
     alice.say("!ping")
     bob.expect("!ping")

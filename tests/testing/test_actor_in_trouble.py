@@ -65,6 +65,7 @@ def test_nobody_waits_for_a_server_without_end(
 
 
 def test_a_refused_login_is_told_with_the_setting_to_change(server: Server) -> None:
+    server.environment("alice")  # gives it the account
     server.fault("refused-login", nickname="alice")
     with pytest.raises(ActorError, match=r"^Alice is not in .* XMPP_PASSWORD"):
         server.actor_sync("Alice")

@@ -1,21 +1,27 @@
 """The program under test as a child process: what it is given, what is kept of it, its end."""
 
 import base64
+import html
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote, quote_plus
+from xml.sax.saxutils import escape
 
 import pytest
 
-from bridge.testing.bot import MAX_OUTPUT_BYTES, BotProcess
+from bridge.testing.bot import MAX_OUTPUT_BYTES, BotProcess, Mask
 from bridge.testing.errors import XmppTestError
 from bridge.testing.scenario import Bot
+from bridge.text import visible
 
 SECONDS = 10.0
 SETTINGS = {"XMPP_USERNAME": "robot", "XMPP_PASSWORD": "pencil", "MUC_ROOM": "a@b"}
@@ -89,8 +95,73 @@ def test_no_secret_and_no_hidden_character_is_in_its_output(tmp_path: Path) -> N
     with _running(tmp_path, program, {"COPY": "<${XMPP_PASSWORD}>"}) as process:
         process.wait(SECONDS)
     told = process.output()
-    assert told == "password *** <***> \\u{202E}\\u{1B}[31m\n***\n"
+    assert told == "password *** <***> \\u{202E}\\u{1B}[31m\nAHJvYm90A***==\n"
     assert base64.b64encode(b"\0robot\0pencil").decode() not in told
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "JSON": lambda text: json.dumps(text)[1:-1],
+    "JSON, not ASCII": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "JSON with slashes escaped": lambda text: json.dumps(text)[1:-1].replace("/", r"\/"),
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text))[3:-3],
+    "repr": lambda text: repr(f"{text}'\"")[1:-4],
+    "repr of bytes": lambda text: repr(text.encode())[2:-1],
+    "ascii": lambda text: ascii(text)[1:-1],
+    "visible": visible,
+    "URL": lambda text: quote(text, safe=""),
+    "URL, all of it": lambda text: "".join(f"%{one:02x}" for one in text.encode()),
+    "URL, twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "form": quote_plus,
+    "XML": escape,
+    "XML attribute": lambda text: escape(text, {'"': "&quot;", "'": "&apos;", "\n": "&#10;"}),
+    "HTML": html.escape,
+    "XML, all in numbers": lambda text: "".join(f"&#{ord(one):05};" for one in text),
+    "XML, all in hexadecimal": lambda text: "".join(f"&#x{ord(one):X};" for one in text),
+    "XML in JSON": lambda text: json.dumps(escape(text))[1:-1],
+    "XML in XML": lambda text: escape(escape(text)),
+}
+SECRETS = ["pencil", "a\"b'c\\d\\\\e/f", "<&> %+=?;#", "pä\u20ac\U0001f600ß", "two\nlines\ttab"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_secret_is_masked_in_every_form(form: Callable[[str], str], secret: str) -> None:
+    mask = Mask(["", "other", secret])
+    assert mask(f"before {form(secret)} after{form(secret)}") == "before *** after***"
+    assert mask("nothing in here \\ & %") == "nothing in here \\ & %"
+
+
+@pytest.mark.parametrize("secret", [*SECRETS, "abc", "~~~???", "\xff\xfe\xfb"])
+@pytest.mark.parametrize("before", ["", "a", "ab", "\0robot\0", "password="])
+@pytest.mark.parametrize("after", ["", "a", "ab", "xyz"])
+def test_a_secret_is_masked_in_base64_of_any_text(secret: str, before: str, after: str) -> None:
+    whole = _base64(before + secret + after)
+    for written in (
+        whole,
+        whole.translate(str.maketrans("+/", "-_")),
+        quote(whole, safe=""),
+        json.dumps(whole).replace("/", r"\/"),
+        "\n".join(textwrap.wrap(whole, 4)),
+    ):
+        masked = Mask([secret])(f"<{written}>")
+        assert masked.count("***") == 1
+        # Not even bits of its first and last byte are left.
+        bits = len(before.encode()) * 8 // 6 + (len(after.encode()) * 8 + 5) // 6
+        kept = re.sub("%..|[^A-Za-z0-9]", "", masked.replace("%2B", "").replace("%2F", ""))
+        assert len(kept) <= bits
+
+
+def test_what_is_too_short_is_not_looked_for_in_base64() -> None:
+    assert Mask(["ab"])(f"{_base64('ab')} ab") == "YWI= ***"
+
+
+def test_backslashes_without_end_take_no_time() -> None:
+    assert Mask(["\\\\\\x"])("\\" * MAX_OUTPUT_BYTES) == "\\" * MAX_OUTPUT_BYTES
 
 
 def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:

@@ -166,10 +166,10 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
     [
         ({"kind": "message", "sender": "A", "body": "a\nb"}, "T <A> a\\u{A}b"),
         ({"kind": "message", "sender": "A", "reactsTo": 1, "reactions": "x"}, REACTION),
-        ({"kind": "join", "sender": "A", "role": "r"}, "T * A is here (r)"),
-        ({"kind": "leave", "sender": "A", "reason": "bye"}, "T * A left: bye"),
-        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * A left [307, ?, ?]"),
-        ({"kind": "role", "sender": "A", "role": "visitor"}, "T * A is now (visitor)"),
+        ({"kind": "join", "sender": "A", "role": "r"}, "T * <A> is here (r)"),
+        ({"kind": "leave", "sender": "A", "reason": "bye"}, "T * <A> left: bye"),
+        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * <A> left [307, ?, ?]"),
+        ({"kind": "role", "sender": "A", "role": "visitor"}, "T * <A> is now (visitor)"),
         ({"kind": "subject", "subject": "s"}, "T * subject: s"),
         ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
         ({"kind": "unheard-of"}, "T * unheard-of"),
@@ -177,13 +177,13 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
             {"kind": "message", "sender": "A", "body": "x", "reflection": False, "replaces": None},
             "T <A> x",
         ),
-        ({"kind": "leave", "sender": "A", "destroyed": False}, "T * A left"),
+        ({"kind": "leave", "sender": "A", "destroyed": False}, "T * <A> left"),
         ({"kind": "message", "sender": "A", "body": "x", "heard": True}, "T <A> (our own) x"),
         (
             {"kind": "message", "sender": "A", "body": "x", "heard": False},
             "T <A> (our own, not heard) x",
         ),
-        ({"kind": "leave", "sender": "A", "meaning": ["kicked"]}, "T * A left [kicked]"),
+        ({"kind": "leave", "sender": "A", "meaning": ["kicked"]}, "T * <A> left [kicked]"),
         ({"kind": "config", "meaning": ["x"]}, "T * the room's configuration changed [x]"),
         ({"kind": "connection", "text": "in the room", "sender": "A"}, "T in the room as A"),
         ({}, "T * "),
@@ -212,7 +212,7 @@ def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str 
         (MessageReceived("r/a", "a\nb", "x\n[Server] y"), "<a\\u{A}b> x\\u{A}[Server] y"),
         (
             OccupantLeft("r/a", "a", codes=frozenset({307, 110}), reason="spam", actor="Owner"),
-            "* a left by Owner [110, 307]: spam",
+            "* <a> left by <Owner> [110, 307]: spam",
         ),
         (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
         (
@@ -257,7 +257,7 @@ def test_a_gap_of_the_store_says_why(more: dict[str, object], line: str) -> None
             {"at": "T", "room": "lobby@muc", "kind": "message", "sender": "A", "body": "hello"},
             "T lobby@muc: <A> hello",
         ),
-        ({"room": "lobby@muc", "kind": "join", "sender": "A"}, "lobby@muc: * A is here ()"),
+        ({"room": "lobby@muc", "kind": "join", "sender": "A"}, "lobby@muc: * <A> is here ()"),
         (
             {"room": "lobby@muc", "kind": "connection", "phase": "joined"},
             "lobby@muc: joined",
@@ -278,3 +278,99 @@ def test_a_long_body_is_cut_with_a_mark() -> None:
     assert line == f"<a> {'x' * MAX_TEXT_CHARACTERS}... (2001 characters)"
     whole = _line(MessageReceived("r/a", "a", "x" * MAX_TEXT_CHARACTERS))
     assert whole == f"<a> {'x' * MAX_TEXT_CHARACTERS}"
+
+
+FORGERIES = [
+    *(
+        "(our own) hi",
+        " (our own) hi",
+        "\n(private) hi",
+        "\u2800\u0301(said 1999) x",
+        "((our own) x",
+    ),
+    *(
+        "\uff08our own\uff09 x",
+        "\ufe59our own) x",
+        "(",
+        "> (our own) hi",
+        "Bob> hi",
+        "Bob\uff1e hi",
+    ),
+    *(
+        "x) (our own",
+        "x)(private) hi",
+        ") <Admin> hi",
+        "(",
+        ")",
+        "x\uff09 (our own",
+        "(a) (b",
+        "a (b) c",
+    ),
+    *(
+        "Bob left by Admin: spam",
+        "Bob  is here (moderator)",
+        "subject: x",
+        "Bob> left",
+        " Bob",
+        "Bob ",
+    ),
+    *("x, moderator) by <Admin>: y", "* <Bob> left", "<", "<>", "\u2800", "T r@muc: <Bob> hi"),
+]
+_forgery = st.lists(st.sampled_from(FORGERIES) | st.text("()<> *:x\u0301\uff09")).map("".join)
+_NAME = r"<([^<>\ufe64\ufe65\uff1c\uff1e]*)>"
+_NOTE = r"\((?:[^()\uff08\uff09]|\([^()]*\))*\)"
+
+
+@given(_forgery, _forgery, _forgery, st.sampled_from(["own", "chat", "note", "bare"]))
+def test_no_part_of_a_message_can_be_taken_for_another(
+    nickname: str, body: str, text: str, kind: str
+) -> None:
+    entry: dict[str, object] = {"kind": "message", "sender": nickname, "body": body}
+    match kind:
+        case "own":
+            entry["heard"] = True
+        case "chat":
+            entry["type"] = "chat"
+        case "note":
+            entry |= dict.fromkeys(("reactsTo", "reactions", "encrypted", "delayedFrom"), text)
+    line = format_event(entry)
+    found = re.fullmatch(rf"{_NAME}((?: {_NOTE})*) (.*)", line)
+    assert found, line
+    assert len(re.findall(f" {_NOTE}", found[2])) == {"note": 3, "bare": 0}.get(kind, 1), line
+    assert found[1] == format_event({**entry, "body": "x"}).partition(">")[0].removeprefix("<")
+    assert not re.match(r"[\s\u2800\u0300-\u036f]*[(\uff08\ufe59]", found[3])
+
+
+@given(_forgery, _forgery, st.sampled_from(["join", "leave", "nick", "role", "subject"]))
+def test_no_nickname_can_be_taken_for_what_happened(nickname: str, other: str, kind: str) -> None:
+    entry = {"kind": kind, "sender": nickname, "actor": other, "newNickname": other, "role": other}
+    words = re.sub(rf"{_NAME}|{_NOTE}", "_", format_event(entry))
+    assert (
+        words
+        == {
+            "join": "* _ is here _",
+            "leave": f"* _ left{' by _' if other else ''}",
+            "nick": "* _ is now _",
+            "role": f"* _ is now _{' by _' if other else ''}",
+            "subject": f"* subject{' by _' if nickname else ''}: ",
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"body": "(our own) hi"}, "<A> \\u{28}our own) hi"),
+        ({"body": " \uff08private) hi"}, "<A>  \\u{FF08}private) hi"),
+        ({"body": "hi (there)"}, "<A> hi (there)"),
+        ({"sender": "A> (our own) hi", "body": "x"}, "<A\\u{3E} (our own) hi> x"),
+        ({"replyTo": "1) (our own", "body": "x"}, "<A> (answering 1\\u{29} \\u{28}our own) x"),
+        ({"kind": "join", "sender": "A left", "role": "r"}, "* <A left> is here (r)"),
+        (
+            {"kind": "role", "jid": "a@b", "sender": None, "affiliation": "none"},
+            "* <a@b>, who is not here, is now none",
+        ),
+    ],
+)
+def test_what_would_end_a_part_early_is_escaped(more: dict[str, object], line: str) -> None:
+    assert format_event({"kind": "message", "sender": "A", **more}) == line
