@@ -105,7 +105,7 @@ class _Loading:
             if self._outright:
                 self._reject_file("--env-file", path, error, "UTF-8")
             if str(error) != "missing":
-                return f"unreadable or not UTF-8: {error}"
+                return f"unusable: {error}"
             return "missing" if used is None else reason
         self._files.append(file)
         if used is not None:

@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
     """Absolute path as it was named: links are not followed, nothing is escaped."""
 
     reason: str
-    """`used`, `missing`, `unreadable or not UTF-8: <detail>`, `sets none of our variables`,
+    """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`,
     `not needed, an earlier one was used` or `appeared since the start: restart the bridge to use
     it`; with `, except for <names>` where restrictions of a file that is not used count."""
 

@@ -75,6 +75,7 @@ async def xmpp_ping(
     name with an @, is reached by their full JID, `room@service/nickname`.
     """
     # Deferred, since tools are listed before it is loaded.
+    from bridge.xmpp.iq_errors import TargetKind
     from bridge.xmpp.ping import ping_compared
 
     connection = link.connection(link.room(room))
@@ -87,8 +88,8 @@ async def xmpp_ping(
     if pong.seconds is None:
         between = {"self": found.own, "server": found.server}
         result |= {name: _told(one) for name, one in between.items() if one is not None}
-    elif pong.error is not None:
-        result["notice"] = NOTICE
+    if pong.target.kind is TargetKind.OCCUPANT or (pong.error and pong.seconds is not None):
+        result["notice"] = NOTICE  # the address has a nickname in it, an answer its sender's words
     return sanitized(result)
 
 

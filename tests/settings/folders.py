@@ -16,7 +16,7 @@ USED = "used"
 MISSING = "missing"
 SAYS_NOTHING = "sets none of our variables"
 NOT_NEEDED = "not needed, an earlier one was used"
-UNREADABLE = "unreadable or not UTF-8"
+UNREADABLE = "unusable"
 
 
 class Folders:
