@@ -220,6 +220,7 @@ class WebService:
             f"{self.name} {what}{f': {shown}' if shown else '.'}",
             condition=condition,
             hint=hint or f"Check {self.settings}.",
+            remote=True,
         )
 
 

@@ -42,6 +42,7 @@ async def _failure(url: str, **more: Any) -> ToolError:
     assert KEY not in repr(caught.value)
     assert caught.value.message.startswith("The oracle ")
     assert caught.value.message.isprintable()
+    assert caught.value.remote
     return caught.value
 
 

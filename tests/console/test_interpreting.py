@@ -126,6 +126,39 @@ async def test_the_model_reports_on_the_data_and_its_words_are_the_answer(tmp_pa
     ]
 
 
+LOGGED = re.compile(
+    r"(?m)^\[Client\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z The model's service .*$"
+)
+
+
+@pytest.mark.parametrize("talking", [False, True])
+async def test_the_log_file_has_the_exchange_with_the_model_with_its_times(
+    tmp_path: Path, talking: bool
+) -> None:
+    path = tmp_path / "log"
+    async with model_service(saying("It is late.")) as model:
+        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
+        settings |= {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR"}
+        if talking:
+            shown = await asyncio.to_thread(_talk, tmp_path, settings)
+        else:
+            options = ("--sandbox", "--toolset", "samples")
+            shown = (await asyncio.to_thread(run, tmp_path, CALLS, *options, more=settings)).stderr
+    sent, answered = LOGGED.findall(path.read_text())[:2]
+    assert " is sent a POST of " in sent
+    assert " answered 200 with " in answered
+    assert KEY not in path.read_text()
+    assert "The model's service" not in shown
+    assert "-> bare" in path.read_text() or talking
+
+
+def test_a_log_file_that_cannot_be_written_is_said_and_the_client_goes_on(tmp_path: Path) -> None:
+    settings = {"BRIDGE_LOG_FILE": str(tmp_path / "none" / "log")}
+    ran = run(tmp_path, CALLS, "--sandbox", "--toolset", "samples", more=settings)
+    assert "[Client] WARNING: BRIDGE_LOG_FILE leads to " in ran.stderr
+    assert ran.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("turn", "why"),
     [
