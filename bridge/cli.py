@@ -60,7 +60,7 @@ FILES = """\
   where that is silent, from one file: the one that --env-file names, or the
   first of these that says something of the account or the room:
     .env in the current directory (trusted with less than the others),
-    the file that TIA_ENV_PATH names,
+    the file that TIA_ENV_PATH names (any of our variables is enough),
     .env beside the package."""
 
 ELSEWHERE = "xmpp-bridge COMMAND --help tells of each command, README.md of the rest."

@@ -152,16 +152,16 @@ class WebService:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key.reveal()}"
-        method, content = "GET", None
+        method, sent, content = "GET", "", None
         if body is not None:
             headers["Content-Type"] = "application/json"
             # A lone surrogate becomes its JSON escape.
             method, content = "POST", compact(body).encode("utf-8", "backslashreplace")
+            sent = f" of {len(content)} bytes"
         attempt = 1
-        size = len(content or b"")
         while True:
             began = monotonic()
-            log.info("%s is sent a %s of %d bytes (attempt %d)", self.name, method, size, attempt)
+            log.info("%s is sent a %s%s (attempt %d)", self.name, method, sent, attempt)
             async with client.stream(
                 method, address, params=query, content=content, headers=headers
             ) as response:
@@ -220,6 +220,7 @@ class WebService:
             f"{self.name} {what}{f': {shown}' if shown else '.'}",
             condition=condition,
             hint=hint or f"Check {self.settings}.",
+            remote=True,
         )
 
 

@@ -10,10 +10,11 @@ import os
 import select
 import stat
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.text import one_line
+from bridge.text import iso, one_line
 
 PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 """Bytes that a pipe found writable takes without blocking (POSIX `write`)."""
@@ -21,6 +22,9 @@ PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 QUIET = ("slixmpp", "asyncio", "dotenv", "aiodns", "httpx", "httpcore")
 """Libraries whose own logging is switched off: slixmpp's DEBUG lines hold passwords."""
 
+
+TIMED = {"timed": True}
+"""The `extra` of a record whose lines begin with a time of their own: what happened in a room."""
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Of the file that gets the log; then it is renamed to `name.1`, in place of the former one."""
@@ -85,7 +89,10 @@ class StderrHandler(logging.Handler):
 
 
 class FileHandler(logging.Handler):
-    """Appends whole lines to a file for its owner alone; other processes may do so too."""
+    """Appends whole lines, each with its time, to a file for its owner alone.
+
+    Other processes may do so too.
+    """
 
     def __init__(self, prefix: str, path: Path, max_bytes: int = MAX_FILE_BYTES) -> None:
         """Open the file; raises `OSError` where it cannot be written safely."""
@@ -97,7 +104,12 @@ class FileHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append the lines of `record`."""
-        self.add(*lines_of(record, self._prefix, traced=True))
+        began = "" if hasattr(record, "timed") else f" {iso(record.created)}"
+        self.add(*lines_of(record, f"{self._prefix}{began}", traced=True))
+
+    def report(self, line: str) -> None:
+        """Append a line that has the prefix already."""
+        self.add(f"{self._prefix} {iso(time.time())}{line.removeprefix(self._prefix)}")
 
     def add(self, *lines: str) -> None:
         """Append lines as they are. What the disk refuses is lost: the log stops nobody."""
@@ -200,7 +212,7 @@ def report(line: str) -> None:
     complain(line)
     for handler in logging.getLogger("bridge").handlers:
         if isinstance(handler, FileHandler):
-            handler.add(line)
+            handler.report(line)
 
 
 def write_out(text: str) -> OSError | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bridge import __version__
 from bridge.batcher import TurnBatcher
+from bridge.logs import TIMED
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.running import close, run_session
@@ -241,7 +242,7 @@ class _LazyParticipant:
 
 def _log(events: Sequence[dict[str, object]]) -> None:
     if log.isEnabledFor(logging.INFO):
-        log.info("\n".join(map(format_event, events)))
+        log.info("\n".join(map(format_event, events)), extra=TIMED)
 
 
 def _pass_on(lazy: _LazyParticipant, session: Session, events: Sequence[dict[str, object]]) -> None:

@@ -42,6 +42,7 @@ async def _failure(url: str, **more: Any) -> ToolError:
     assert KEY not in repr(caught.value)
     assert caught.value.message.startswith("The oracle ")
     assert caught.value.message.isprintable()
+    assert caught.value.remote
     return caught.value
 
 
@@ -233,6 +234,15 @@ async def test_the_log_says_what_was_sent_and_what_came_back(
         [] if status == 200 else ["The oracle answered 503. (service-unavailable, after N ms)"]
     )
     assert KEY not in caplog.text
+
+
+async def test_the_log_names_no_size_where_nothing_but_a_question_is_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "bridge.httpclient")
+    with suppress(ToolError):
+        await _service("http://127.0.0.1:1").ask("ask", _whole, seconds=PATIENCE)
+    assert caplog.messages[0] == "The oracle is sent a GET (attempt 1)"
 
 
 async def test_the_log_says_why_there_was_no_answer(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.logs import PIPE_BUF, FileHandler, StderrHandler, open_log
+from bridge.logs import PIPE_BUF, TIMED, FileHandler, StderrHandler, open_log
+from bridge.text import iso
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
@@ -273,6 +274,13 @@ def logging_into(path: Path, max_bytes: int = 1_000_000) -> Iterator[logging.Log
     handler.close()
 
 
+def timeless(log: str) -> str:
+    """The log without the times, which every line has."""
+    time = r"(?m)^(\[Server\]) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+    assert len(re.findall(time, log)) == log.rstrip("\n").count("\n") + 1
+    return re.sub(time, r"\1 ", log)
+
+
 def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("[Server] before\n")
@@ -280,8 +288,14 @@ def test_a_file_gets_every_line_and_is_for_its_owner_alone(tmp_path: Path) -> No
     with logging_into(path) as logger:
         logger.debug("one %s", FORGED)
         logger.warning("two\nthree", exc_info=ValueError("why"))
+        logger.info("2026-01-31T12:00:00.000Z <Bob> hi\n2026-01-31T12:00:01.000Z * Al", extra=TIMED)
     first, *lines = path.read_text().splitlines()
     assert first == "[Server] before"
+    assert lines[-2:] == [
+        "[Server] 2026-01-31T12:00:00.000Z <Bob> hi",
+        "[Server] 2026-01-31T12:00:01.000Z * Al",
+    ]
+    lines = timeless("\n".join(lines[:-2])).splitlines()
     assert lines[0].startswith(r"[Server] one \u{A}[Server] forged")
     assert lines[1:] == [
         "[Server] WARNING: two",
@@ -304,24 +318,24 @@ def test_a_full_file_that_cannot_be_put_aside_begins_anew(tmp_path: Path) -> Non
 def test_a_full_file_is_put_aside_and_one_former_is_kept(tmp_path: Path) -> None:
     path, former = tmp_path / "log", tmp_path / "log.1"
     line = f"[Server] {'x' * 30}\n"
-    with logging_into(path, 2 * len(line)) as logger:
+    with logging_into(path, 2 * len(f"{iso(0)} {line}")) as logger:
         for _ in range(2):
             logger.info("%s", "x" * 30)
         assert not former.exists()
         for _ in range(3):
             logger.info("%s", "x" * 30)
-    assert (path.read_text(), former.read_text()) == (line, 2 * line)
+    assert (timeless(path.read_text()), timeless(former.read_text())) == (line, 2 * line)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "log.1"]
 
 
 def test_two_processes_put_a_full_file_aside_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with logging_into(path, 100) as one, logging_into(path, 100) as other:
+    with logging_into(path, 160) as one, logging_into(path, 160) as other:
         one.info("%s", "a" * 80)
         one.info("%s", "b" * 80)  # puts the file of the first line aside
         other.info("c")
-        assert (tmp_path / "log.1").read_text() == f"[Server] {'a' * 80}\n"
-        assert path.read_text() == f"[Server] {'b' * 80}\n[Server] c\n"
+        assert timeless((tmp_path / "log.1").read_text()) == f"[Server] {'a' * 80}\n"
+        assert timeless(path.read_text()) == f"[Server] {'b' * 80}\n[Server] c\n"
 
 
 def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path) -> None:
@@ -329,7 +343,7 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path) -> None:
     with logging_into(path) as logger:
         path.unlink()
         logger.info("after")
-    assert path.read_text() == "[Server] after\n"
+    assert timeless(path.read_text()) == "[Server] after\n"
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "folder", "pipe", "nowhere"])

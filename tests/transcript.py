@@ -232,8 +232,17 @@ class Replay:
             Draft202012Validator(PARTS).validate({"content": response.result["content"]})
         else:
             assert isinstance(response.result, dict)
-            known = methods.serialize_server_result(method, dialect, response.result)
-            assert known == response.result, "there is more in it than the revision knows"
+            result = response.result
+            if self._server.session.revision.typed_parts and "tools" in result:
+                result = {"tools": [*map(_of_the_revision, result["tools"])]}
+            known = methods.serialize_server_result(method, dialect, result)
+            assert known == result, "there is more in it than the revision knows"
+
+
+def _of_the_revision(tool: Any) -> dict[str, Any]:
+    """Return a tool without what the older dialect has beside `inputSchema`, which is the same."""
+    assert tool["input_schema"] == tool["inputSchema"]
+    return {name: one for name, one in tool.items() if name != "input_schema"}
 
 
 def _has_parts(result: object) -> bool:
@@ -251,13 +260,18 @@ PARTS = {
                     "properties": {
                         "type": {"const": "json"},
                         "json": sample_tools.read_out.output_schema,
+                        "text": {"type": "string"},
                     },
-                    "required": ["type", "json"],
+                    "required": ["type", "json", "text"],
                     "additionalProperties": False,
                 },
                 {
-                    "properties": {"type": {"const": "interpret"}, "prompt": {"type": "string"}},
-                    "required": ["type", "prompt"],
+                    "properties": {
+                        "type": {"const": "interpret"},
+                        "prompt": {"type": "string"},
+                        "text": {"type": "string"},
+                    },
+                    "required": ["type", "prompt", "text"],
                     "additionalProperties": False,
                 },
             ],

@@ -13,7 +13,7 @@ from pathlib import Path
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.frontend import call_on_termination
-from bridge.logs import complain, open_log, write_out
+from bridge.logs import TIMED, complain, open_log, write_out
 from bridge.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.sources import TO_TRUST_IT
@@ -122,7 +122,7 @@ async def _stay(configuration: Configuration, path: Path) -> bool:
 
     def on_record(record: Record) -> None:
         if log.isEnabledFor(logging.INFO):
-            log.info("%s", format_event(participant.journal.encode(record)))
+            log.info("%s", format_event(participant.journal.encode(record)), extra=TIMED)
         match record.event:
             case ConnectionChanged(fault=Fault(retry=Retry.NEVER)):
                 hopeless.update([record.room] if record.room else settings.rooms)

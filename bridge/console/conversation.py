@@ -86,7 +86,9 @@ async def _run(
     # escape sequences. We read its stderr and show it escaped, and the room's events in it.
     to_terminal = sys.stderr is not None and sys.stderr.isatty()
     level = os.environ.get("LOG_LEVEL", "").upper()
-    open_log("[Client]", level if level in logging.getLevelNamesMapping() else "INFO")
+    level = level if level in logging.getLevelNamesMapping() else "INFO"
+    if problem := open_log("[Client]", level, configuration.log_file):
+        complain(f"[Client] WARNING: {one_line(problem)}")
     server = None
     try:
         stderr = PIPE if interactive or to_terminal else None
@@ -99,9 +101,9 @@ async def _run(
 
             frontend = Terminal(client.catalogue)
             if to_terminal:
-                root = logging.getLogger("bridge")
-                root.handlers = [_LogHandler(frontend.tell)]
-                root.handlers[0].setLevel(root.level)
+                shown = _LogHandler(frontend.tell)
+                shown.setLevel(level)
+                logging.getLogger("bridge").handlers[0] = shown
         interpret = None if as_json else interpreter_for(configuration)
         return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
     except (ServerError, OutputError) as error:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from bridge.console.errors import RequestError
 from bridge.mcp.jsonrpc import Json
@@ -72,8 +73,9 @@ def tool_result(result: Json) -> Answer:
 def _interpretable(content: Sequence[Json], structured: Json) -> tuple[Json, str] | None:
     """Return the data and the instruction of a result that has both, in any dialect."""
     match content:
-        case [{"type": "json", "json": data}, {"type": "interpret", "prompt": str(instruction)}]:
-            return data, instruction
+        case [{"type": "json", **part}, {"type": "interpret", **told}]:
+            data, instruction = _json_of(part), told.get("prompt", told.get("text"))
+            return (data, instruction) if isinstance(instruction, str) else None
         # A revision without structured content has the same object as a text.
         case [{"type": "text", "text": str(text)}, {"type": "text"}] if structured is None:
             with suppress(ValueError, RecursionError):
@@ -201,9 +203,9 @@ def _content_block(block: Json) -> str:
         case "text":
             return visible(str(block.get("text")))
         case "json":
-            return _as_json(block.get("json"), indent=2)
+            return _as_json(_json_of(block), indent=2)
         case "interpret":
-            return visible(str(block.get("prompt")))
+            return visible(str(block.get("prompt", block.get("text"))))
         case "resource" if isinstance(block.get("resource"), dict):
             return resource_contents({"contents": [block["resource"]]}).text
         case "resource_link":
@@ -214,6 +216,15 @@ def _content_block(block: Json) -> str:
             kind = block.get("type") or block.get("uri") or "something"
             mime = one_line(str(block.get("mimeType") or "of no type"))
             return f"[{one_line(str(kind))}, {mime}{size}]"
+
+
+def _json_of(part: Mapping[Any, Json]) -> Json:
+    """Return the JSON of a part of the type `json`, which may be there as a text alone."""
+    data = part.get("json", part.get("text"))
+    if "json" not in part and isinstance(data, str):
+        with suppress(ValueError, RecursionError):
+            return json.loads(data)
+    return data
 
 
 def _repeats(content: Sequence[Json], structured: Json) -> bool:

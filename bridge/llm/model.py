@@ -91,6 +91,7 @@ class Sampling:
                 "The client's model answered with no text.",
                 condition="undefined-condition",
                 hint="Call it again; the client's log may say more.",
+                remote=True,
             )
         return text
 

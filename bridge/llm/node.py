@@ -78,6 +78,7 @@ class LlmNode(Generic[Input, Output]):
             f"The model's answer did not fit what was asked of it, {TRIES} times.",
             condition="not-acceptable",
             hint="Ask something simpler, about less, or use a more capable model.",
+            remote=True,
         )
 
     def as_tool(

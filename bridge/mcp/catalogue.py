@@ -164,6 +164,8 @@ def _named(one: Definition, revision: Revision) -> dict[str, Json]:
 
 def _tool(tool: Tool, revision: Revision) -> dict[str, Json]:
     wire = _named(tool, revision) | {"inputSchema": tool.input_schema}
+    if revision.typed_parts:
+        wire["input_schema"] = tool.input_schema
     if revision >= V2025_06_18 and tool.output_schema is not None:
         wire["outputSchema"] = tool.output_schema
     if revision >= V2025_03_26:

@@ -64,7 +64,7 @@ class Interpret(NamedTuple, Generic[Data]):
     Under MCP the data is the structured content, and as text the first part of the content; the
     prompt is a second part for the assistant and, since clients drop that beside structured
     content, a field `interpret` of the data. In the older dialect and under bare JSON-RPC they are
-    two parts, of the types `json` and `interpret`.
+    two parts, of the types `json` and `interpret`, each with its text.
     """
 
     data: Data
@@ -90,8 +90,28 @@ def text_block(text: str) -> dict[str, Json]:
 def content_block(value: object, revision: Revision) -> dict[str, Json]:
     """Return the content block of a `Content`, or of an object, which is JSON in a text.
 
-    Raises `SchemaError` for what has no JSON form.
+    Where parts are typed it has a `text` in any case, which is all that such clients read. Raises
+    `SchemaError` for what has no JSON form.
     """
+    block = _block(value, revision)
+    if revision.typed_parts:
+        block["text"] = block.get("text", _in_words(value))
+    return block
+
+
+def _in_words(value: object) -> str:
+    """Return what stands as text in a block that is none."""
+    match value:
+        case ResourceLink(uri=uri, name=name):
+            return f"{name}: {uri}"
+        case EmbeddedResource(content=str(text)):
+            return text
+        case Image(data=data) | Audio(data=data) | EmbeddedResource(content=bytes(data)):
+            return f"[{value.mime_type}, {len(data)} bytes]"
+    return ""
+
+
+def _block(value: object, revision: Revision) -> dict[str, Json]:
     match value:
         case str():
             return text_block(value)
@@ -108,8 +128,8 @@ def content_block(value: object, revision: Revision) -> dict[str, Json]:
             link: dict[str, Json] = {"type": "resource_link", "uri": value.uri, "name": value.name}
             link |= {name: one for name, one in optional.items() if one is not None}
             return link | ({} if value.size is None else {"size": value.size})
-        case ResourceLink(uri=uri, name=name):
-            return text_block(f"{name}: {uri}")
+        case ResourceLink():
+            return text_block(_in_words(value))
         case EmbeddedResource(uri=uri, content=content, mime_type=mime_type):
             return {"type": "resource", "resource": resource_contents(uri, content, mime_type)}
     return text_block(compact(render(value)))
@@ -131,6 +151,7 @@ def bare_result(value: object, revision: Revision) -> Json:
 
     `revision` is the one whose content blocks are used.
     """
+    revision = revision._replace(typed_parts=True)
     if isinstance(value, Interpret):
         return {"content": _typed_parts(value)}
     if isinstance(value, (list, *CONTENT_TYPES)):
@@ -170,9 +191,10 @@ def _blocks(value: object, revision: Revision) -> list[Json]:
 
 
 def _typed_parts(value: Interpret[object]) -> list[Json]:
+    json = render(value.data)
     return [
-        {"type": "json", "json": render(value.data)},
-        {"type": "interpret", "prompt": value.prompt},
+        {"type": "json", "json": json, "text": compact(json)},
+        {"type": "interpret", "prompt": value.prompt, "text": value.prompt},
     ]
 
 

@@ -18,23 +18,20 @@ REMOTE = frozenset(
         "redirect",
     }
 )
-"""The conditions whose cause is a service elsewhere, and not the caller or the settings."""
+"""The conditions whose cause is a service elsewhere, whoever raises the error."""
 
 
 class ToolError(McpError):
     """A tool cannot do what it was asked to, for a reason that its caller can act on."""
 
-    def __init__(self, message: str, *, condition: str, hint: str) -> None:
+    def __init__(self, message: str, *, condition: str, hint: str, remote: bool = False) -> None:
         self.message = message
         self.condition = condition
         """The defined condition of the standard that has one, such as `not-authorized`."""
         self.hint = hint
-        super().__init__(message)
-
-    @property
-    def remote(self) -> bool:
+        self.remote = remote or condition in REMOTE
         """Whether a service elsewhere is the cause, which people want to see in the log."""
-        return self.condition in REMOTE
+        super().__init__(message)
 
 
 class ArgumentError(ToolError):

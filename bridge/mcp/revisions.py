@@ -47,7 +47,8 @@ class Revision(NamedTuple):
     batches: bool = False
     """Several messages may arrive in one array."""
     typed_parts: bool = False
-    """The result of an `Interpret` has content blocks of the types `json` and `interpret`."""
+    """The result of an `Interpret` has content blocks of the types `json` and `interpret`, every
+    content block has a `text`, and a tool is listed with its `input_schema`."""
     server_requests: bool = True
     """The client is asked by requests; otherwise by results that need input."""
     unknown_resource: int = -32002

@@ -112,8 +112,8 @@ def describe(hint: Any) -> tuple[Schema, Reader]:
         return _enumeration(arguments)
     if origin in {Union, types.UnionType}:
         return _union([describe(member) for member in arguments])
-    if origin in _CONTAINERS:
-        return _CONTAINERS[origin](hint, arguments)
+    if (container := origin or hint) in _CONTAINERS:
+        return _CONTAINERS[container](hint, arguments)
     if hint in _SCALARS:
         return _SCALARS[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -278,11 +278,11 @@ def _union(members: Sequence[tuple[Schema, Reader]]) -> tuple[Schema, Reader]:
 
 def _array(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
     make: type[list[object] | tuple[object, ...]] = list
-    if get_origin(hint) is tuple:
-        if tuple(arguments[1:]) != (...,):
+    if tuple in {hint, get_origin(hint)}:
+        if arguments and tuple(arguments[1:]) != (...,):
             raise SchemaError(f"{hint}: only a tuple of one repeated type is a JSON array")
         make = tuple
-    schema, read = describe(arguments[0])
+    schema, read = describe(arguments[0] if arguments else Any)
 
     def read_items(value: object, path: str) -> object:
         if not isinstance(value, list):
@@ -293,9 +293,10 @@ def _array(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
 
 
 def _mapping(hint: Any, arguments: Sequence[Any]) -> tuple[Schema, Reader]:
-    if arguments[0] is not str:
+    key, value = arguments or (str, Any)
+    if key is not str:
         raise SchemaError(f"{hint}: the keys of a JSON object are strings")
-    schema, read = describe(arguments[1])
+    schema, read = describe(value)
 
     def read_values(value: object, path: str) -> object:
         if not isinstance(value, dict):

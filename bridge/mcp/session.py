@@ -486,6 +486,7 @@ def _unanswered(condition: str, message: str) -> ToolError:
         message,
         condition=condition,
         hint="Allow it when the client asks, or see in its log what became of it.",
+        remote=True,
     )
 
 

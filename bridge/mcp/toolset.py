@@ -285,7 +285,7 @@ def _is_content(hint: Any) -> bool:
     """Whether a value of this type is content: a `Content`, one of several, or any list."""
     if get_origin(hint) in {typing.Union, UnionType}:
         return all(map(_is_content, get_args(hint)))
-    return hint in CONTENT_TYPES or get_origin(hint) is list
+    return hint in CONTENT_TYPES or list in {hint, get_origin(hint)}
 
 
 class Resource(NamedTuple):

@@ -7,7 +7,7 @@ from bridge.toolkit import tool
 def answer_general_question(question: str) -> str:
     """Hand a question of general knowledge back, for you to answer yourself.
 
-    Use it only for general questions that no other tool answers. Returns a request to answer;
-    nothing is looked up.
+    Use it only for general questions that no other tool answers. Returns the question as it is:
+    answer it from what you know, and say so if you do not know. Nothing is looked up.
     """
-    return f"Answer this question from what you know, and say so if you do not know: {question}"
+    return question

@@ -15,7 +15,15 @@ from typing import Any
 
 from bridge.settings import sources, values
 from bridge.settings.sources import TO_TRUST_IT, Candidate, Problem, Source, UnusableError, absolute
-from bridge.settings.table import SECRETS, TABLE, Configuration, Setting, Settings, Variable
+from bridge.settings.table import (
+    SECRETS,
+    TABLE,
+    VARIABLES,
+    Configuration,
+    Setting,
+    Settings,
+    Variable,
+)
 from bridge.text import one_line
 
 DECIDING = frozenset(row.name for row in TABLE if row.participant == "decides")
@@ -25,6 +33,9 @@ RETIRED = {
     "BRIDGE_TRAFFIC_LOG": "set BRIDGE_STORE, and read it with `xmpp-bridge log --json`",
 }
 """The variables of former versions, each with what to do instead."""
+
+OURS = {*VARIABLES, *RETIRED}
+"""The variables of which one at least is set in the file that `TIA_ENV_PATH` names."""
 
 RESTRICTIONS = [row.name for row in TABLE if row.who == "restriction"]
 
@@ -57,7 +68,8 @@ def load(
     now, since a `git pull` may have brought it.
     """
     environment = Source("the environment", cwd, True, sources.set_in(environ))
-    loading = _Loading(environment, outright=env_file is not None)
+    named = sources.named_in(environment.values, cwd)
+    loading = _Loading(environment, outright=env_file is not None, named=named)
     if env_file is not None:
         places = {absolute(env_file, cwd, environ): True}
     else:
@@ -83,8 +95,8 @@ def load(
 class _Loading:
     """One reading of the files, then of the table; collects what a `Configuration` holds."""
 
-    def __init__(self, environment: Source, *, outright: bool) -> None:
-        self._environment, self._outright = environment, outright
+    def __init__(self, environment: Source, *, outright: bool, named: Path | None) -> None:
+        self._environment, self._outright, self._named = environment, outright, named
         self._files: list[Source] = []
         self.used: Source | None = None
         self.problems: list[Problem] = []
@@ -96,7 +108,8 @@ class _Loading:
     def look_at(self, path: Path, *, trusted: bool, usable: bool) -> str:
         """Read a file, use it if none is used yet, and return the reason for its candidate.
 
-        A file is used if it sets a variable that `decides`, or if it is named outright.
+        A file is used if it sets a variable that `decides`, of the one that `TIA_ENV_PATH` names
+        any of ours, or if it is named outright.
         """
         used, reason = self.used, "not needed, an earlier one was used"
         try:
@@ -104,8 +117,11 @@ class _Loading:
         except UnusableError as error:
             if self._outright:
                 self._reject_file("--env-file", path, error, "UTF-8")
+            elif path == self._named:
+                problem = _unusable_file(path, error, "UTF-8")
+                self.warnings.append(f"TIA_ENV_PATH {problem}")
             if str(error) != "missing":
-                return f"unreadable or not UTF-8: {error}"
+                return f"unusable: {error}"
             return "missing" if used is None else reason
         self._files.append(file)
         if used is not None:
@@ -115,8 +131,10 @@ class _Loading:
                     f"{file.name} is not, although it names an account; to use that one wherever "
                     "the bridge is started, name it with --env-file"
                 )
-        elif not self._outright and DECIDING.isdisjoint(file.values):
+        elif not self._outright and OURS.isdisjoint(file.values):
             reason = "sets none of our variables"
+        elif path != self._named and not self._outright and DECIDING.isdisjoint(file.values):
+            reason = "not used, since it sets no account, server or room"
         elif not usable:
             reason = "appeared since the start: restart the bridge to use it"
         else:
@@ -282,11 +300,7 @@ class _Loading:
         return Settings(**given | {"username": username, "domain": domain})
 
     def _reject_file(self, name: str, path: Path, error: UnusableError, kind: str) -> None:
-        self._reject(
-            name,
-            f"names {str(path)!r}, which cannot be used ({error}); the path of a readable {kind} "
-            "file would be right",
-        )
+        self._reject(name, _unusable_file(path, error, kind))
 
     def _is_set(self, name: str) -> bool:
         """Whether a variable that was looked for is set, if to a wrong value."""
@@ -317,3 +331,10 @@ class _Loading:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
+
+
+def _unusable_file(path: Path, error: UnusableError, kind: str) -> str:
+    return (
+        f"names {str(path)!r}, which cannot be used ({error}); the path of a readable {kind} file "
+        "would be right"
+    )

@@ -63,9 +63,10 @@ class Candidate(NamedTuple):
     """Absolute path as it was named: links are not followed, nothing is escaped."""
 
     reason: str
-    """`used`, `missing`, `unreadable or not UTF-8: <detail>`, `sets none of our variables`,
-    `not needed, an earlier one was used` or `appeared since the start: restart the bridge to use
-    it`; with `, except for <names>` where restrictions of a file that is not used count."""
+    """`used`, `missing`, `unusable: <detail>`, `sets none of our variables`, `not used, since it
+    sets no account, server or room`, `not needed, an earlier one was used` or `appeared since the
+    start: restart the bridge to use it`; with `, except for <names>` where restrictions of a file
+    that is not used count."""
 
 
 class Source(NamedTuple):
@@ -95,11 +96,15 @@ def places(environ: Mapping[str, str], cwd: Path, package_root: Path) -> dict[Pa
     that path, and trusted. So a developer in the checkout has the whole of his own `.env`.
     """
     here = cwd / ".env"
-    ours = [package_root / ".env"]
-    if named := environ.get("TIA_ENV_PATH"):
-        ours.insert(0, absolute(Path(named.strip()), cwd, environ))
+    ours = [one for one in (named_in(environ, cwd), package_root / ".env") if one]
     known = next((path for path in ours if _same_file(here, path)), None)
     return ({known: True} if known else {here: False}) | dict.fromkeys(ours, True)
+
+
+def named_in(environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the path of the file that `TIA_ENV_PATH` names, if it names one."""
+    named = environ.get("TIA_ENV_PATH")
+    return absolute(Path(named.strip()), cwd, environ) if named else None
 
 
 def absolute(path: Path, base: Path, environ: Mapping[str, str]) -> Path:

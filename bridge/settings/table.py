@@ -253,8 +253,9 @@ class Configuration:
     log_level = Variable("LOG_LEVEL", values.log_level, default="INFO",
         meaning="level of the log on stderr: `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`")
     log_file = Variable[Path | None]("BRIDGE_LOG_FILE", values.path, who="ignored",
-        meaning="file that gets the same lines at `DEBUG`, for a client that hides stderr: for its "
-        "owner alone, at most 64 MiB and one former one, `name.1`", example="~/xmpp-bridge.log")
+        meaning="file that gets the same lines at `DEBUG`, each with its time, for a client that "
+        "hides stderr: for its owner alone, at most 64 MiB and one former one, `name.1`",
+        example="~/xmpp-bridge.log")
     store = Variable[Path | None]("BRIDGE_STORE", values.path, who="ignored",
         meaning="file in which what happens in the rooms is [recorded](store.md), for the next "
         "agent too; several bridges may share it", example="~/.local/state/xmpp-bridge/rooms.db",

@@ -75,20 +75,21 @@ async def xmpp_ping(
     name with an @, is reached by their full JID, `room@service/nickname`.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.ping import ping_compared
+    from bridge.xmpp import iq_errors, ping
 
     connection = link.connection(link.room(room))
     try:
-        found = await ping_compared(connection, find(link, target, room), timeout_seconds)
+        found = await ping.ping_compared(connection, find(link, target, room), timeout_seconds)
     except ConnectionFailedError as ended:
         raise _ended(ended) from ended
     pong = found.pong
     result = {"target": target, **_told(pong), "verdict": found.verdict}
+    answered, occupant = pong.seconds is not None, iq_errors.TargetKind.OCCUPANT
     if pong.seconds is None:
         between = {"self": found.own, "server": found.server}
         result |= {name: _told(one) for name, one in between.items() if one is not None}
-    elif pong.error is not None:
-        result["notice"] = NOTICE
+    if pong.target.kind is occupant or (answered and pong.error is not None):
+        result["notice"] = NOTICE  # the address has a nickname in it, an answer its sender's words
     return sanitized(result)
 
 

@@ -166,9 +166,9 @@ async def xmpp_send(
             condition="bad-request",
             hint="Give less of one of them; xmppWait with the cursor of the result waits on.",
         )
-    membership = link.room(room)
     try:
         check_body(message)
+        membership = link.room(room)
         limiter.check(limiter.wait(time.monotonic()))  # nobody is asked about what cannot be sent
         if limiter.confirm_in:
             await _confirm(context, limiter.confirm_in, membership.name, message)

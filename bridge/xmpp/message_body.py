@@ -22,12 +22,12 @@ _ESCAPED = {"&": 5, "<": 4, ">": 4, '"': 6, "'": 6, "\r": 5}
 
 def check_body(text: str) -> None:
     """Raise `UnsendableError` unless `text` can be sent as it is."""
-    if not text:
-        raise UnsendableError("the message is empty; a room would show an empty line")
     if found := [one.start() for one in re.finditer(NOT_XML, text)]:
         named = ", ".join(f"U+{ord(text[at]):04X} at position {at}" for at in found[:MAX_NAMED])
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
         raise UnsendableError(f"XML cannot carry {named}{more}; remove these characters")
+    if not text.strip():
+        raise UnsendableError("the message is empty; a room would show an empty line")
     problems = []
     size = len(text.encode("utf-8"))
     if size > MAX_BODY_BYTES:

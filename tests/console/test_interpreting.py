@@ -25,6 +25,18 @@ RESULTS: dict[str, dict[str, Json]] = {
             {"type": "interpret", "prompt": INSTRUCTION},
         ]
     },
+    "older dialect and bare, each part with a text": {
+        "content": [
+            {"type": "json", "json": DATA, "text": "{}"},
+            {"type": "interpret", "prompt": INSTRUCTION, "text": "x"},
+        ]
+    },
+    "each part with a text alone": {
+        "content": [
+            {"type": "json", "text": json.dumps(DATA)},
+            {"type": "interpret", "text": INSTRUCTION},
+        ]
+    },
     "structured": {
         "content": [
             {"type": "text", "text": json.dumps(OBJECT)},
@@ -60,6 +72,9 @@ def test_data_with_an_instruction_is_readable_in_every_dialect(dialect: str) -> 
     [
         {"content": [{"type": "json", "json": [1, "\u202e"]}]},
         {"content": [{"type": "interpret", "prompt": "alone"}]},
+        {"content": [{"type": "interpret", "text": "alone"}]},
+        {"content": [{"type": "json", "text": "{"}, {"type": "interpret", "text": 7}]},
+        {"content": [{"type": "json"}, {"type": "interpret"}]},
         {"content": [{"type": "json", "json": 1}, {"type": "interpret", "prompt": 7}]},
         {"content": [], "structuredContent": {"interpret": "alone"}},
         {"content": [], "structuredContent": {"interpret": 1, "a": 1}},
@@ -109,6 +124,39 @@ async def test_the_model_reports_on_the_data_and_its_words_are_the_answer(tmp_pa
         "[Client] The model's service is sent a POST of N bytes (attempt N)",
         "[Client] The model's service answered N with N bytes in N ms",
     ]
+
+
+LOGGED = re.compile(
+    r"(?m)^\[Client\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z The model's service .*$"
+)
+
+
+@pytest.mark.parametrize("talking", [False, True])
+async def test_the_log_file_has_the_exchange_with_the_model_with_its_times(
+    tmp_path: Path, talking: bool
+) -> None:
+    path = tmp_path / "log"
+    async with model_service(saying("It is late.")) as model:
+        settings = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": "small", "LLM_API_KEY": KEY}
+        settings |= {"BRIDGE_LOG_FILE": str(path), "LOG_LEVEL": "ERROR"}
+        if talking:
+            shown = await asyncio.to_thread(_talk, tmp_path, settings)
+        else:
+            options = ("--sandbox", "--toolset", "samples")
+            shown = (await asyncio.to_thread(run, tmp_path, CALLS, *options, more=settings)).stderr
+    sent, answered = LOGGED.findall(path.read_text())[:2]
+    assert " is sent a POST of " in sent
+    assert " answered 200 with " in answered
+    assert KEY not in path.read_text()
+    assert "The model's service" not in shown
+    assert "-> bare" in path.read_text() or talking
+
+
+def test_a_log_file_that_cannot_be_written_is_said_and_the_client_goes_on(tmp_path: Path) -> None:
+    settings = {"BRIDGE_LOG_FILE": str(tmp_path / "none" / "log")}
+    ran = run(tmp_path, CALLS, "--sandbox", "--toolset", "samples", more=settings)
+    assert "[Client] WARNING: BRIDGE_LOG_FILE leads to " in ran.stderr
+    assert ran.returncode == 0
 
 
 @pytest.mark.parametrize(

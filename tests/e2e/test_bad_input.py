@@ -28,6 +28,7 @@ WRONG_ARGUMENTS: tuple[tuple[dict[str, object], str], ...] = (
 
 UNSENDABLE = (
     ("", "empty"),
+    ("   ", "empty"),
     ("a\x00b", "U+0000 at position 1"),
     ("\x1b[31mred\x1b[0m", "U+001B at position 0"),
     ("vertical\x0btab", "U+000B"),

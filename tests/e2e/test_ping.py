@@ -34,6 +34,7 @@ async def test_everybody_answers_who_is_there(xmpp_server: XmppServer, tmp_path:
             assert pong["reachable"] is True
             assert 0 < pong["roundTripMs"] < 15_000
             assert "error" not in pong
+            assert ("notice" in pong) is address.endswith("Wilma")
             answers = "The room counts us among its occupants."
             assert pong["verdict"] == (answers if "inRoom" in pong else "It answers.")
             assert pong.get("inRoom") == ("in" if address.endswith("McpDebug") else None)

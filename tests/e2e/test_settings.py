@@ -11,6 +11,7 @@ from tests.servers.server import XmppServer
 USED = "used"
 MISSING = "missing"
 SAYS_NOTHING = "sets none of our variables"
+SETS_NO_ROOM = "not used, since it sets no account, server or room"
 NOT_NEEDED = "not needed, an earlier one was used"
 
 SANDBOX = {
@@ -183,7 +184,16 @@ async def test_another_projects_file_shadows_nothing(places: Places) -> None:
     async with places.run() as run:
         status = await run.status()
         assert status["room"] == "package@conference.localhost"
-        assert status["envCandidates"] == places.candidates(SAYS_NOTHING, SAYS_NOTHING, USED)
+        assert status["envCandidates"] == places.candidates(SETS_NO_ROOM, SAYS_NOTHING, USED)
+        assert status.get("warnings", []) == []
+
+
+async def test_a_name_of_no_file_is_said_on_stderr_and_in_the_status(places: Places) -> None:
+    _write(places.package, _room("package"))
+    async with places.run() as run:
+        (warning,) = (await run.status())["warnings"]
+        assert warning.startswith(f"TIA_ENV_PATH names {str(places.elsewhere)!r}")
+    assert f"[Server] WARNING: {warning}" in run.stderr.splitlines()
 
 
 async def test_files_are_never_mixed(places: Places) -> None:

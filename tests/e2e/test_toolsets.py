@@ -156,7 +156,9 @@ async def test_every_sample_works_in_all_three_ways_of_speaking(
             assert told["annotations"] == {"audience": ["assistant"]}
         json_part, interpret_part = bare["content"]
         validator.validate(json_part["json"])
-        assert interpret_part == {"type": "interpret", "prompt": told["text"]}
+        assert json.loads(json_part["text"]) == json_part["json"]
+        said = told["text"]
+        assert interpret_part == {"type": "interpret", "prompt": said, "text": said}
 
 
 async def test_the_samples_results_are_as_their_siblings_have_them(tmp_path: Path) -> None:
@@ -165,6 +167,8 @@ async def test_the_samples_results_are_as_their_siblings_have_them(tmp_path: Pat
         assert await bridge.bare(
             "sentiment", text="great good nice fun love happy joy, but sad"
         ) == text("positive (score=0.75)")
+        question = "Why is the sky\nblue?"
+        assert await bridge.bare("answer_general_question", question=question) == text(question)
 
 
 async def test_every_set_is_served_alike_in_both_framings(tmp_path: Path, installed: str) -> None:
@@ -229,11 +233,12 @@ async def test_an_older_client_is_answered_byte_for_byte_in_its_own_dialect(
         assert bridge.framed == len(asked)
     initialized, tools, count, _, weather = (one["result"] for one in replies)
     assert initialized["protocolVersion"] == "2024-11-05"
-    assert {"name", "description", "inputSchema"} == set(tools["tools"][-1])
+    assert {"name", "description", "inputSchema", "input_schema"} == set(tools["tools"][-1])
     assert count == {**text("2"), "isError": False}
     data, told = weather["content"]
     assert (data["type"], data["json"]["place"]) == ("json", "Paris, Île-de-France, France")
-    assert told == {"type": "interpret", "prompt": told["prompt"]}
+    assert json.loads(data["text"]) == data["json"]
+    assert told == {"type": "interpret", "prompt": told["prompt"], "text": told["prompt"]}
     # All of it, in order: header, blank line, compact JSON in UTF-8, and nothing in between.
     sent = b"".join(framed(one) for one in replies)
     assert bridge.stdout == bodies(sent)

@@ -58,7 +58,7 @@ class ModelService:
                 for name, _, value in (line.partition(":") for line in head[1:] if line)
             }
             body = await reader.readexactly(int(headers.get("content-length", "0")))
-            asked = Asked(head[0].split()[1], headers, json.loads(body))
+            asked = Asked(head[0].split()[1], headers, json.loads(body) if body else None)
             turn = self.turns[min(len(self.asked), len(self.turns) - 1)]
             self.asked.append(asked)
             self.came.set()

@@ -116,8 +116,9 @@ async def test_a_client_is_asked_for_a_message_and_its_text_is_the_answer(conten
     "content", [None, "hello", [], {"type": "image"}, {"type": "text"}, {"type": "text", "text": 7}]
 )
 async def test_an_answer_without_text_is_told(content: object) -> None:
-    with pytest.raises(ToolError, match="no text"):
+    with pytest.raises(ToolError, match="no text") as caught:
         await Sampling(context({"content": content})).complete(PROMPT)
+    assert caught.value.remote
 
 
 async def test_what_a_client_does_instead_fails_the_question() -> None:

@@ -92,7 +92,7 @@ async def test_twice_is_enough() -> None:
     with pytest.raises(ToolError) as caught:
         await TRIAGE.run(model, Report("fire"))
     assert len(model.prompts) == 2
-    assert caught.value.condition == "not-acceptable"
+    assert (caught.value.condition, caught.value.remote) == ("not-acceptable", True)
     assert "2 times" in caught.value.message
 
 

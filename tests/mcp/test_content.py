@@ -29,7 +29,11 @@ from tests.mcp.sample_tools import EVERY, Count
 
 COUNT = Count(2, "ü\ud800")
 JSON = {"words": 2, "longestWord": "ü\ud800"}
-PARTS = [{"type": "json", "json": JSON}, {"type": "interpret", "prompt": "Say it."}]
+AS_TEXT = json.dumps(JSON, ensure_ascii=False, separators=(",", ":"))
+PARTS = [
+    {"type": "json", "json": JSON, "text": AS_TEXT},
+    {"type": "interpret", "prompt": "Say it.", "text": "Say it."},
+]
 
 DATA = b"\x89PNG\xff"
 BASE64 = b64encode(DATA).decode()
@@ -66,7 +70,7 @@ WIRE: list[Any] = [
         "type": "resource",
         "resource": {"uri": "file:///d", "mimeType": "image/png", "blob": BASE64},
     },
-    {"type": "text", "text": json.dumps(JSON, ensure_ascii=False, separators=(",", ":"))},
+    {"type": "text", "text": AS_TEXT},
 ]
 NO_AUDIO = "[a sound that MCP 2024-11-05 has no form for: audio/wav, 5 bytes]"
 
@@ -99,7 +103,37 @@ def test_content_is_what_the_revision_has_a_form_for(value: object, revision: Re
 
 def test_a_list_is_content_in_its_own_order() -> None:
     assert tool_result(BLOCKS, V2025_11_25) == {"content": WIRE, "isError": False}
-    assert bare_result(BLOCKS, V2025_11_25) == {"content": WIRE}
+
+
+TEXTS = [
+    "text",
+    "[image/png, 5 bytes]",
+    "[audio/wav, 5 bytes]",
+    "a: file:///a",
+    "b: file:///b",
+    "said",
+    "[image/png, 5 bytes]",
+    AS_TEXT,
+]
+"""What each of the blocks is in words."""
+
+
+def test_in_a_bare_call_every_part_has_a_text_whatever_else_it_is() -> None:
+    parts = [one | {"text": text} for one, text in zip(WIRE, TEXTS, strict=True)]
+    assert bare_result(BLOCKS, V2025_11_25) == {"content": parts}
+
+
+@EVERY
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_without_a_protocol_version_every_part_has_a_text(block: Any, revision: Revision) -> None:
+    results = [tool_result([block], UNNAMED), bare_result([block], revision)]
+    for parts in [one["content"] for one in results if isinstance(one, dict)]:
+        assert isinstance(parts, list)
+        assert all(isinstance(one, dict) and isinstance(one["text"], str) for one in parts)
+    (message,) = prompt_messages(block, UNNAMED)
+    assert isinstance(message, dict)
+    assert isinstance(message["content"], dict)
+    assert isinstance(message["content"]["text"], str)
 
 
 @pytest.mark.parametrize(

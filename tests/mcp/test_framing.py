@@ -1,4 +1,6 @@
 import itertools
+import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +50,7 @@ bodies = st.binary(min_size=1, max_size=LIMIT).filter(
         and body == body.strip(b" \t\r")
         and not body.startswith(b"\xef\xbb\xbf")
         and not body.lower().startswith(b"content-")
+        and not re.search(rb"[}\]]\s*c\w*\Z", body.lower())  # no JSON ends so
     )
 )
 frames = st.builds(Frame, bodies, st.sampled_from(Framing))
@@ -224,6 +227,70 @@ def test_a_message_that_the_end_of_input_cuts_short_is_told_once(
     stream: bytes, reason: str
 ) -> None:
     assert [one.reason for one in read(stream) if isinstance(one, SkippedInput)] == [reason]
+
+
+LONGEST = 5000
+"""Of the messages below; some lengths are greater."""
+
+texts = st.text(max_size=30) | st.sampled_from(
+    ["Content-Length: 5", "Content-Length: 5\r\n\r\n", "}", "]", '{"id":1}', "[{}]C", "x" * 99]
+)
+values = st.recursive(texts | st.integers() | st.none(), lambda one: st.lists(one, max_size=3))
+
+
+@given(
+    st.lists(values, min_size=1, max_size=6),
+    st.sampled_from([None, 2]),
+    st.integers(0, 5),
+    st.one_of(st.integers(-60, 300), st.sampled_from([-(10**6), 10**4, 10**8, 10**12])),
+    st.sampled_from([b"Content-Length: %d\r\n\r\n", b"content-length:%d\n\n"]),
+    st.lists(st.integers(min_value=0), max_size=20),
+)
+def test_a_wrong_length_costs_the_message_that_has_it_and_no_other(
+    given: list[object], indent: int | None, which: int, by: int, header: bytes, places: list[int]
+) -> None:
+    bodies = [
+        json.dumps({"params": one, "id": number}, indent=indent).encode()
+        for number, one in enumerate(given)
+    ]
+    which %= len(bodies)
+    lengths = [len(body) + by * (number == which) for number, body in enumerate(bodies)]
+    stream = b"".join(
+        header % max(0, length) + body for length, body in zip(lengths, bodies, strict=True)
+    )
+    found = read(*cut(stream, places), limit=LONGEST)
+    others = [Frame(one, Framing.HEADERS) for one in bodies[:which] + bodies[which + 1 :]]
+    assert [one for one in found if one in others] == others
+    if which + 1 < len(bodies):
+        whole = Frame(bodies[which], Framing.HEADERS)
+        # What is too long ends where the next message begins.
+        assert whole in found or by < 0 or lengths[which] > LONGEST
+        assert indent or all(one.framing is Framing.HEADERS for one in found)
+
+
+def test_the_header_of_the_next_message_ends_a_body_that_is_announced_too_long_at_once() -> None:
+    first, second = b'{"id":1}', b'{"id":2}'
+    framer = Framer()
+    assert framer.feed(b"Content-Length: 5000\r\n\r\n" + first) == []
+    assert framer.feed(b"Content-Length: 8\r\n") == [Frame(first, Framing.HEADERS)]
+    assert framer.feed(b"\r\n" + second) == [Frame(second, Framing.HEADERS)]
+
+
+def test_a_length_without_a_message_is_refused_and_the_next_message_is_read() -> None:
+    refused, found = read(b"Content-Length: 21\n\nContent-Length: 2\n\n{}")
+    assert refused == SkippedInput("headers without a message", Framing.HEADERS)
+    assert found == Frame(b"{}", Framing.HEADERS)
+
+
+@pytest.mark.parametrize("announced", [0, 15 * 2**20])
+def test_a_large_body_is_searched_for_the_next_header_once(announced: int) -> None:
+    body = b'{"a":"' + b"Content-Length: 5" * (2**23 // 17) + b'"}'
+    framer = Framer(2**20 if announced else 2**24)
+    data = b"Content-Length: %d\r\n\r\n" % (announced or len(body)) + body
+    found = [one for at in range(0, len(data), 4096) for one in framer.feed(data[at : at + 4096])]
+    found += framer.feed(b"Content-Length: 2\r\n\r\n{}")
+    assert len(found) == 2
+    assert found[1] == Frame(b"{}", Framing.HEADERS)
 
 
 def test_a_stream_of_many_small_chunks_is_read_in_linear_time() -> None:

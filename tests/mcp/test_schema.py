@@ -2,6 +2,7 @@ import dataclasses
 import json
 import re
 import sys
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -142,6 +143,12 @@ def test_what_is_rendered_is_what_its_schema_describes(hint: Any, data: st.DataO
             {"type": ["integer", "string", "boolean"], "minimum": 2, "maxLength": 3},
         ),
         (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (dict, {"type": "object"}),
+        (typing.Dict, {"type": "object"}),  # noqa: UP006 - as people write it
+        (Mapping, {"type": "object"}),
+        (dict | None, {"type": ["object", "null"]}),
+        (list, {"type": "array", "items": {}}),
+        (tuple, {"type": "array", "items": {}}),
         (
             Annotated[dict[str, object], Keywords(required=["x"])] | None,
             {"type": ["object", "null"], "required": ["x"]},
@@ -191,6 +198,8 @@ def test_a_type_without_a_json_form_is_its_authors_error(hint: Any) -> None:
         (list[int], {}, "value is an object; an array is wanted"),
         (list[int], [1, "x"], "value[1] is a string; a whole number is wanted"),
         (dict[str, int], [], "value is an array; an object is wanted"),
+        (dict, "x", "value is a string; an object is wanted"),
+        (list, {}, "value is an object; an array is wanted"),
         (dict[str, int], {"a": ""}, "value.a is a string; a whole number is wanted"),
         (Literal["a", 2], "c", "value is 'c'; one of a, 2 is wanted"),
         (Literal["a", 2], [], "value is an array; one of a, 2 is wanted"),

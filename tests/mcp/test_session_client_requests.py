@@ -32,7 +32,8 @@ async def consult(bench: Workbench, context: Context, /, limit: float = 60.0) ->
     try:
         answers = await context.ask({"it": Question(METHOD, {"about": "everything"})}, limit)
     except ToolError as error:
-        return f"{error.condition}: {error.message}"
+        # A tool that passes it on is logged as failed.
+        return f"{error.condition}: {error.message}" if error.remote else "not remote"
     finally:
         bench.cleaned_up.append("consult")
     return f"heard: {answers['it']}"

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Annotated, Any
@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.mcp.content import Content, Image, Interpret, ResourceLink
+from bridge.mcp.content import Content, Image, Interpret, ResourceLink, tool_result
 from bridge.mcp.context import Context
 from bridge.mcp.errors import ArgumentError, ToolError
-from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS
+from bridge.mcp.revisions import HANDSHAKE_METHODS, STATELESS_METHODS, V2025_11_25
 from bridge.mcp.schema import Bounds, MismatchError, Schema, SchemaError, object_of, read_members
 from bridge.mcp.toolset import (
     DEFAULT_DEADLINE_SECONDS,
@@ -217,7 +217,7 @@ def test_an_author_who_writes_the_schema_takes_all_arguments_in_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "result", [str, Image, Content, Image | ResourceLink, list[Any], list[Count]]
+    "result", [str, Image, Content, Image | ResourceLink, list, list[Any], list[Count]]
 )
 def test_content_has_no_schema(result: Any) -> None:
     def shown() -> Any:
@@ -225,6 +225,21 @@ def test_content_has_no_schema(result: Any) -> None:
 
     shown.__annotations__["return"] = result
     assert tool(title="Shown")(shown).output_schema is None
+
+
+@pytest.mark.parametrize("result", [dict, Mapping, Annotated[dict, "a thing"]])
+def test_a_tool_that_returns_a_dict_of_anything_says_only_that_it_is_an_object(result: Any) -> None:
+    def told() -> Any:
+        """Tell it."""
+        return {"any": ["thing", 1]}
+
+    told.__annotations__["return"] = result
+    made = tool(title="Told")(told)
+    assert made.output_schema is not None
+    assert made.output_schema["type"] == "object"
+    assert "additionalProperties" not in made.output_schema
+    structured = tool_result(made(), V2025_11_25)["structuredContent"]
+    assert structured == {"any": ["thing", 1]}
 
 
 def bare_interpretation() -> Interpret:  # type: ignore[type-arg]

@@ -15,8 +15,9 @@ REQUIRED = {"XMPP_USERNAME", "XMPP_PASSWORD", "MUC_ROOM"}
 USED = "used"
 MISSING = "missing"
 SAYS_NOTHING = "sets none of our variables"
+SETS_NO_ROOM = "not used, since it sets no account, server or room"
 NOT_NEEDED = "not needed, an earlier one was used"
-UNREADABLE = "unreadable or not UTF-8"
+UNREADABLE = "unusable"
 
 
 class Folders:

@@ -1,10 +1,13 @@
 """Which `.env` is used, and how it is read."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bridge.settings.load import DECIDING, RESTRICTIONS, RETIRED
 from bridge.settings.sources import MAX_LINES_NAMED, Candidate
+from bridge.settings.table import VARIABLES
 from bridge.settings.values import Secret
 from tests.settings.folders import (
     ACCOUNT,
@@ -12,12 +15,16 @@ from tests.settings.folders import (
     NOT_NEEDED,
     REQUIRED,
     SAYS_NOTHING,
+    SETS_NO_ROOM,
     USED,
     Folders,
     settled,
     write,
     written,
 )
+
+PASSED_OVER = {*VARIABLES, *RETIRED} - DECIDING - {*RESTRICTIONS}
+"""The variables that make no file used, nor count where it is not."""
 
 
 def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> None:
@@ -35,8 +42,18 @@ def test_the_first_file_that_says_something_is_used_alone(folders: Folders) -> N
     )
 
 
-@pytest.mark.parametrize("text", ["", "DATABASE_URL=x\n", "MUC_ROOM=\nLOG_LEVEL=DEBUG\n"])
-def test_another_projects_file_does_not_stand_in_front_of_ours(folders: Folders, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", SAYS_NOTHING),
+        ("DATABASE_URL=x\nMUC_ROOM=\n", SAYS_NOTHING),
+        ("MUC_ROOM=\nLOG_LEVEL=DEBUG\n", SETS_NO_ROOM),
+        *((f"{name}=1\n", SETS_NO_ROOM) for name in (*VARIABLES, *RETIRED) if name in PASSED_OVER),
+    ],
+)
+def test_another_projects_file_does_not_stand_in_front_of_ours(
+    folders: Folders, text: str, reason: str
+) -> None:
     write(folders.here, text)
     named = write(folders.elsewhere, ACCOUNT)
     configuration = folders.load({"TIA_ENV_PATH": str(named)})
@@ -44,7 +61,56 @@ def test_another_projects_file_does_not_stand_in_front_of_ours(folders: Folders,
     assert configuration.log_level == "INFO"
     assert configuration.env_file == str(named)
     reasons = [candidate.reason for candidate in configuration.candidates]
-    assert reasons == [SAYS_NOTHING, USED, NOT_NEEDED]
+    assert reasons == [reason, USED, NOT_NEEDED]
+
+
+@pytest.mark.parametrize("name", [*VARIABLES, *RETIRED])
+def test_the_file_that_is_named_counts_with_any_variable_of_ours(
+    folders: Folders, name: str
+) -> None:
+    named = write(folders.elsewhere, {name: "1"})
+    write(folders.package, ACCOUNT)
+    assert folders.reasons({"TIA_ENV_PATH": str(named)}) == [MISSING, USED, NOT_NEEDED]
+    write(folders.elsewhere, {"DATABASE_URL": "1"})
+    assert folders.reasons({"TIA_ENV_PATH": str(named)}) == [MISSING, SAYS_NOTHING, USED]
+
+
+def test_the_file_beside_the_package_counts_with_an_account_server_or_room(
+    folders: Folders,
+) -> None:
+    write(folders.package, {"LOG_LEVEL": "DEBUG"})
+    assert folders.reasons({}) == [MISSING, SETS_NO_ROOM]
+
+
+def _a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _no_text(path: Path) -> None:
+    path.write_bytes(b"\xff")
+
+
+UNUSABLE: dict[str, Callable[[Path], object]] = {
+    "missing": Path.exists,
+    "a directory": _a_folder,
+    "byte 1 is not UTF-8": _no_text,
+}
+
+
+@pytest.mark.parametrize("why", UNUSABLE)
+@pytest.mark.parametrize("found", [True, False])
+def test_a_name_of_no_readable_file_is_a_warning_whatever_else_is_used(
+    folders: Folders, why: str, found: bool
+) -> None:
+    write(folders.here if found else folders.package, ACCOUNT)
+    UNUSABLE[why](folders.elsewhere / "named")
+    configuration = folders.load({"TIA_ENV_PATH": "../elsewhere/named"})
+    settled(configuration)
+    (warning,) = configuration.warnings
+    path = folders.here / "../elsewhere/named"
+    assert warning.startswith(f"TIA_ENV_PATH names {str(path)!r}, which cannot be used ({why})")
+    assert folders.load({"TIA_ENV_PATH": "  "}).warnings == ()
+    assert folders.load({"TIA_ENV_PATH": "nowhere"}, env_file=folders.here).warnings == ()
 
 
 def test_the_file_beside_the_package_comes_last(folders: Folders) -> None:

@@ -6,7 +6,7 @@ from bridge.settings.table import Configuration
 from tests.settings.folders import (
     ACCOUNT,
     NOT_NEEDED,
-    SAYS_NOTHING,
+    SETS_NO_ROOM,
     USED,
     Folders,
     about,
@@ -18,6 +18,14 @@ ONLY = "BRIDGE_READ_ONLY"
 CONFIRM = "BRIDGE_CONFIRM_SEND"
 RATE = "BRIDGE_SEND_RATE"
 PLACES = ("environ", "here", "elsewhere", "package")
+SAYING = [
+    (account, place, [one for one in PLACES if (account, one) != ("package", "elsewhere")])
+    for account in PLACES
+    for place in PLACES
+    if (account, place) != ("package", "elsewhere")
+]
+"""Where the account may stand, where a restriction, and all that may say something of that: a file
+that is named and says anything is used before the one beside the package."""
 
 
 def load(folders: Folders, **said: dict[str, str]) -> tuple[Configuration, dict[str, str]]:
@@ -28,20 +36,19 @@ def load(folders: Folders, **said: dict[str, str]) -> tuple[Configuration, dict[
         names[place] = repr(str(path))
         if place in said:
             write(path.parent, said[place])
-    environ = said.get("environ", {}) | {"TIA_ENV_PATH": str(folders.elsewhere / ".env")}
-    return folders.load(environ), names
+    named = {"TIA_ENV_PATH": str(folders.elsewhere / ".env")} if "elsewhere" in said else {}
+    return folders.load(said.get("environ", {}) | named), names
 
 
 def warnings_about(configuration: Configuration, variable: str) -> list[str]:
     return [one for one in configuration.warnings if one.startswith(variable)]
 
 
-@pytest.mark.parametrize("account", PLACES)
-@pytest.mark.parametrize("restriction", PLACES)
+@pytest.mark.parametrize(("account", "restriction", "places"), SAYING)
 def test_read_only_holds_whoever_says_it_and_whatever_the_others_say(
-    folders: Folders, account: str, restriction: str
+    folders: Folders, account: str, restriction: str, places: list[str]
 ) -> None:
-    said: dict[str, dict[str, str]] = {place: {ONLY: "0"} for place in PLACES}
+    said: dict[str, dict[str, str]] = {place: {ONLY: "0"} for place in places}
     said[account] |= ACCOUNT
     said[restriction] |= {ONLY: "1"}
     configuration, names = load(folders, **said)
@@ -68,12 +75,11 @@ def test_a_person_is_asked_whoever_wants_it_and_whatever_the_others_say(
     assert warning.endswith(": a person is asked before each message")
 
 
-@pytest.mark.parametrize("account", PLACES)
-@pytest.mark.parametrize("lowest", PLACES)
+@pytest.mark.parametrize(("account", "lowest", "places"), SAYING)
 def test_the_lowest_send_rate_holds_whoever_says_it(
-    folders: Folders, account: str, lowest: str
+    folders: Folders, account: str, lowest: str, places: list[str]
 ) -> None:
-    said: dict[str, dict[str, str]] = {place: {RATE: "30"} for place in PLACES}
+    said: dict[str, dict[str, str]] = {place: {RATE: "30"} for place in places}
     said[account] |= ACCOUNT
     said[lowest] |= {RATE: "7"}
     configuration, names = load(folders, **said)
@@ -82,7 +88,7 @@ def test_the_lowest_send_rate_holds_whoever_says_it(
     (warning,) = warnings_about(configuration, RATE)
     assert f"{RATE} in {names[lowest]} holds" in warning
     assert warning.endswith(": the agent may send 7 messages a minute at most")
-    assert all(names[place] in warning for place in PLACES)
+    assert all(names[place] in warning for place in places)
 
 
 def test_everybody_who_says_the_same_is_named(folders: Folders) -> None:
@@ -100,7 +106,7 @@ def test_a_file_that_only_restricts_is_not_used_and_holds_all_the_same(folders: 
     assert settled(configuration).username == "bot"
     assert (configuration.read_only, configuration.log_level) == (True, "INFO")
     reasons = [one.reason for one in configuration.candidates]
-    assert reasons == [f"{SAYS_NOTHING}, except for {ONLY}", USED, NOT_NEEDED]
+    assert reasons == [f"{SETS_NO_ROOM}, except for {ONLY}", USED, NOT_NEEDED]
 
 
 def test_of_a_file_that_is_not_needed_the_restrictions_alone_count(folders: Folders) -> None:

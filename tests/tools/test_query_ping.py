@@ -55,6 +55,7 @@ async def test_an_answer_has_its_round_trip() -> None:
         "address": f"{ROOM}/Wilma",
         "reachable": True,
         "verdict": "It answers.",
+        "notice": NOTICE,
     }
     assert stream.asked == [(f"{ROOM}/Wilma", PING)]
 
@@ -107,10 +108,10 @@ async def test_a_silent_occupant_is_compared_with_the_room_and_the_server_in_the
     assert pong["error"]["condition"] == "remote-server-timeout"
     assert pong["error"]["message"] == f'"{ROOM}/Wilma" did not answer within 0.3 s.'
     assert pong["verdict"] == "The occupant alone is silent: the room and our server answer."
+    assert pong["notice"] == NOTICE
     assert (pong["self"]["address"], pong["self"]["inRoom"]) == (OWN, "in")
     assert (pong["server"]["address"], pong["server"]["reachable"]) == ("example", True)
     assert min(pong["self"]["roundTripMs"], pong["server"]["roundTripMs"]) > 0
-    assert "notice" not in pong
     assert [to for to, _ in stream.asked] == [f"{ROOM}/Wilma", "example", OWN]
 
 

@@ -64,10 +64,10 @@ async def _send(played: Played, rate: RateLimiter, **given: object) -> dict[str,
 
 
 async def _refused(
-    played: Played, message: str = "hello", rate: RateLimiter | None = None
+    played: Played, message: str = "hello", rate: RateLimiter | None = None, **more: object
 ) -> ToolError:
     with pytest.raises(ToolError) as refusal:
-        await _send(played, rate or RateLimiter(60), message=message)
+        await _send(played, rate or RateLimiter(60), message=message, **more)
     return refusal.value
 
 
@@ -87,9 +87,13 @@ async def test_what_was_sent_has_the_proof_that_it_was_heard() -> None:
     assert played.said == [("hello", 10)]
 
 
-async def test_a_body_that_cannot_be_sent_is_the_callers_mistake() -> None:
+@pytest.mark.parametrize("body", ["", "   "])
+@pytest.mark.parametrize("room", [None, "nowhere@rooms.example.org"])
+async def test_a_body_that_cannot_be_sent_is_the_callers_mistake_wherever_it_is_to_go(
+    body: str, room: str | None
+) -> None:
     played = Played()
-    refusal = await _refused(played, "")
+    refusal = await _refused(played, body, room=room)
     assert isinstance(refusal, ArgumentError)
     assert refusal.condition == "bad-request"
     assert "empty" in refusal.message

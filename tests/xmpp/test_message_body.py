@@ -46,8 +46,9 @@ def test_each_excess_is_named() -> None:
     assert "360006 bytes once escaped" in told
 
 
-def test_an_empty_text_is_refused() -> None:
-    assert "empty" in _refusal("")
+@pytest.mark.parametrize("text", ["", "   ", "\t\n\r ", "\u3000\u2028"])
+def test_a_text_without_a_character_that_shows_is_refused_for_being_empty(text: str) -> None:
+    assert "the message is empty" in _refusal(text)
 
 
 def test_what_xml_cannot_carry_is_named_by_its_position() -> None:
