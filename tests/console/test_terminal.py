@@ -74,7 +74,7 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
     with Terminal(tmp_path, [], settings) as terminal:
         await to_thread(terminal.prompts)
         async with Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "W") as witness:
-            await to_thread(terminal.tells, "* W is here")
+            await to_thread(terminal.tells, "* <W> is here")
             terminal.type("half a li")
             await to_thread(terminal.prompts, "half a li")
             witness.say("from \x85 elsewhere")
@@ -86,7 +86,7 @@ async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
             terminal.type(f"/occupants W{TAB}{ENTER}")
             await to_thread(terminal.shows, '"nickname": "W"')
             await to_thread(terminal.prompts)
-        await to_thread(terminal.tells, "* W left")
+        await to_thread(terminal.tells, "* <W> left")
         terminal.type(CTRL_D)
         assert await to_thread(terminal.end) == 0
     # The news and the server's log both tell it; one of them is enough.

@@ -55,5 +55,5 @@ async def test_a_fresh_agents_first_question_tells_who_kicked_the_bot_last_night
             newest = await bridge.call("xmppHistory", after=sent["reflectedAt"])
             assert all("source" not in one for one in newest["entries"])
     async with Watching(tmp_path, settings, command="log") as log:
-        await log.shows("* Robot left")
+        await log.shows("* <Robot> left")
         assert await log.ended() == 0
