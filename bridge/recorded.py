@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 from bridge.store.database import Query, Recorded, Span
+from bridge.store.location import lying_aside
 from bridge.store.sqlite import SqliteDatabase
 from bridge.text import seconds_of
 from bridge.xmpp.events import decode
@@ -75,9 +77,12 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span = await self.ask(lambda database: database.span(query))
+        span, aside = await self.ask(
+            lambda database: (database.span(query), lying_aside(self._path))
+        )
         seconds = WALK_SECONDS if seconds is None else seconds
-        return Walk(self, query, span, since, backward=backward, seconds=seconds)
+        until = aside[0] if aside else -inf
+        return Walk(self, query, span, since, aside=until, backward=backward, seconds=seconds)
 
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
@@ -105,11 +110,12 @@ class Walk:
         span: Span,
         since: str | None,
         *,
+        aside: float,
         backward: bool,
         seconds: float,
     ) -> None:
         self.gap: Loss | None = None
-        """Which events after the cursor, or after the time asked for, were deleted."""
+        """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
         self.oldest_at = span.oldest
         """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
         self.more = False
@@ -119,7 +125,9 @@ class Walk:
         self._read_up_to = span.first
         if since is not None:
             self._begin_behind(since)
-        elif span.evicted and span.oldest > (query.start or 0):
+        elif aside > (start := -inf if query.start is None else query.start):
+            self.gap = Loss(1, span.evicted, "restarted")
+        elif span.whole_from > start:
             self.gap = Loss(1, span.evicted, "evicted")
 
     @property
@@ -130,7 +138,7 @@ class Walk:
     @property
     def oldest(self) -> str:
         """The cursor ahead of the oldest event."""
-        return self.cursor_of(self._span.evicted)
+        return self.cursor_of(self._span.begin)
 
     def cursor_of(self, id_: int) -> str:
         """Return the cursor right behind the event with this row id."""

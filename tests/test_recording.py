@@ -154,9 +154,3 @@ def test_one_room_is_left_without_the_other_and_other_settings_are_another_obser
     found = stage.ends()
     assert [one["observer"] for one in found if not one["room"]][-1] == "Other"
     assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}
-
-
-def test_the_texts_are_as_contains_looks_at_them(stage: Stage) -> None:
-    stage.enters()
-    stage.happens(_said("Hello \u200bWORLD"))
-    assert stage.ends()[-1]["searchable"] == "hello world"

@@ -19,7 +19,7 @@ from bridge.registration.launch import own_command
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
-from bridge.store.recorder import Retention
+from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.xmpp.events import ConnectionChanged
 from bridge.xmpp.faults import Fault, Retry

@@ -40,8 +40,6 @@ class Happened(NamedTuple):
     """Bare JID; empty for what concerns the connection as a whole."""
     event: Mapping[str, Any]
     """Its exact form."""
-    text: str = ""
-    """Body, subject or status text, as `bridge.text.searchable` has it."""
     shared: bool = False
     """Whether everybody in the room saw it; otherwise only its observer did."""
     earlier: bool = False
@@ -107,16 +105,54 @@ class Query:
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
 
 
+class Holding(NamedTuple):
+    """What the store has of one room, of connections to one domain, or of all stanzas."""
+
+    id: int
+    """The row id of the room; 0 for the stanzas."""
+    name: str
+    """The room's bare JID; empty for connections and stanzas."""
+    bytes: int
+    """Of its rows."""
+    oldest: float
+    """The earliest time of a row, in seconds since the epoch."""
+
+
+class Amount(NamedTuple):
+    """How much to delete, or how much was deleted."""
+
+    rows: int
+    bytes: float
+
+
+class Ageing(NamedTuple):
+    """What deletion for age has to know of former runs. Times are of running."""
+
+    put_off: float = 0.0
+    """Seconds until something may be deleted for its age."""
+    doubted: int = 0
+    """The row id of the newest event when that was last put off."""
+    day_left: float = 0.0
+    """Seconds until the day ends for which `spare` holds; 0 if nothing was deleted in it."""
+    spare: float = 0.0
+    """Bytes of rows that may be deleted for their age in the rest of this day."""
+
+
 class Span(NamedTuple):
     """Between which row ids the events of a query's rooms and time are."""
 
     store: str
     """The name of the store: a new one at the same path has another."""
-    evicted: int
-    """The highest row id of an event that was deleted; 0 if none was."""
     oldest: float
     """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
     none."""
+    evicted: int
+    """The highest row id of an event of the query's rooms that was deleted; 0 if none was."""
+    whole_from: float
+    """From when on nothing of these rooms was deleted, in seconds since the epoch; minus infinity
+    if nothing was, infinite if all was."""
+    begin: int
+    """The row id of the oldest event of these rooms, less 1."""
     first: int
     """The row id of the first of the events, less 1."""
     last: int
@@ -129,6 +165,9 @@ class Database(Protocol):
     Every method may raise `bridge.store.errors.StoreError`.
     Writing happens inside `transaction`, which keeps all of it or nothing.
     """
+
+    warnings: dict[str, str]
+    """What was found wrong with it as it was opened: a sentence for each kind of trouble."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction: no other process writes until the block ends."""
@@ -164,11 +203,30 @@ class Database(Protocol):
         the last event, and there may be more up to the id that is returned.
         """
 
-    def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
+    def latest(self) -> tuple[int, float]:
+        """Return row id and time of the newest event; without one (0, minus infinity)."""
 
-        These are those from before this time, and any while the store is larger than `max_bytes`.
+    def holdings(self) -> Sequence[Holding]:
+        """Return what there is to delete from."""
+
+    def size(self) -> int:
+        """Return how many bytes of the disk are in use, free pages not counted."""
+
+    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
+        """Delete rows until there are none left, or as much as `most` is deleted; return how much.
+
+        Those are deleted first that were written first; with `span`, a time inclusive and one
+        exclusive, those from within it, the earliest time first.
         """
+
+    def shrink(self) -> None:
+        """Give back to the disk some of what is free."""
+
+    def ageing(self) -> Ageing:
+        """Return what was written last by `set_ageing`."""
+
+    def set_ageing(self, ageing: Ageing) -> None:
+        """Keep it for this process and later ones."""
 
     def stands(self) -> bool:
         """Whether the file at the path is still the one that was opened."""

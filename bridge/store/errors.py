@@ -22,7 +22,7 @@ class BrokenStoreError(StoreError):
 
 
 class FullStoreError(StoreError):
-    """The disk is full or read-only, or the system refuses to write for another reason."""
+    """The disk is full or read-only, or the system cannot write for another reason that passes."""
 
 
 class BusyStoreError(StoreError):

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from bridge.store.database import Database, Happened, TracedXml
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
+from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
 
@@ -38,48 +39,10 @@ BUSY_SECONDS = 2.0
 FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits for what has happened to be written."""
 
-EXPIRE_SECONDS = 10.0
-"""Between two deletions."""
-
-EXPIRED_AT_ONCE = 2_000
-"""Events deleted in one transaction: twice as many as come in one."""
-
-CLOCK_SECONDS = 3_600.0
-"""Between two readings of the clock. If it jumped between them, nothing is deleted for its age
-until the next one."""
-
-JUMP_SECONDS = 60.0
-"""By how much the wall clock may differ from the monotonic one between two readings."""
+NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The monotonic clock that goes on while the machine sleeps: Linux has one of its own for that."""
 
 log = logging.getLogger(__name__)
-
-
-class Retention:
-    """Deletes what is too old or too much, a little at a time."""
-
-    def __init__(self, days: int, megabytes: int) -> None:
-        self._seconds = days * 86_400.0
-        self._bytes = megabytes << 20
-        self._before = 0.0
-        self._due = 0.0
-        self._checked: Moment | None = None
-
-    def apply(self, database: Database, moment: Moment) -> bool:
-        """Delete some events, if it is time; return whether there is more to delete."""
-        if self._checked is None or moment.now - self._checked.now >= CLOCK_SECONDS:
-            # A clock that jumped may be wrong, and what is deleted cannot be restored.
-            steady = self._checked is not None and (
-                abs((moment.at - self._checked.at) - (moment.now - self._checked.now))
-                < JUMP_SECONDS
-            )
-            self._before = moment.at - self._seconds if steady else 0.0
-            self._checked = moment
-        if moment.now < self._due:
-            return False
-        with database.transaction():
-            more = database.expire(self._before, self._bytes, EXPIRED_AT_ONCE) > 0
-        self._due = moment.now if more else moment.now + EXPIRE_SECONDS
-        return more
 
 
 class Recorder:
@@ -113,8 +76,15 @@ class Recorder:
         self._next_try = 0.0
         self.problem: str | None = None
         """Why nothing is being written, in a sentence; None if it is being written."""
+        self._found: dict[str, str] = {}
+        """What was found wrong with the store: the last sentence for each kind of trouble."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the store, in sentences."""
+        return ([] if self.problem is None else [self.problem]) + [*self._found.values()]
 
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
@@ -180,6 +150,10 @@ class Recorder:
                 self._let_go()
             if self._database is None:
                 self._database = self._open()
+                for kind, warning in self._database.warnings.items():
+                    if self._found.get(kind) != warning:
+                        log.warning("%s", warning)
+                self._found = self._found | self._database.warnings
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)
@@ -231,7 +205,7 @@ class Recorder:
             self._told = lost if gaps else self._told
             self._written += sum(map(_weight, self._batch))
             self._batch.clear()
-            if self._retention is not None and self._retention.apply(database, moment):
+            if self._retention is not None and self._retention.apply(database, _clocks()):
                 self._news.set()
 
     def _let_go(self) -> None:
@@ -240,8 +214,14 @@ class Recorder:
             self._database = None
 
 
+def _clocks() -> Clocks:
+    return Clocks(time.time(), time.clock_gettime(NEVER_ASLEEP), time.monotonic())
+
+
 def _weight(item: Item) -> int:
     match item:
-        case Happened(text=text) | TracedXml(xml=text):
+        case Happened(event=event):
+            return 1 + len(str(event.get("body", ""))) // TEXT_UNIT
+        case TracedXml(xml=text):
             return 1 + len(text) // TEXT_UNIT
     return 1

@@ -14,7 +14,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bridge.store.database import Happened, Lease, Observer, Query, Recorded, Span, TracedXml
+from bridge.store.database import (
+    Ageing,
+    Amount,
+    Happened,
+    Holding,
+    Lease,
+    Observer,
+    Query,
+    Recorded,
+    Span,
+    TracedXml,
+)
 from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
@@ -22,14 +33,16 @@ from bridge.store.errors import (
     FullStoreError,
     NotOurStoreError,
 )
-from bridge.store.location import FILE_MODE, Location, exists, identity
-
-APPLICATION_ID = 0x584D5042
-"""`XMPB`, in the header of the file: says that it is such a store."""
-
-VERSION = 1
-"""Of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of another
-version is refused; there is no migration."""
+from bridge.store.location import (
+    FILE_MODE,
+    Location,
+    exists,
+    identity,
+    lying_aside,
+    unusable,
+)
+from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, weight_of
+from bridge.text import iso, searchable
 
 BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
@@ -39,39 +52,6 @@ SPAN = 50_000
 
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
-
-TABLES = f"""
-PRAGMA page_size = 8192;
-PRAGMA auto_vacuum = INCREMENTAL;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
-BEGIN;
-CREATE TABLE store (id TEXT NOT NULL, evicted INTEGER NOT NULL);
-INSERT INTO store VALUES (lower(hex(randomblob(4))), 0);
-CREATE TABLE observers (
-  id INTEGER PRIMARY KEY, account TEXT NOT NULL, nickname TEXT NOT NULL, run TEXT NOT NULL,
-  UNIQUE (run, account, nickname));
-CREATE TABLE rooms (
-  id INTEGER PRIMARY KEY, jid TEXT NOT NULL, domain TEXT NOT NULL,
-  recorder TEXT, beat REAL, seen_until INTEGER, UNIQUE (jid, domain));
-CREATE TABLE events (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  room INTEGER NOT NULL REFERENCES rooms, observer INTEGER NOT NULL REFERENCES observers,
-  shared INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, event TEXT NOT NULL);
-CREATE INDEX events_at ON events (room, at);
-CREATE UNIQUE INDEX events_stanza_id ON events (room, json_extract(event, '$.stanzaId'))
-  WHERE shared AND json_extract(event, '$.stanzaId') IS NOT NULL;
-CREATE TRIGGER eviction AFTER DELETE ON events BEGIN
-  UPDATE store SET evicted = max(evicted, old.id);
-END;
-CREATE TABLE stanzas (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  observer INTEGER NOT NULL REFERENCES observers, direction TEXT NOT NULL,
-  connection TEXT NOT NULL, xml TEXT NOT NULL);
-COMMIT;
-PRAGMA journal_mode = WAL;
-"""
-"""WAL mode comes last: all of this must be in the file itself when it is renamed into place."""
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
 _RECORDED = """
@@ -87,6 +67,14 @@ FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room
 CROSS JOIN observers ON observers.id = events.observer
 """
 
+# The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
+# nothing hidden. Of the rest, Python makes the searchable form, which takes ten times as long.
+_CONTAINS = """
+CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
+  CASE WHEN json_valid(event) THEN coalesce(json_extract(event, '$.body'),
+    json_extract(event, '$.subject'), json_extract(event, '$.status')) END AS BLOB)), ?) END
+"""
+
 _STANZAS = """
 SELECT events.id, at, '', json_object('kind', 'stanza', 'direction', direction,
   'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml),
@@ -94,7 +82,7 @@ SELECT events.id, at, '', json_object('kind', 'stanza', 'direction', direction,
 FROM stanzas AS events CROSS JOIN observers ON observers.id = events.observer
 """
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class SqliteDatabase:
@@ -107,6 +95,8 @@ class SqliteDatabase:
         """
         self._path = path
         self._ids: dict[tuple[str, ...], int] = {}
+        self.warnings: dict[str, str] = {}
+        """What was found wrong with it as it was opened: a sentence for each kind of trouble."""
         if not writable or exists(path):
             _refuse_foreign(path)
         self._location = Location(path) if writable else None
@@ -117,14 +107,26 @@ class SqliteDatabase:
                     if not exists(path):  # another bridge may have been faster
                         _make(path)
                 self._location.lock(alone=False)
+                self._warn(self._location)
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
+                self._connection.create_function("searchable", 1, _searchable, deterministic=True)
                 self._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             if self._location is not None:
                 self._location.close()
             raise
+
+    def _warn(self, location: Location) -> None:
+        if exposed := location.restrict():
+            self.warnings["exposed"] = f"Others could use the store by {exposed}"
+        if aside := lying_aside(self._path):
+            at, file = aside
+            self.warnings["aside"] = (
+                f"A store that broke was put aside as {str(file)!r}; what it has of the time "
+                f"before {iso(at)} is in no history"
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -164,24 +166,37 @@ class SqliteDatabase:
                 self._id("observers", **vars(observer)),
                 one.shared,
                 one.event["kind"],
-                _storable(one.text),
-                _encode(one.event),
+                _is_plain(exact := _storable(_encode(one.event))),
+                exact,
             )
             for one in happened
         ]
+        newest = self.newest()
         self._connection.executemany(
-            "INSERT OR IGNORE INTO events "
-            "(at, room, observer, shared, kind, text, event) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO events (at, room, observer, shared, kind, plain, event) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             rows,
+        )
+        # A trigger would take as long as the inserting.
+        self._connection.execute(
+            f"UPDATE rooms SET bytes = bytes + more FROM (SELECT room, sum({weight_of('event')}) "
+            "AS more FROM events WHERE id > ? GROUP BY room) WHERE id = room",
+            (newest,),
         )
 
     def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
         """Add stanzas, in this order."""
         by = self._id("observers", **vars(observer))
+        rows = [
+            (round(at * 1000), by, direction, connection, _storable(xml))
+            for at, direction, connection, xml in stanzas
+        ]
         self._connection.executemany(
             "INSERT INTO stanzas (at, observer, direction, connection, xml) VALUES (?, ?, ?, ?, ?)",
-            [(round(at * 1000), by, *map(_storable, others)) for at, *others in stanzas],
+            rows,
         )
+        if more := sum(len(row[-1].encode()) + ROW_BYTES for row in rows):
+            self._connection.execute("UPDATE store SET stanza_bytes = stanza_bytes + ?", (more,))
 
     def lease(self, room: str, domain: str) -> Lease | None:
         """Return the lease of the room for accounts of this domain; None if there never was one."""
@@ -225,15 +240,30 @@ class SqliteDatabase:
         table = "stanzas" if query.stanzas else "events"
         last = f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
         (found,) = self._all(
-            f"SELECT id, iif(?, 0, evicted), (SELECT at FROM {table} ORDER BY id), "
+            f"SELECT id, (SELECT at FROM {table} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
             f"WHERE {within} AND at >= ?), {last})), "
             f"iif(? IS NULL, {last}, coalesce((SELECT max(id) FROM {table} "
             f"WHERE {within} AND at <= ?), 0)) FROM store",
-            (query.stanzas, start, *values, start, end, *values, end),
+            (start, *values, start, end, *values, end),
         )
-        store, evicted, oldest, first, last_ = found
-        return Span(store, evicted, inf if oldest is None else oldest / 1000, first, last_)
+        store, oldest, first, last_ = found
+        whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last_)
+        if query.stanzas:
+            return whole
+        rooms = ("", *query.rooms) if query.connection_of else query.rooms
+        ((evicted, whole_from, begin),) = self._all(
+            "SELECT coalesce(max(evicted), 0), max(iif(evicted, coalesce((SELECT at FROM events "
+            "WHERE room = rooms.id ORDER BY at LIMIT 1), 9e999), NULL)), "
+            "min((SELECT id FROM events WHERE room = rooms.id ORDER BY id LIMIT 1)) - 1 "
+            f"FROM rooms WHERE domain = ? AND {_among('jid', rooms)}",
+            (query.domain, *rooms),
+        )
+        return whole._replace(
+            evicted=evicted,
+            whole_from=_seconds(whole_from, -inf),
+            begin=evicted if begin is None else begin,
+        )
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
@@ -261,26 +291,74 @@ class SqliteDatabase:
             return found, found[-1].id - backward
         return found, first if backward else last
 
-    def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
+    def latest(self) -> tuple[int, float]:
+        """Return row id and time of the newest event; without one (0, minus infinity)."""
+        found = self._all("SELECT id, CAST(at AS INTEGER) FROM events ORDER BY id DESC LIMIT 1", ())
+        return (found[0][0], found[0][1] / 1000) if found else (0, -inf)
 
-        These are those from before this time, and any while the store is larger than `max_bytes`.
-        """
-        ((pages, free, size),) = self._all(
-            "SELECT page_count, freelist_count, page_size "
+    def holdings(self) -> Sequence[Holding]:
+        """Return what there is to delete from."""
+        found = self._all(
+            "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
+            "rooms.id ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms WHERE oldest NOT NULL "
+            "UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), CAST((SELECT at FROM stanzas "
+            "ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM store WHERE oldest NOT NULL",
+            (),
+        )
+        return [Holding(id_, name, size, at / 1000) for id_, name, size, at in found]
+
+    def size(self) -> int:
+        """Return how many bytes of the disk are in use, free pages not counted."""
+        ((size,),) = self._all(
+            "SELECT (page_count - freelist_count) * page_size "
             "FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
             (),
         )
-        deleted = 0
-        for table in ("events", "stanzas"):
-            oldest = f"SELECT id FROM {table} ORDER BY id LIMIT ?"
-            deleted += self._connection.execute(
-                f"DELETE FROM {table} WHERE id IN ({oldest}) AND (? OR at < ?)",
-                (most, (pages - free) * size > max_bytes, round(before * 1000)),
-            ).rowcount
+        return int(size)
+
+    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
+        """Delete rows until there are none left, or as much as `most` is deleted; return how much.
+
+        Those are deleted first that were written first; with `span`, a time inclusive and one
+        exclusive, those from within it, the earliest time first.
+        """
+        table, text = ("events", "event") if holding.id else ("stanzas", "xml")
+        where, values = ("room = ?", [holding.id]) if holding.id else ("TRUE", list[float]())
+        if span is not None:
+            where, values = (
+                f"{where} AND at >= ? AND at < ?",
+                [*values, *(1000 * at for at in span)],
+            )
+        found = self._all(
+            f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} "
+            f"ORDER BY {'id' if span is None else 'at'} LIMIT ?",
+            (*values, most.rows),
+        )
+        ids, gone = list[int](), 0
+        for id_, weight in found:
+            if gone >= most.bytes:
+                break
+            ids.append(id_)
+            gone += weight
+        these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        self._all(these, (_encode(ids),))
+        return Amount(len(ids), gone)
+
+    def shrink(self) -> None:
+        """Give back to the disk some of what is free."""
+        ((free,),) = self._all("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
             self._all("PRAGMA incremental_vacuum(1)", ())  # of more, `sqlite3` does but the first
-        return deleted
+
+    def ageing(self) -> Ageing:
+        """Return what was written last by `set_ageing`."""
+        names = ", ".join(f"CAST({name} AS REAL)" for name in Ageing._fields)
+        return Ageing(*self._all(f"SELECT {names} FROM store", ())[0])
+
+    def set_ageing(self, ageing: Ageing) -> None:
+        """Keep it for this process and later ones."""
+        places = ", ".join("?" * len(ageing))
+        self._all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
 
     def stands(self) -> bool:
         """Whether the file at the path is still the one that was opened."""
@@ -317,9 +395,22 @@ class SqliteDatabase:
         ]
 
 
+def _seconds(milliseconds: float | None, otherwise: float) -> float:
+    return otherwise if milliseconds is None else milliseconds / 1000
+
+
 def _storable(text: str) -> str:
     """Return `text` without the half characters that only a server that lies can send."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _is_plain(exact: str) -> bool:
+    """Whether the searchable form of a text in this JSON is the text in lower case."""
+    return exact.isascii() and exact.isprintable() and "\\r" not in exact
+
+
+def _searchable(text: bytes | None) -> str | None:
+    return None if text is None else searchable(text.decode(errors="replace"))
 
 
 def _make(path: Path) -> None:
@@ -331,7 +422,9 @@ def _make(path: Path) -> None:
         with closing(_connect(new, "rw")) as connection:
             connection.executescript(TABLES)
         new.rename(path)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        raise unusable(path, error) from error
+    except sqlite3.Error as error:
         raise FullStoreError(f"{str(path)!r} cannot be made ({error})") from error
 
 
@@ -392,10 +485,11 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         values += query.kinds
     if query.mentions:
         where.append("instr(lower(event), lower(?))")
-        values.append(_encode(query.mentions)[1:-1])
+        values.append(_storable(_encode(query.mentions))[1:-1])
     if query.contains:
-        where.append(f"({' OR '.join(['instr(text, ?)'] * len(query.contains))})")
-        values += query.contains
+        where.append(f"({' OR '.join([_CONTAINS] * len(query.contains))})")
+        for text in map(_storable, query.contains):
+            values += [_encode(text)[1:-1], text]
     return " AND ".join(where), values
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from bridge.store import recorder, writer
 from bridge.store.database import Happened, Observer
-from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.tables import APPLICATION_ID, VERSION
 from bridge.store.writer import gap
 from bridge.xmpp.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables

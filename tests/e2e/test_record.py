@@ -47,7 +47,7 @@ async def test_record_makes_the_usual_store_and_ends_cleanly(
     assert bodies(path) == [ODD, "the last word"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    (said,) = rows(path, "text LIKE '%last%'")
+    (said,) = rows(path, "event LIKE '%the last word%'")
     assert (said["room"], said["shared"], said["observer"]) == (settings["MUC_ROOM"], 1, RECORDER)
 
 

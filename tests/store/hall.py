@@ -25,7 +25,7 @@ def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
     """Something that everybody hears; `mark` tells it from all others, and is in no key."""
     body = body or f"number {mark}"
     event = {"kind": "message", "sender": "Wilma", "type": "groupchat", "body": body, "mark": mark}
-    return Happened(at, ROOM, event | more, body, shared=True)
+    return Happened(at, ROOM, event | more, shared=True)
 
 
 class Breaking:

@@ -14,6 +14,15 @@ from bridge.store import sqlite
 from bridge.store.database import Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
 from bridge.store.sqlite import SPAN, SqliteDatabase
+from bridge.text import searchable
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    OccupantLeft,
+    SubjectChanged,
+)
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import CursorError
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
@@ -43,7 +52,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _happened(number: int) -> Happened:
     body = f"number {number}: what somebody says in a room is about as long as this"
     event = {"kind": "message", "direction": "in", "from": f"{ROOM}/W", "sender": "W", "body": body}
-    return Happened(number / 10, ROOM, event, body, shared=True)
+    return Happened(number / 10, ROOM, event, shared=True)
 
 
 async def _texts(reader: Reader, wanted: EventFilter = EVERYTHING, **more: object) -> list[str]:
@@ -85,6 +94,32 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
     turning.cancel()
     assert turns > 10
     assert longest < TURN_SECONDS
+
+
+LETTERS = 'kK\u017f\u212aé\u0301ÉßS\u1e9eİi\u0307"\\/n\n\t\r\x7f\x85\u200b\u202e😀 '
+"""Among them some whose lower case is more than one letter, or another's, and hidden ones."""
+TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS, st.integers(0, 5), st.integers(1, 6))
+def test_no_text_is_missed_whatever_is_in_it(
+    tmp_path_factory: pytest.TempPathFactory, text: str, other: str, start: int, length: int
+) -> None:
+    part = text[start : start + length]
+    kinds: list[Event] = [
+        MessageReceived(f"{ROOM}/W", "W", text + other),
+        MessageSent(f"{ROOM}/W", "W", text + other, "id"),
+        SubjectChanged(text + other),
+        OccupantLeft(f"{ROOM}/W", "W", status=text + other),
+        OccupantJoined(f"{ROOM}/W", "W", "none", "none", status=text + other),
+    ]
+    shelf = Shelf(tmp_path_factory.mktemp("any") / "rooms.db")
+    shelf.put(*kinds)
+    query = Query((ROOM,), "example", contains=(searchable(part),))
+    with shelf.opened() as database:
+        found, _ = database.page(query, after=0, until=9, limit=9)
+    assert [one.id for one in found if text + other] == [1, 2, 3, 4, 5] * bool(text + other)
 
 
 async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> None:
