@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,9 @@ from bridge.xmpp.participant import Participant
 
 HISTORY = 1_000
 """Events kept in memory, which nobody asks this process for."""
+
+NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
+"""Settings without which nothing is recorded: under a default, what was to be kept would go."""
 
 UNIT = f"""\
 [Unit]
@@ -59,7 +62,7 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
     file = configuration.env_file if configuration.trusted else None
     if file is None and parsed.env_file is None:
         complain("xmpp-bridge: --print-unit needs --env-file PATH")
-    if file is None or configuration.settings is None:
+    if file is None or configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
     for one in configuration.in_effect.values():
         if one.source == "the environment":
@@ -83,7 +86,7 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
     complain_of(configuration)
     path = store_path(configuration, os.environ, making=True)
-    if configuration.settings is None or configuration.rejected("BRIDGE_STORE"):
+    if configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
     if path is None:
         complain(
@@ -94,7 +97,9 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:
-        SqliteDatabase(path).close()
+        with closing(SqliteDatabase(path)) as store, store.transaction():
+            if exposed := store.warnings.get("exposed"):  # it is not when it is opened again
+                log.warning("%s", exposed)
     except NotOurStoreError as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE
