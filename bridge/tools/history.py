@@ -17,6 +17,7 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     Entry,
     brief,
+    json_size,
     nonempty,
     sanitized,
 )
@@ -91,7 +92,8 @@ async def xmpp_history(
     if detail == "brief" and not archive:
         unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
         wanted = replace(wanted, unheard=unheard)
-    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    warnings = link.warnings()
+    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES - json_size(warnings))
     asked = _Asked(
         link=link,
         room=room,
@@ -124,7 +126,7 @@ async def xmpp_history(
         "oldest": oldest,
         "notice": NOTICE if page.entries else None,
         # What is not being recorded is in no page of the store.
-        "warnings": link.warnings() if recorded else None,
+        "warnings": warnings if recorded else None,
     }
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.store.database import Observer
 from bridge.text import iso
+from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.events import (
@@ -432,3 +433,16 @@ async def test_a_page_of_the_store_says_that_nothing_is_being_recorded(shelf: Sh
     played.warnings = ["Nothing is being recorded: the disk is full"]
     page = await page_of(played, after=iso(1))
     assert page["warnings"] == ["Nothing is being recorded: the disk is full"]
+
+
+@pytest.mark.parametrize("most", [4_000, RESULT_BYTES])
+async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
+    most: int, shelf: Shelf
+) -> None:
+    shelf.say(*(f"{number:03} {'long ' * 20}" for number in range(200)), at=1)
+    played = _played(shelf)
+    played.warnings = [f"{number} {'a' * 500}" for number in range(3)]
+    page = await page_of(played, after=iso(1), limit=500, maxBytes=most)
+    assert page["warnings"] == played.warnings
+    assert page["entries"]
+    assert json_size(page) <= most
