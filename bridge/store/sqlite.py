@@ -41,7 +41,7 @@ from bridge.store.location import (
     lying_aside,
     unusable,
 )
-from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, weight_of
+from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
 from bridge.text import iso, searchable
 
 BUSY_SECONDS = 0.5
@@ -69,10 +69,9 @@ CROSS JOIN observers ON observers.id = events.observer
 
 # The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
 # nothing hidden. Of the rest, Python makes the searchable form, which takes ten times as long.
-_CONTAINS = """
+_CONTAINS = f"""
 CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
-  CASE WHEN json_valid(event) THEN coalesce(json_extract(event, '$.body'),
-    json_extract(event, '$.subject'), json_extract(event, '$.status')) END AS BLOB)), ?) END
+  coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
 """
 
 _STANZAS = """

@@ -18,8 +18,11 @@ def weight_of(text: str) -> str:
     return f"length(CAST({text} AS BLOB)) + {ROW_BYTES}"
 
 
-# A row that is damaged can be deleted all the same: so no index may fail at what is no JSON.
-_STANZA_ID = "iif(json_valid(event), json_extract(event, '$.stanzaId'), NULL)"
+def member(name: str, table: str = "events") -> str:
+    """Return a member of an event as SQL; NULL of a damaged row, at which no index may fail."""
+    event = f"{table}.event" if table else "event"
+    return f"iif(json_valid({event}), json_extract({event}, '$.{name}'), NULL)"
+
 
 TABLES = f"""
 PRAGMA page_size = 8192;
@@ -44,8 +47,8 @@ CREATE TABLE events (
   shared INTEGER NOT NULL, kind TEXT NOT NULL, plain INTEGER NOT NULL, event TEXT NOT NULL);
 CREATE INDEX events_at ON events (room, at);
 CREATE INDEX events_room ON events (room);
-CREATE UNIQUE INDEX events_stanza_id ON events (room, {_STANZA_ID})
-  WHERE shared AND {_STANZA_ID} IS NOT NULL;
+CREATE UNIQUE INDEX events_stanza_id ON events (room, {member("stanzaId", "")})
+  WHERE shared AND {member("stanzaId", "")} IS NOT NULL;
 CREATE TRIGGER event_deleted AFTER DELETE ON events BEGIN
   UPDATE rooms SET bytes = bytes - ({weight_of("old.event")}), evicted = max(evicted, old.id)
   WHERE id = old.room;
