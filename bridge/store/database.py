@@ -213,7 +213,7 @@ class Database(Protocol):
         """Return how many bytes of the disk are in use, free pages not counted."""
 
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete rows until there are none left, or as much as `most` is deleted; return how much.
+        """Delete rows, no more than `most`; return how much was deleted.
 
         Those are deleted first that were written first; with `span`, a time inclusive and one
         exclusive, those from within it, the earliest time first.

@@ -154,6 +154,9 @@ class Recorder:
                     if self._found.get(kind) != warning:
                         log.warning("%s", warning)
                 self._found = self._found | self._database.warnings
+                if self._retention is not None:
+                    # Whether the clock is right is judged by what others wrote, not by us.
+                    self._retention.apply(self._database, _clocks())
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)

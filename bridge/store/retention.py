@@ -89,6 +89,8 @@ class Retention:
                 spare, self._warned = sum(one.bytes for one in held) / TENTH, False
             for one in held:
                 gone = database.delete(one, Amount(rows, spare), (-inf, end))
+                if not (gone.rows or day_left):  # a large row must not stay for ever
+                    gone = database.delete(one, Amount(min(rows, 1), inf), (-inf, end))
                 rows, spare = rows - gone.rows, spare - gone.bytes
                 day_left = day_left or (DAY_SECONDS if gone.rows else 0.0)
             if rows and not self._warned and any(one.oldest < end for one in database.holdings()):
@@ -130,7 +132,8 @@ class Retention:
         if surplus is None:
             return False
         fullest, weight = surplus
-        return database.delete(fullest, Amount(EXPIRED_AT_ONCE, weight), None).rows > 0
+        gone = database.delete(fullest, Amount(EXPIRED_AT_ONCE, weight), None)
+        return bool(gone.rows or database.delete(fullest, Amount(1, inf), None).rows)
 
 
 def surplus_of(holdings: Sequence[Holding], size: int, most: int) -> tuple[Holding, float] | None:

@@ -316,7 +316,7 @@ class SqliteDatabase:
         return int(size)
 
     def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
-        """Delete rows until there are none left, or as much as `most` is deleted; return how much.
+        """Delete rows, no more than `most`; return how much was deleted.
 
         Those are deleted first that were written first; with `span`, a time inclusive and one
         exclusive, those from within it, the earliest time first.
@@ -335,7 +335,7 @@ class SqliteDatabase:
         )
         ids, gone = list[int](), 0
         for id_, weight in found:
-            if gone >= most.bytes:
+            if gone + weight > most.bytes:
                 break
             ids.append(id_)
             gone += weight

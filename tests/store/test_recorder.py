@@ -255,6 +255,21 @@ async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
     assert recorder.warnings == [warning]
 
 
+async def test_the_clock_is_judged_by_what_was_recorded_before_this_run(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = time.time()
+    with closing(SqliteDatabase(path)) as database, database.transaction():
+        times = (now - 60 * 86_400, now + 86_400)
+        database.append(ME, [said(number, at=at) for number, at in enumerate(times)])
+    recorder = _begun(path, Retention(30, 1_024))
+    _say(recorder, "of this run")
+    await recorder.flush()
+    await _until(lambda: "the clock jumped" in caplog.text)
+    recorder.close()
+    assert bodies(path) == ["number 0", "number 1", "of this run"]
+
+
 async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(path: Path) -> None:
     early, late = (f"rooms.db.broken-{at * 10**9:x}" for at in (1_600_000_000, 1_700_000_000))
     for name in (early, late, f"{late}-wal", "rooms.db.broken-notes", "other.db.broken-ffff"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.store import retention as module
@@ -238,6 +238,22 @@ def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
     assert len(rows(path)) == 810
     machine.run(4 * 3_600, 600)
     assert len(caplog.records) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 400), min_size=20, max_size=60))
+def test_no_more_than_a_tenth_goes_of_rows_of_any_size(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "rooms.db"
+    with closing(SqliteDatabase(path)) as database:
+        for number, size in enumerate(sizes):
+            _say(database, 1, NOW + number, room=f"r{number % 3}@x", body="x" * size)
+        before = sum(one.bytes for one in database.holdings())
+        Machine(database, wall=NOW + YEARS)
+        left = sum(one.bytes for one in database.holdings())
+    assert 0.9 * before <= left or len(rows(path)) == len(sizes) - 1
+    assert left < before
 
 
 def test_once_it_is_right_again_what_it_would_have_taken_stays(
