@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from bridge.store.database import Database, Happened, TracedXml
-from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
+from bridge.store.database import Database, Happened, TracedXml, weight
+from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError, left_out
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
 
@@ -25,9 +25,6 @@ BATCH = 1_000
 
 RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""
-
-TEXT_UNIT = 1_000
-"""Characters of text that count as one more."""
 
 RETRY_SECONDS = 10.0
 """Between two tries at a store that fails: a full disk must cost the room nothing."""
@@ -95,10 +92,11 @@ class Recorder:
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
-        self._writer = Writer()
+        self._writer = Writer(time.monotonic)
         self._database: Database | None = None
-        self._waiting: deque[Item] = deque()
-        self._batch: list[Item] = []
+        self._waiting: deque[tuple[Item, int]] = deque()
+        """Items in their order, each with its weight."""
+        self._batch: list[tuple[Item, int]] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
@@ -113,23 +111,33 @@ class Recorder:
         self._next_try = 0.0
         self.problem: str | None = None
         """Why nothing is being written, in a sentence; None if it is being written."""
+        self._unreadable = 0
+        """How many rows of others were left out so far, since they cannot be read."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the store, in sentences."""
+        found = [] if self.problem is None else [self.problem]
+        return found + ([left_out(self._unreadable)] if self._unreadable else [])
 
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
 
         Events and stanzas beyond `MAX_WAITING` are dropped and counted.
         """
-        weight = _weight(item)
-        if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
-            if self._lost == self._told:
-                self._lost_since = item.at
-            self._lost_until = item.at
-            self._lost += 1
-            return
-        self._added += weight
-        self._waiting.append(item)
+        weighs = 1
+        if isinstance(item, Happened | TracedXml):
+            weighs = weight(item)
+            if self._added - self._written + weighs > MAX_WAITING:
+                if self._lost == self._told:
+                    self._lost_since = item.at
+                self._lost_until = item.at
+                self._lost += 1
+                return
+        self._added += weighs
+        self._waiting.append((item, weighs))
         if len(self._waiting) >= BATCH:
             self._hurry.set()
         if not self._news.is_set():
@@ -227,10 +235,13 @@ class Recorder:
                 event = gap(self._lost_since, self._lost_until, **why)
                 gaps.append(Happened(self._lost_until, "", event))
             moment = moment._replace(more=more, closing=closing and not more)
-            self._writer.write(database, [*self._batch, *gaps], moment)
+            self._writer.write(database, [*(item for item, _ in self._batch), *gaps], moment)
             self._told = lost if gaps else self._told
-            self._written += sum(map(_weight, self._batch))
+            self._written += sum(weighs for _, weighs in self._batch)
             self._batch.clear()
+            if (unreadable := len(database.unreadable)) > self._unreadable:
+                self._unreadable = unreadable
+                log.warning("%s", left_out(unreadable))
             if self._retention is not None and self._retention.apply(database, moment):
                 self._news.set()
 
@@ -238,10 +249,3 @@ class Recorder:
         if self._database is not None:
             self._database.close()
             self._database = None
-
-
-def _weight(item: Item) -> int:
-    match item:
-        case Happened(text=text) | TracedXml(xml=text):
-            return 1 + len(text) // TEXT_UNIT
-    return 1
