@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
-from bridge.store.errors import StoreError
+from bridge.store.errors import StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
     FIELDS,
@@ -103,13 +103,12 @@ async def xmpp_history(
         start=_time("after", after),
         end=_time("before", before),
     )
-    oldest, recorded = None, False
+    oldest, warnings = None, None
     if archive:
         page.next, page.more = await _read_archive(asked, limit, from_)
     elif (reader := _store(asked)) is not None:
-        recorded = True
         try:
-            oldest = await _read_store(asked, reader)
+            oldest, unreadable = await _read_store(asked, reader)
         except StoreError as error:
             raise ToolError(
                 f"What was recorded cannot be read: {error}.",
@@ -117,14 +116,15 @@ async def xmpp_history(
                 hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
                 "leave out `after`, `before` and `since`.",
             ) from error
+        # What is not being recorded, and what cannot be read, is in no page of the store.
+        warnings = link.warnings() + ([left_out(unreadable)] if unreadable else [])
     else:
         oldest = await _read_journal(asked)
     around = {
         "gap": page.gap,
         "oldest": oldest,
         "notice": NOTICE if page.entries else None,
-        # What is not being recorded is in no page of the store.
-        "warnings": link.warnings() if recorded else None,
+        "warnings": warnings,
     }
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
@@ -197,8 +197,8 @@ def _store(asked: _Asked) -> "Reader | None":
     return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
 
 
-async def _read_store(asked: _Asked, reader: "Reader") -> str:
-    """Fill the page as `_read_journal` does, from the store."""
+async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
+    """Fill the page as `_read_journal` does, from the store; tell how many rows were left out."""
     link, room, page, wanted, shorten, most, since, start, end = asked
     participant = link.participant
     several = len(participant.memberships) > 1
@@ -248,7 +248,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     if walk.gap is not None and not (backward and page.more):
         page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
     page.next = walk.next
-    return walk.oldest
+    return walk.oldest, walk.unreadable
 
 
 async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:

@@ -22,6 +22,7 @@ from bridge.xmpp.events import (
     Phase,
 )
 from bridge.xmpp.faults import Fault
+from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
@@ -376,3 +377,16 @@ async def test_a_page_of_the_store_says_that_nothing_is_being_recorded(shelf: Sh
     played.warnings = ["Nothing is being recorded: the disk is full"]
     page = await page_of(played, after=iso(1))
     assert page["warnings"] == ["Nothing is being recorded: the disk is full"]
+
+
+async def test_what_cannot_be_read_is_left_out_and_said(shelf: Shelf) -> None:
+    for name in ("one", "two", "three"):
+        shelf.say(name, at=2)
+    damage(shelf.path, "events", 2, "event", "'{'")
+    damage(shelf.path, "events", 3, "event", """'{"kind":"leave","sender":5}'""")
+    for asked in ({"after": iso(1)}, {"before": iso(3)}):
+        page = await page_of(_played(shelf), **asked)
+        assert bodies(page)[0] == "one"
+        assert "three" not in bodies(page)
+        (warning,) = page["warnings"]
+        assert warning.startswith("2 rows of the store cannot be read")
