@@ -17,7 +17,7 @@ from bridge.store.database import Happened, Lease, Observer, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import put_aside
 from bridge.store.recorder import Recorder
-from bridge.store.sqlite import SqliteDatabase
+from bridge.store.sqlite import LATEST, SqliteDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.filter import EventFilter
@@ -103,6 +103,12 @@ async def test_a_row_that_cannot_be_read_is_left_out_and_counted(
     assert (walk.more, walk.next) == (False, walk.cursor_of(3))
     told, walk = await _read(shelf, backward=True)
     assert (told, walk.unreadable) == (["after", "before"], 1)
+
+
+async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) -> None:
+    damage(shelf.path, "events", 2, "at", str(LATEST))
+    told, walk = await _read(shelf)
+    assert (told, walk.unreadable) == (["before", "damaged", "after"], 0)
 
 
 async def test_a_chunk_of_nothing_but_damage_ends_no_walk(
