@@ -120,6 +120,8 @@ class Walk:
         """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
         self.more = False
         """Whether the iteration ended early: its time was over, or unread events were deleted."""
+        self.unreadable = 0
+        """How many rows were left out so far, since they cannot be read."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
         self._seconds = seconds
         self._read_up_to = span.first
@@ -153,7 +155,8 @@ class Walk:
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)
-            found, far, now = await self._reader.ask(read)
+            found, far, now, unreadable = await self._reader.ask(read)
+            self.unreadable += unreadable
             lost = not self._backward and now.evicted > max(first, self._span.evicted)
             if now.store != self._span.store or lost:
                 self.more = True
@@ -180,9 +183,22 @@ class Walk:
 
     def _read(
         self, database: SqliteDatabase, *, after: int, until: int
-    ) -> tuple[list[Recorded], int, Span]:
-        """Return some events, up to which row id all were read, and the span of the store then."""
+    ) -> tuple[list[Recorded], int, Span, int]:
+        """Return some events, up to which row id all were read, and the span of the store then.
+
+        The last is the number of rows among these that cannot be read.
+        """
         found, far = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
-        return found, far, database.span(replace(self._query, start=None, end=None))
+        readable = [one for one in found if self._query.stanzas or _is_event(one)]
+        unreadable = len(database.unreadable) + len(found) - len(readable)
+        return readable, far, database.span(replace(self._query, start=None, end=None)), unreadable
+
+
+def _is_event(found: Recorded) -> bool:
+    try:
+        decode(found.event)
+    except ValueError:
+        return False
+    return True

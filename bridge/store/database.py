@@ -9,7 +9,14 @@ Each event has a row id, and is read in the order of these ids: the order in whi
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
+
+UNIT_BYTES = 2_000
+"""Of memory, that count as one in the weight of what waits; most events take less."""
+
+ITEM_BYTES = 400
+"""Of memory that each event and stanza takes beside its texts."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,18 @@ class TracedXml(NamedTuple):
     direction: str
     connection: str
     xml: str
+
+
+def weight(item: Happened | TracedXml) -> int:
+    """Return how much memory an item takes, in `UNIT_BYTES`."""
+    if isinstance(item, TracedXml):
+        return 1 + (ITEM_BYTES + getsizeof(item.xml)) // UNIT_BYTES
+    size = ITEM_BYTES + getsizeof(item.event)
+    for one in item.event.values():
+        size += getsizeof(one)
+        if type(one) is list:
+            size += sum(map(getsizeof, one))
+    return 1 + size // UNIT_BYTES
 
 
 @dataclass(frozen=True)
@@ -103,6 +122,8 @@ class Query:
     """A text that is anywhere in the exact form, in upper or lower case."""
     stanzas: bool = False
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
+    shared: bool = False
+    """Whether to read shared events alone."""
 
 
 class Holding(NamedTuple):
@@ -167,7 +188,7 @@ class Database(Protocol):
     """
 
     warnings: dict[str, str]
-    """What was found wrong with it as it was opened: a sentence for each kind of trouble."""
+    """What was found wrong with it: a sentence for each kind of trouble."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction: no other process writes until the block ends."""
@@ -179,13 +200,13 @@ class Database(Protocol):
         """Add stanzas, in this order."""
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if there never was one."""
+        """Return the lease of the room for accounts of this domain; None if none can be read."""
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
 
-    def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return the shared events of the room that have a higher row id."""
+    def has(self, room: str, domain: str, stanza_id: str) -> bool:
+        """Whether there is a shared event of the room with this stanza id."""
 
     def newest(self) -> int:
         """Return the row id of the newest event; 0 in an empty store."""

@@ -8,11 +8,11 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
-from bridge.store.database import Database, Happened, TracedXml
+from bridge.store.database import Database, Happened, TracedXml, weight
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
 from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
@@ -26,9 +26,6 @@ BATCH = 1_000
 
 RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""
-
-TEXT_UNIT = 1_000
-"""Characters of text that count as one more."""
 
 RETRY_SECONDS = 10.0
 """Between two tries at a store that fails: a full disk must cost the room nothing."""
@@ -58,10 +55,11 @@ class Recorder:
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
-        self._writer = Writer()
+        self._writer = Writer(time.monotonic)
         self._database: Database | None = None
-        self._waiting: deque[Item] = deque()
-        self._batch: list[Item] = []
+        self._waiting: deque[tuple[Item, int]] = deque()
+        """Items in their order, each with its weight."""
+        self._batch: list[tuple[Item, int]] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
@@ -91,15 +89,17 @@ class Recorder:
 
         Events and stanzas beyond `MAX_WAITING` are dropped and counted.
         """
-        weight = _weight(item)
-        if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
-            if self._lost == self._told:
-                self._lost_since = item.at
-            self._lost_until = item.at
-            self._lost += 1
-            return
-        self._added += weight
-        self._waiting.append(item)
+        weighs = 1
+        if isinstance(item, Happened | TracedXml):
+            weighs = weight(item)
+            if self._added - self._written + weighs > MAX_WAITING:
+                if self._lost == self._told:
+                    self._lost_since = item.at
+                self._lost_until = item.at
+                self._lost += 1
+                return
+        self._added += weighs
+        self._waiting.append((item, weighs))
         if len(self._waiting) >= BATCH:
             self._hurry.set()
         if not self._news.is_set():
@@ -150,10 +150,7 @@ class Recorder:
                 self._let_go()
             if self._database is None:
                 self._database = self._open()
-                for kind, warning in self._database.warnings.items():
-                    if self._found.get(kind) != warning:
-                        log.warning("%s", warning)
-                self._found = self._found | self._database.warnings
+                self._find(self._database.warnings)
                 if self._retention is not None:
                     # Whether the clock is right is judged by what others wrote, not by us.
                     self._retention.apply(self._database, _clocks())
@@ -181,6 +178,13 @@ class Recorder:
                 log.warning("what happens is recorded again")
             self.problem = self._failing_since = None
 
+    def _find(self, warnings: Mapping[str, str]) -> None:
+        """Note what the database found wrong with the store."""
+        for kind, warning in warnings.items():
+            if self._found.get(kind) != warning:
+                log.warning("%s", warning)
+        self._found = {**self._found, **warnings}
+
     def _fail(self, error: StoreError, pause: float) -> None:
         now = time.monotonic()
         self._next_try = now + pause
@@ -204,10 +208,11 @@ class Recorder:
                 event = gap(self._lost_since, self._lost_until, **why)
                 gaps.append(Happened(self._lost_until, "", event))
             moment = moment._replace(more=more, closing=closing and not more)
-            self._writer.write(database, [*self._batch, *gaps], moment)
+            self._writer.write(database, [*(item for item, _ in self._batch), *gaps], moment)
             self._told = lost if gaps else self._told
-            self._written += sum(map(_weight, self._batch))
+            self._written += sum(weighs for _, weighs in self._batch)
             self._batch.clear()
+            self._find(database.warnings)
             if self._retention is not None and self._retention.apply(database, _clocks()):
                 self._news.set()
 
@@ -219,12 +224,3 @@ class Recorder:
 
 def _clocks() -> Clocks:
     return Clocks(time.time(), time.clock_gettime(NEVER_ASLEEP), time.monotonic())
-
-
-def _weight(item: Item) -> int:
-    match item:
-        case Happened(event=event):
-            return 1 + len(str(event.get("body", ""))) // TEXT_UNIT
-        case TracedXml(xml=text):
-            return 1 + len(text) // TEXT_UNIT
-    return 1

@@ -6,9 +6,11 @@ become `StoreError` here.
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from bridge.store.errors import (
     BusyStoreError,
     FullStoreError,
     NotOurStoreError,
+    left_out,
 )
 from bridge.store.location import (
     FILE_MODE,
@@ -54,17 +57,17 @@ PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
-_RECORDED = """
+_RECORDED = f"""
 SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
-  WHEN NOT events.shared AND json_extract(events.event, '$.direction') = 'out' THEN EXISTS (
+  WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
     SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
-    AND json_extract(copy.event, '$.direction') = 'in'
-    AND json_extract(copy.event, '$.id') = json_extract(events.event, '$.id')
-    AND json_extract(copy.event, '$.from') = json_extract(events.event, '$.from'))
+    AND {member("direction", "copy")} = 'in'
+    AND {member("id", "copy")} = {member("id")}
+    AND {member("from", "copy")} = {member("from")})
   ELSE FALSE END
-FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room
-CROSS JOIN observers ON observers.id = events.observer
+FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room
+LEFT JOIN observers ON observers.id = events.observer
 """
 
 # The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
@@ -75,11 +78,27 @@ CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
 """
 
 _STANZAS = """
-SELECT events.id, at, '', json_object('kind', 'stanza', 'direction', direction,
-  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml),
+SELECT events.id, at, '', CASE typeof(direction) || typeof(connection) || typeof(xml)
+  WHEN 'texttexttext' THEN json_object('kind', 'stanza', 'direction', direction,
+  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml) END,
   account, nickname, run, 0, 0
-FROM stanzas AS events CROSS JOIN observers ON observers.id = events.observer
+FROM stanzas AS events LEFT JOIN observers ON observers.id = events.observer
 """
+
+_NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
+"""The highest row id that a table ever had."""
+
+_ASTRAY = "observer NOT IN (SELECT id FROM observers)"
+"""A condition on rows that no query would find, since what they refer to is not there."""
+
+_NAME = re.compile("[0-9a-f]{1,32}")
+"""Of a store."""
+
+LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999: a later time cannot be written, and is none of ours."""
+
+_ROW = (int, int, str, str, str, str, str, int, int)
+"""Of what types the columns are of `_RECORDED` and `_STANZAS`."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -95,7 +114,9 @@ class SqliteDatabase:
         self._path = path
         self._ids: dict[tuple[str, ...], int] = {}
         self.warnings: dict[str, str] = {}
-        """What was found wrong with it as it was opened: a sentence for each kind of trouble."""
+        """What was found wrong with it: a sentence for each kind of trouble."""
+        self.unreadable: set[int] = set()
+        """The row ids of what was left out so far, since it cannot be read."""
         if not writable or exists(path):
             _refuse_foreign(path)
         self._location = Location(path) if writable else None
@@ -110,6 +131,7 @@ class SqliteDatabase:
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
+                self._connection.text_factory = _decoded
                 self._connection.create_function("searchable", 1, _searchable, deterministic=True)
                 self._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
@@ -147,14 +169,26 @@ class SqliteDatabase:
         """Raise what SQLite raises as the `StoreError` that it means."""
         try:
             yield
+        except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
+            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             text = f"{str(self._path)!r}: {error}"
-            if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            broken = code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+            if broken or (code == sqlite3.SQLITE_ERROR and not self._has_our_tables()):
                 raise BrokenStoreError(text, self._file) from error
             if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise BusyStoreError(text) from error
             raise FullStoreError(text) from error
+
+    def _has_our_tables(self) -> bool:
+        with closing(sqlite3.connect(":memory:")) as new:
+            new.executescript(TABLES)
+            ours, theirs = (
+                one.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+                for one in (new, self._connection)
+            )
+        return ours == theirs
 
     def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
         """Add events, in this order, without shared ones whose stanza id the room already has."""
@@ -198,15 +232,15 @@ class SqliteDatabase:
             self._connection.execute("UPDATE store SET stanza_bytes = stanza_bytes + ?", (more,))
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if there never was one."""
+        """Return the lease of the room for accounts of this domain; None if none can be read."""
         found = self._all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = ? AND domain = ?",
             (room, domain),
         )
-        if not found or found[0][0] is None:
-            return None
-        run, beat, seen_until = found[0]
-        return Lease(run, beat, seen_until / 1000)
+        match found:
+            case [(str(run), float(beat), int(seen_until))] if 0 <= seen_until <= LATEST:
+                return Lease(run, beat, seen_until / 1000)
+        return None
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
@@ -220,42 +254,47 @@ class SqliteDatabase:
             ),
         )
 
-    def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return the shared events of the room that have a higher row id."""
-        return self._recorded(
-            "WHERE events.id > ? AND shared AND jid = ? AND domain = ? ORDER BY events.id",
-            (id_, room, domain),
+    def has(self, room: str, domain: str, stanza_id: str) -> bool:
+        """Whether there is a shared event of the room with this stanza id."""
+        found = self._all(
+            f"SELECT 1 FROM events WHERE shared AND {member('stanzaId')} = ? "
+            "AND room = (SELECT id FROM rooms WHERE jid = ? AND domain = ?)",
+            (stanza_id, room, domain),
         )
+        return bool(found)
 
     def newest(self) -> int:
         """Return the row id of the newest event; 0 in an empty store."""
-        found = self._all("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
-        return int(found[0][0]) if found else 0
+        ((newest,),) = self._all(f"SELECT {_NEWEST}", ("events",))
+        return int(newest)
 
     def span(self, query: Query) -> Span:
         """Return between which row ids the events of the query's rooms and time are."""
         within, values = _within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = "stanzas" if query.stanzas else "events"
-        last = f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
-        (found,) = self._all(
-            f"SELECT id, (SELECT at FROM {table} ORDER BY id), "
+        found = self._all(
+            f"SELECT id, (SELECT at FROM {table} WHERE at BETWEEN 0 AND {LATEST} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
-            f"WHERE {within} AND at >= ?), {last})), "
-            f"iif(? IS NULL, {last}, coalesce((SELECT max(id) FROM {table} "
+            f"WHERE {within} AND at >= ?), {_NEWEST})), "
+            f"iif(? IS NULL, {_NEWEST}, coalesce((SELECT max(id) FROM {table} "
             f"WHERE {within} AND at <= ?), 0)) FROM store",
-            (start, *values, start, end, *values, end),
+            (start, *values, start, table, end, table, *values, end),
         )
-        store, oldest, first, last_ = found
-        whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last_)
+        if len(found) != 1:
+            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
+        ((name, oldest, first, last),) = found
+        store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
+        whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last)
         if query.stanzas:
             return whole
         rooms = ("", *query.rooms) if query.connection_of else query.rooms
         ((evicted, whole_from, begin),) = self._all(
-            "SELECT coalesce(max(evicted), 0), max(iif(evicted, coalesce((SELECT at FROM events "
-            "WHERE room = rooms.id ORDER BY at LIMIT 1), 9e999), NULL)), "
-            "min((SELECT id FROM events WHERE room = rooms.id ORDER BY id LIMIT 1)) - 1 "
-            f"FROM rooms WHERE domain = ? AND {_among('jid', rooms)}",
+            "SELECT coalesce(max(gone), 0), max(iif(gone, coalesce((SELECT at FROM events "
+            f"WHERE room = one.id AND at BETWEEN 0 AND {LATEST} ORDER BY at LIMIT 1), 9e999), "
+            "NULL)), min((SELECT id FROM events WHERE room = one.id ORDER BY id LIMIT 1)) - 1 "
+            "FROM (SELECT id, CAST(evicted AS INTEGER) AS gone FROM rooms "
+            f"WHERE domain = ? AND {_among('jid', rooms)}) AS one",
             (query.domain, *rooms),
         )
         return whole._replace(
@@ -280,15 +319,18 @@ class SqliteDatabase:
             last = min(until, after + SPAN)
         within, values = _within(query)
         conditions, further = _conditions(query)
-        found = self._recorded(
-            f"WHERE events.id > ? AND events.id <= ? AND {within} AND {conditions} "
-            f"ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
+        select, astray = (_STANZAS, _ASTRAY)
+        if not query.stanzas:
+            select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM rooms)"
+        rows = self._all(
+            f"{select} WHERE events.id > ? AND events.id <= ? AND ({within} OR {astray}) "
+            f"AND {conditions} ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
             (first, last, *values, *further, limit),
-            _STANZAS if query.stanzas else _RECORDED,
         )
-        if len(found) == limit:
-            return found, found[-1].id - backward
-        return found, first if backward else last
+        far = first if backward else last
+        if len(rows) == limit:
+            far = rows[-1][0] - backward
+        return [one for one in map(self._recorded, rows) if one is not None], far
 
     def latest(self) -> tuple[int, float]:
         """Return row id and time of the newest event; without one (0, minus infinity)."""
@@ -385,13 +427,35 @@ class SqliteDatabase:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
 
-    def _recorded(
-        self, conditions: str, values: Sequence[object], select: str = _RECORDED
-    ) -> list[Recorded]:
-        return [
-            Recorded(id_, at / 1000, room, json.loads(event), Observer(*by), bool(shared), echoed)
-            for id_, at, room, event, *by, shared, echoed in self._all(select + conditions, values)
-        ]
+    def _recorded(self, row: tuple[Any, ...]) -> Recorded | None:
+        """Return what stands in a row; None where that is nothing that a bridge writes."""
+        if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
+            id_, at, room, exact, *by, shared, echoed = row
+            try:
+                event = json.loads(exact)
+            except (ValueError, RecursionError):
+                event = None
+            if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
+                observer = Observer(*by)
+                return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
+        self.unreadable.add(row[0])
+        self.warnings["damaged"] = left_out(len(self.unreadable))
+        return None
+
+
+def _is_flat(event: dict[str, Any]) -> bool:
+    """Whether it holds nothing but texts, numbers, truth values and lists of these."""
+    lists = [one for one in event.values() if type(one) is list]
+    nested = chain.from_iterable(lists)
+    return dict not in map(type, event.values()) and {dict, list}.isdisjoint(map(type, nested))
+
+
+def _decoded(text: bytes) -> str | bytes:
+    """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
 
 
 def _seconds(milliseconds: float | None, otherwise: float) -> float:
@@ -479,6 +543,8 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         if bound is not None:
             where.append(condition)
             values.append(round(bound * 1000))
+    if query.shared:
+        where.append("shared")
     if query.kinds is not None:
         where.append(_among("kind", query.kinds))
         values += query.kinds

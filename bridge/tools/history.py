@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
-from bridge.store.errors import StoreError
+from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
     FIELDS,
@@ -111,7 +111,7 @@ async def xmpp_history(
     elif (reader := _store(asked)) is not None:
         recorded = True
         try:
-            oldest = await _read_store(asked, reader)
+            oldest, unreadable = await _read_store(asked, reader)
         except StoreError as error:
             raise ToolError(
                 f"What was recorded cannot be read: {error}.",
@@ -119,13 +119,16 @@ async def xmpp_history(
                 hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
                 "leave out `after`, `before` and `since`.",
             ) from error
+        if unreadable:  # in place of what the recorder found damaged
+            warnings = [one for one in warnings if not one.endswith(LEFT_OUT)]
+            warnings.append(left_out(unreadable))
     else:
         oldest = await _read_journal(asked)
     around = {
         "gap": page.gap,
         "oldest": oldest,
         "notice": NOTICE if page.entries else None,
-        # What is not being recorded is in no page of the store.
+        # What is not being recorded, and what cannot be read, is in no page of the store.
         "warnings": warnings if recorded else None,
     }
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
@@ -199,8 +202,8 @@ def _store(asked: _Asked) -> "Reader | None":
     return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
 
 
-async def _read_store(asked: _Asked, reader: "Reader") -> str:
-    """Fill the page as `_read_journal` does, from the store."""
+async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
+    """Fill the page as `_read_journal` does, from the store; tell how many rows were left out."""
     link, room, page, wanted, shorten, most, since, start, end = asked
     participant = link.participant
     several = len(participant.memberships) > 1
@@ -250,7 +253,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     if walk.gap is not None and not (backward and page.more):
         page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
     page.next = walk.next
-    return walk.oldest
+    return walk.oldest, walk.unreadable
 
 
 async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:

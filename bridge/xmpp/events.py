@@ -8,6 +8,7 @@ nickname in it. `kind` is what users call such an event.
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias, get_args
 
@@ -361,8 +362,15 @@ def encode(event: Event) -> dict[str, object]:
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event of which this is the exact form, for filters and findings to look at.
 
-    What it says of TLS, and what stands in a text of ours, is not read back.
+    What it says of TLS, and what stands in a text of ours, is not read back. Raises `ValueError`
+    where it is the exact form of no event.
     """
+    for name, value in exact.items():
+        if not isinstance(value, _TYPES.get(name, ())):
+            raise ValueError(f"no event has such a {name}")
+    for name in exact.keys() & _LISTS.keys():
+        if not all(isinstance(one, _LISTS[name]) for one in exact[name]):
+            raise ValueError(f"no event has such {name}")
     cls = _class_of(exact)
     values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
     values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
@@ -370,7 +378,8 @@ def decode(exact: Mapping[str, Any]) -> Event:
     for field in values.keys() & _DECODED.keys():
         values[field] = _DECODED[field](values[field])
     if "condition" in exact and cls is ConnectionChanged:
-        values["fault"] = Fault(exact["condition"], exact["text"], exact["hint"], quotes=True)
+        condition, text, hint = map(exact.get, ("condition", "text", "hint"), repeat(""))
+        values["fault"] = Fault(condition, text, hint, quotes=True)
     made: Event = cls(**values)
     return made
 
@@ -387,7 +396,9 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
             return AffiliationChanged
         case {"kind": "connection"} if "phase" not in exact:
             return Connected if "service" in exact else Joined
-    return _CLASSES[exact["kind"]]
+    if (cls := _CLASSES.get(exact.get("kind", ""))) is None:
+        raise ValueError("a kind that no event has")
+    return cls
 
 
 _CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
@@ -401,6 +412,19 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
     "phase": Phase,
 }
 """Fields whose values are other ones in the exact form."""
+
+
+_LISTS: dict[str, type] = {"codes": int, "meaning": str, "payload": str, "reactions": str}
+"""What is in the fields of the exact form that are lists."""
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys((name for names in _WIRE_NAMES.values() for name in names.values()), str),
+    **dict.fromkeys(("direction", "text", "hint", "tls", "reason", "condition"), str),
+    **dict.fromkeys(("self", "reflection", "destroyed"), bool),
+    **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
+    **dict.fromkeys(_LISTS, list),
+}
+"""What the fields of the exact form are; `events` is in gaps of the recorder."""
 
 
 def _encode_apart(event: Event) -> dict[str, object]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.store.database import Observer
+from bridge.store.errors import left_out
 from bridge.text import iso
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.trace import xmpp_trace
@@ -25,6 +26,7 @@ from bridge.xmpp.events import (
 from bridge.xmpp.faults import Fault
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import Loss
+from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
@@ -440,9 +442,24 @@ async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
     most: int, shelf: Shelf
 ) -> None:
     shelf.say(*(f"{number:03} {'long ' * 20}" for number in range(200)), at=1)
+    damage(shelf.path, "events", 2, "event", "'{'")
     played = _played(shelf)
-    played.warnings = [f"{number} {'a' * 500}" for number in range(3)]
+    others = [f"{number} {'a' * 500}" for number in range(3)]
+    played.warnings = [*others, left_out(7)]
     page = await page_of(played, after=iso(1), limit=500, maxBytes=most)
-    assert page["warnings"] == played.warnings
+    assert page["warnings"] == [*others, left_out(1)]
     assert page["entries"]
     assert json_size(page) <= most
+
+
+async def test_what_cannot_be_read_is_left_out_and_said(shelf: Shelf) -> None:
+    for name in ("one", "two", "three"):
+        shelf.say(name, at=2)
+    damage(shelf.path, "events", 2, "event", "'{'")
+    damage(shelf.path, "events", 3, "event", """'{"kind":"leave","sender":5}'""")
+    for asked in ({"after": iso(1)}, {"before": iso(3)}):
+        page = await page_of(_played(shelf), **asked)
+        assert bodies(page)[0] == "one"
+        assert "three" not in bodies(page)
+        (warning,) = page["warnings"]
+        assert warning.startswith("2 rows of the store cannot be read")
