@@ -17,6 +17,7 @@ from bridge.xmpp.events import (
     MessageSent,
     NicknameChanged,
     OccupantChanged,
+    OccupantError,
     OccupantLeft,
     SendFailed,
     Source,
@@ -95,7 +96,7 @@ class Past:
     outcome: Record | None = None
     """The reflection of that, or the error with which it came back first."""
     replies: list[Record] = field(default_factory=list)
-    """What they said after that, and errors, the newest first."""
+    """What they said after that, and their errors, the newest first."""
     messages: list[Record] = field(default_factory=list)
     """The last `MESSAGES` that were said while we watched, the newest first."""
     _outcomes: dict[str, Record] = field(default_factory=dict)
@@ -110,8 +111,8 @@ class Past:
                     self.sent, self.outcome = record.event, self._outcomes.get(id_)
             case SendFailed(id=id_):
                 self._note(id_, record)
-                if self.sent is None:
-                    self.replies.append(record)
+            case OccupantError() if theirs and self.sent is None:
+                self.replies.append(record)
             case MessageReceived(own=own, source=source, id=id_):
                 if source is Source.LIVE and len(self.messages) < MESSAGES:
                     self.messages.append(record)
@@ -341,7 +342,11 @@ def _answer(evidence: Evidence) -> Finding:
     times = [f"{one['answerMs']:,.0f}" for one in answers]
     public = [one for one in answers if one["how"] == "public"]
     if not public:
-        words, hint = HOWS[str(answers[0]["how"])]
+        how = str(answers[0]["how"])
+        words, hint = HOWS[how]
+        if how == "error":
+            text = answers[0].get("text")
+            words += f", {answers[0]['condition']}" + (f", saying {_text(text)}" if text else "")
         return Finding(False, f"{who} answered {words}, after {times[0]} ms.", hint)
     bodies = [one["body"] for one in public if "replaces" not in one]
     if len(bodies) > len(set(bodies)):
@@ -406,7 +411,10 @@ HOWS = {
         "with a message that has no body, so that people see nothing",
         "xmppTrace shows the stanza: does the program send an empty text?",
     ),
-    "error": ("with an error", "xmppTrace shows the stanza."),
+    "error": (
+        "with an error",
+        "The program, or a library under it, refused the message: its log should say why.",
+    ),
 }
 """An answer that people in the room cannot read, in words, and what to do."""
 

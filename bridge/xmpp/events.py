@@ -137,6 +137,19 @@ class SendFailed:
 
 
 @dataclass(frozen=True)
+class OccupantError:
+    """An occupant answered a message with an error, which only we get."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    condition: str
+    text: str | None = None
+    id: str | None = None
+    """Of the message that they say it answers: anybody in the room can know the ids of ours."""
+
+
+@dataclass(frozen=True)
 class OccupantPresence:
     """What presence says of somebody in the room."""
 
@@ -302,6 +315,7 @@ Event: TypeAlias = (
     | Gap
     | MessageSent
     | SendFailed
+    | OccupantError
     | OccupantJoined
     | OccupantChanged
     | OccupantLeft
@@ -379,6 +393,8 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
     match exact:
         case {"direction": "out"}:
             return MessageSent
+        case {"kind": "error"} if "sender" in exact:
+            return OccupantError
         case {"kind": "error"} if "id" not in exact:
             return RoomError
         case {"kind": "leave", "destroyed": True}:

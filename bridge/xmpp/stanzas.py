@@ -22,6 +22,7 @@ from bridge.xmpp.events import (
     Event,
     MessageReceived,
     NicknameChanged,
+    OccupantError,
     OccupantJoined,
     OccupantLeft,
     RoomConfigured,
@@ -186,10 +187,12 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
     sender, bare, nickname = address
     if stanza.tag == MESSAGE:
         if stanza.get("type") == "error":
+            error, id_ = error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
-            if sender == room and (id_ := stanza.get("id")):
-                error = error_of(stanza)
+            if sender == room and id_:
                 yield SendFailed(id_, error.condition, error.text)
+            elif bare == room and nickname:
+                yield OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room:
             yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
     elif stanza.tag == PRESENCE and bare == room:

@@ -23,6 +23,7 @@ from bridge.xmpp.events import (
     MessageSent,
     NicknameChanged,
     OccupantChanged,
+    OccupantError,
     OccupantLeft,
     Phase,
     SendFailed,
@@ -220,7 +221,21 @@ ANSWERS: dict[str, tuple[tuple[dict[str, object], ...], bool, str]] = {
     "in private and in public": ((PONG | {"how": "private"}, PONG), True, "answered what"),
     "encrypted": (({"how": "encrypted", "answerMs": 1.0},), False, "encrypted"),
     "without a body": (({"how": "no-body", "answerMs": 1.0},), False, "no body"),
-    "with an error": (({"how": "error", "answerMs": 1.0},), False, "an error"),
+    "with an error": (
+        ({"how": "error", "answerMs": 1.0, "condition": "not-acceptable", "text": "no\nway"},),
+        False,
+        'with an error, not-acceptable, saying "no\\nway", after 1 ms',
+    ),
+    "with an error without a word": (
+        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"},),
+        False,
+        "with an error, bad-request, after 1 ms",
+    ),
+    "with an error and in public": (
+        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"}, PONG),
+        True,
+        "answered what",
+    ),
     "twice": ((PONG, PONG), False, "twice"),
     "with a correction": ((PONG, PONG | {"replaces": "1"}), True, "answered what"),
     "in two lines": ((PONG, PONG | {"body": "and more"}), True, "answered what"),
@@ -261,10 +276,13 @@ def test_only_what_we_said_last_counts() -> None:
 
 
 def test_an_error_after_the_reflection_leaves_what_was_heard_heard() -> None:
-    given = evidence(SENT, HEARD, SendFailed("m1", "gone"))
+    theirs = OccupantError(ROBOT, "Robot", "gone", None, "m1")
+    of_another = OccupantError(f"{ROOM}/Wilma", "Wilma", "gone", None, "m1")
+    given = evidence(SENT, HEARD, SendFailed("m1", "gone"), theirs, of_another)
     assert given.past.outcome is not None
     assert given.past.outcome.event == HEARD
-    assert len(given.past.replies) == 1
+    # What the room returned is no answer of the occupant's, nor is another occupant's error.
+    assert [one.event for one in given.past.replies] == [theirs]
 
 
 def test_silence_tells_nothing_of_who_came_later_or_got_something_else() -> None:
