@@ -123,6 +123,10 @@ def twice(robot: Robot, sender: str) -> None:
     robot.say(ANSWER)
 
 
+def soon(robot: Robot, sender: str) -> None:
+    asyncio.get_running_loop().call_later(0.3, robot.say, ANSWER)
+
+
 def late(robot: Robot, sender: str) -> None:
     asyncio.get_running_loop().call_later(LATE_MS / 1000 + 0.05, robot.say, ANSWER)
 
@@ -289,8 +293,9 @@ TROUBLES: dict[str, Trouble] = {
         ('same account as "Robot-2"',), "account", before=shows_accounts, then=runs_twice, says=None
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        ('"Robot" and "Robot-2" gave the same answer',),
-        "answer",
+        ("Nothing is wrong", '"Robot-2" gave the same answer as "Robot", before it'),
+        "alike",
+        soon,
         then=runs_twice,
         hows=("public", "public"),
     ),
@@ -320,7 +325,10 @@ TROUBLES: dict[str, Trouble] = {
     "it answers twice": Trouble(("twice",), "answer", twice, hows=("public", "public")),
     "it answers late": Trouble(("late",), "answer", late, hows=("public",), seconds=10),
     "a command has hidden characters": Trouble(
-        ("hidden characters", '"Wilma"'), "commands", then=is_given_a_disguised_command, says=None
+        ("as yet", "hidden characters", '"Wilma"'),
+        "commands",
+        then=is_given_a_disguised_command,
+        says=None,
     ),
 }
 
