@@ -97,6 +97,8 @@ class MessageReceived:
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
+    as_ours: bool = False
+    """Of the history: it bears our nickname or our account, so a former run may have said it."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
     replaces: str | None = None
@@ -330,7 +332,7 @@ Event: TypeAlias = (
     | Joined
 )
 
-_ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
+_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
