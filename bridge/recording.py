@@ -150,7 +150,8 @@ class Recording:
             self._telling[room] = not told
         exact = events.encode(_seen_by_all(event) if shared else event)
         text = searchable(text_of(event))
-        return Happened(record.at, room, exact, text, shared, shared and earlier)
+        earlier = shared and earlier
+        return Happened(record.at, room, exact, text, shared, earlier, record.number)
 
 
 def _seen_by_all(event: Event) -> Event:

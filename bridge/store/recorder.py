@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import chain
 
 from bridge.store.database import Database, Happened, TracedXml
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
@@ -100,6 +101,8 @@ class Recorder:
         self._waiting: deque[Item] = deque()
         self._batch: list[Item] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
+        self._pending: list[int] = []
+        """The numbers of the events that the writer was given, and that are not in the store."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
         self._lost = self._told = 0
@@ -135,14 +138,21 @@ class Recorder:
         if not self._news.is_set():
             self._news.set()
 
-    async def flush(self) -> None:
-        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`."""
+    async def flush(self) -> int | None:
+        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
+
+        Returns the number of the first event that is not in the store yet; None: all are in it.
+        """
         written: Future[None] = Future()
         self._flushes.append(written)
         self._wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
+        # In the order in which the thread hands them on, so that none is missed on its way.
+        items = [*self._waiting], [*self._batch]
+        numbers = [one.number for one in chain(*items) if isinstance(one, Happened)]
+        return min(filter(None, (*numbers, *self._pending)), default=None)
 
     def close(self) -> None:
         """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
@@ -230,6 +240,7 @@ class Recorder:
             self._writer.write(database, [*self._batch, *gaps], moment)
             self._told = lost if gaps else self._told
             self._written += sum(map(_weight, self._batch))
+            self._pending = self._writer.pending
             self._batch.clear()
             if self._retention is not None and self._retention.apply(database, moment):
                 self._news.set()

@@ -142,6 +142,12 @@ class Writer:
         """The events that this transaction is to write, each with its number."""
         self._stanzas: list[TracedXml] = []
 
+    @property
+    def pending(self) -> list[int]:
+        """The numbers of the events that it was given and has not written, nor found written."""
+        rooms = self._rooms.values()
+        return [one.happened.number for room in rooms for one in (*room.pending, *room.earlier)]
+
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
         self._database, self._moment = database, moment
@@ -299,6 +305,13 @@ def _observed(happened: Happened, noticed: float, number: float) -> _Observed:
 
 def _found(recorded: Recorded, noticed: float) -> _Observed:
     return _observed(Happened(recorded.at, recorded.room, recorded.event), noticed, 0)
+
+
+def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
+    """Return the numbers of those observed events of a room of which no copy is recorded."""
+    ours = [_observed(one, 0, 0) for one in observed]
+    missing, _ = _unpaired(ours, [_found(one, 0) for one in recorded])
+    return {one.happened.number for one in missing}
 
 
 def _unpaired(

@@ -198,7 +198,7 @@ def _store(asked: _Asked) -> "Reader | None":
 
 
 async def _read_store(asked: _Asked, reader: "Reader") -> str:
-    """Fill the page as `_read_journal` does, from the store."""
+    """Fill the page as `_read_journal` does, from the store, and behind it from memory."""
     link, room, page, wanted, shorten, most, since, start, end = asked
     participant = link.participant
     several = len(participant.memberships) > 1
@@ -210,8 +210,9 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
 
     def show(found: "tuple[Recorded, Event]") -> Entry | None:
         row, event = found
-        if row.event.get("direction") == "out" and not row.echoed:
-            unheard.add(row.event.get("id", ""))
+        sent = row.event.get("id", ""), row.event.get("from")
+        if row.event.get("direction") == "out" and not (row.echoed or sent in came):
+            unheard.add(sent[0])
         if not wanted.matches(event):
             return None
         entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
@@ -236,6 +237,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
         walk = await begun
     except ValueError as error:
         raise no_cursor(error) from error
+    records = link.records(room)
+    behind = () if walk.unwritten is None else records.after(walk.unwritten - 1)
+    seen = [one for one in behind if (start or "") <= iso(one.at) <= (end or iso(one.at))]
+    came = walk.messages_of(seen)
     async for row in walk:
         event = walk.record(row).event
         entry = await time_slice.run(show, (row, event), wanted.cost(event))
@@ -248,7 +253,29 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     if walk.gap is not None and not (backward and page.more):
         page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
     page.next = walk.next
+    if seen and not page.more:
+        missing = await walk.unrecorded(seen, records.numbering.epoch)
+        await _add_unrecorded(asked, missing, seen[-1].number)
     return walk.oldest
+
+
+async def _add_unrecorded(asked: _Asked, records: "list[Record]", last: int) -> None:
+    """Add to the page what the store does not have of what was seen up to the number `last`.
+
+    Once an entry was added, `next` is a place in the bridge's memory, which goes on from there.
+    """
+    page, wanted, journal = asked.page, asked.wanted, asked.link.participant.journal
+    time_slice, told = TimeSlice(), False
+    for record in records:
+        if await time_slice.run(wanted.matches, record.event, wanted.cost(record.event)):
+            entry = sanitized(asked.shorten(journal.encode(record)), asked.most)
+            page.more = not page.add(entry)
+            if page.more:
+                last = record.number - 1
+                break
+            told = True
+    if told:
+        page.next = journal.cursor_of(last)
 
 
 async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:
