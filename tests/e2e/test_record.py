@@ -1,14 +1,18 @@
 """`xmpp-bridge record`, and bridges that share its store, as processes on a real server."""
 
 import os
+import re
 import shutil
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from bridge.commands.exit import MISTAKE
+from bridge.commands.record import UNIT
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer
@@ -176,6 +180,53 @@ async def test_record_ends_where_trying_again_would_not_help(
     async with Watching(tmp_path, settings, command="record") as recording:
         assert await recording.ended() == code
         assert told in recording.err
+
+
+@pytest.mark.parametrize("odd", [b"a\rb", b"a\xffb"])
+def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(odd)
+    folder.mkdir()
+    file = folder / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    ran = subprocess.run(
+        [COMMAND, "record", "--print-unit", "--env-file", file],
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    (line,) = ran.stderr.decode().split("\n")[:-1]
+    assert line.startswith("xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: ")
+    assert line.isprintable()
+
+
+BREAKING = """
+import sys
+from bridge import cli
+from bridge.commands import record
+async def _stay(*_):
+    raise ValueError("never shown")
+record._stay = _stay
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_mistake_of_ours_is_a_line_and_systemd_starts_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    for level in ("INFO", "DEBUG"):
+        ran = subprocess.run(
+            [sys.executable, "-c", BREAKING, "record", "--env-file", str(file)],
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LOG_LEVEL": level},
+            check=False,
+        )
+        assert ran.returncode == MISTAKE
+        assert ran.stderr.splitlines()[-1].startswith("xmpp-bridge: a mistake in the bridge ended")
+        assert ("Traceback" in ran.stderr) is (level == "DEBUG")
+    (prevented,) = re.findall("RestartPreventExitStatus=(.*)", UNIT)
+    assert str(MISTAKE) not in prevented.split()
 
 
 def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
