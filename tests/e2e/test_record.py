@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,43 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
     ]
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
+
+
+@pytest.mark.parametrize("beside", [True, False])
+async def test_history_from_the_store_has_what_was_said_just_now_too(
+    beside: bool, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(BRIDGE_STORE=str(tmp_path / "rooms.db"))
+
+    async def check(bridge: BridgeProcess, said: list[str]) -> None:
+        await bridge.joined()
+        for number in range(3):
+            body = f"{len(said)}, {number}"
+            sent = await bridge.bare("xmppSend", message=body)
+            said.append(body)
+            page = await bridge.bare("xmppHistory", after="2001-01-01T00:00:00Z", limit=500)
+            entries = [one for one in page["entries"] if one["kind"] == "message"]
+            assert ([one["body"] for one in entries], page["more"]) == (said, False)
+            # What a bridge that is killed had heard, and nobody had written, is lost with it.
+            assert not [one for one in entries[-number - 1 :] if one.get("heard") is False]
+            after = await bridge.bare("xmppHistory", since=page["next"])
+            assert [one for one in after["entries"] if one["kind"] == "message"] == []
+            assert sent["sent"]
+
+    said: list[str] = []
+    async with AsyncExitStack() as stack:
+        if beside:
+            recording = await stack.enter_async_context(
+                Watching(tmp_path, settings, command="record")
+            )
+            await recording.says("joined")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+            bridge.process.kill()
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
 
 
 async def test_a_bridge_takes_over_when_the_recorder_is_killed(

@@ -130,6 +130,18 @@ def test_names_like_it_are_told(there: str) -> None:
     assert "; in the room is " in found.detail
 
 
+def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
+    there = [
+        Occupant(f"{ROOM}/{one}", one, "participant", "none", 0.0) for one in ("Robot", "ROBOT")
+    ]
+    status = replace(STATUS, occupants=tuple(there))
+    rooms = ["loby@conference.example"]
+    found = look("present", evidence(occupant=None, nickname="robot", status=status, rooms=rooms))
+    assert 'in the room is "Robot", "ROBOT"; rooms of the service' in found.detail
+    assert "Case and hidden characters" in found.hint
+    assert "Is the program running" in found.hint
+
+
 def _voiceless(*events: Event) -> Finding:
     return look("voice", evidence(*events, occupant=replace(BOT, role="visitor")))
 
