@@ -154,27 +154,27 @@ class Walk:
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
         """Return those of `records`, which `run` has observed, that the store does not have."""
         query = replace(self._query, start=None, kinds=None, contains=(), mentions="")
-        last = self._span.last
-        recorded, _ = await self._reader.ask(
-            lambda database: database.page(
-                query, after=0, until=last, limit=MAX_COMPARED, backward=True
+
+        def missing(database: SqliteDatabase) -> list[Record]:
+            recorded, _ = database.page(
+                query, after=0, until=self._span.last, limit=MAX_COMPARED, backward=True
             )
-        )
-        found = set[int]()
-        for room in {one.room for one in records}:
-            found |= unrecorded(
-                (
+            found = set[int]()
+            for room in {one.room for one in records}:
+                ours = (
                     Happened(one.at, room, encode(one.event), number=one.number)
                     for one in records
                     if one.room == room
-                ),
-                (
+                )
+                theirs = (
                     one
                     for one in reversed(recorded)
                     if one.room == room and (one.shared or one.observer.run == run)
-                ),
-            )
-        return [one for one in records if one.number in found]
+                )
+                found |= unrecorded(ours, theirs)
+            return [one for one in records if one.number in found]
+
+        return await self._reader.ask(missing)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         end = monotonic() + self._seconds

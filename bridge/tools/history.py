@@ -223,6 +223,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
             entry["observer"] = str(row.observer)
         return sanitized(shorten(entry), most)
 
+    def in_time(record: "Record") -> bool:
+        at = iso(record.at)
+        return (start or at) <= at <= (end or at)
+
     backward = since is None and start is None
     begun = reader.walk(
         [one.name for one in among],
@@ -239,7 +243,7 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
         raise no_cursor(error) from error
     records = link.records(room)
     behind = () if walk.unwritten is None else records.after(walk.unwritten - 1)
-    seen = [one for one in behind if (start or "") <= iso(one.at) <= (end or iso(one.at))]
+    seen = [one for one in behind if await time_slice.run(in_time, one, 0)]
     came = walk.messages_of(seen)
     async for row in walk:
         event = walk.record(row).event

@@ -5,9 +5,9 @@ A new cause is one more function in `FINDINGS`.
 
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, searchable, visible
@@ -69,9 +69,12 @@ def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
         if one.ok is False and name not in OF_OTHERS:
             return one.detail, found
     answered = found["answer"]
-    begin = "" if answered.ok else f" found wrong with {evidence.who} as yet"
-    beside = found["alike" if answered.ok else "commands"]
-    verdict = f"Nothing is{begin or ' wrong'}: {answered.detail}"
+    if answered.ok:
+        verdict, beside = "Nothing is wrong", found["alike"]
+    else:
+        verdict = f"Nothing is found wrong with {evidence.who} as yet"
+        beside = found["commands"]
+    verdict += f": {answered.detail}"
     return verdict + f" {beside.detail}" * (beside.ok is False), found
 
 
@@ -271,57 +274,59 @@ def _is_twice(past: Past, outcome: Record) -> bool:
 
     What others did from shortly before the bridge spoke may have been answered as well.
     """
-    times = Counter[str]()
     asking = [
-        one
-        for one in past.others
+        one.number
+        for one in reversed(past.others)
         if one.number > outcome.number
         # A subject may be what the room tells whoever enters.
         or (one.at >= outcome.at - LATE_MS / 1000 and not isinstance(one.event, SubjectChanged))
     ]
+    times = Counter[str]()
     for reply in _worded(past):
         times[_body(reply)] += 1
-        if times[_body(reply)] > max(1, sum(one.number < reply.number for one in asking)):
+        if times[_body(reply)] > max(1, bisect(asking, reply.number)):
             return True
     return False
 
 
-def _worded(past: Past) -> Iterator[Record]:
-    """Yield the public answers with words of their own, the oldest first."""
-    for one in reversed(past.replies):
-        if is_public(one) and _body(one) and getattr(one.event, "replaces", None) is None:
-            yield one
+def _worded(past: Past) -> list[Record]:
+    """Return the first `MESSAGES` public answers with words of their own, the oldest first."""
+    worded = (
+        one
+        for one in reversed(past.replies)
+        if is_public(one) and _body(one) and getattr(one.event, "replaces", None) is None
+    )
+    return [*islice(worded, MESSAGES)]
 
 
 def _alike_answers(evidence: Evidence) -> Finding:
     past, who, outcome = evidence.past, evidence.who, evidence.past.outcome
-    answers = [*_worded(past)]
+    answers = _worded(past)
     if outcome is None or not answers:
         return Finding(None, f"There is no public answer of {who} to compare with others.")
-    by_body = defaultdict[str, list[Record]](list)
-    for one in past.others:
-        if _sender(one) != evidence.nickname and not getattr(one.event, "own", False):
-            by_body[_body(one)].append(one)
-    times = Counter(
-        sender
+    others = [
+        one
+        for one in islice(filter(is_public, past.others), MESSAGES)
+        if _sender(one) != evidence.nickname and not getattr(one.event, "own", False)
+    ]
+    pairs = [
+        (_sender(one), said, one)
         for said in past.spoken[:MESSAGES]
-        for sender in {
-            _sender(one)
-            for one in by_body.get(_body(said), ())
-            if _body(said) and abs(one.at - said.at) <= LATE_MS / 1000
-        }
-    )
-    first = {
-        _sender(one): None
-        for answer in answers
-        for one in reversed(by_body.get(_body(answer), ()))
-        if outcome.number < one.number < answer.number
+        for one in others
+        if _body(said) and _body(said) == _body(one)
+    ]
+    first = [sender for sender, said, one in pairs if outcome.number < one.number < said.number]
+    after = {
+        (sender, said.number)
+        for sender, said, one in pairs
+        if said.number < one.number and one.at - said.at <= LATE_MS / 1000
     }
+    times = Counter(sender for sender, _ in after)
     often = [sender for sender, count in times.most_common() if count >= ALIKE_TIMES]
     told = [*dict.fromkeys([*often, *first])][:MAX_ALIKE]
     if not told:
         return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
-    how = f"{max(times[one] for one in often)} times" if often else "before it"
+    how = f"{times[often[0]]} times" if often else "before it"
     return Finding(False, f"{_list(told)} gave the same answer as {who}, {how}.", TWICE)
 
 
@@ -377,7 +382,7 @@ HOWS = {
 
 
 def _commands(evidence: Evidence) -> Finding:
-    public = [one for one in evidence.past.others if is_public(one)][:MESSAGES]
+    public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
     disguised = [one for one in public if visible(_body(one)) != _body(one)]
     newest = dict[str, Record]()
     for one in disguised:
@@ -436,9 +441,8 @@ def _alike(name: str, names: Sequence[str]) -> list[str]:
     for one in names[:MAX_COMPARED]:
         seen[searchable(one[:NAME_CHARACTERS])].append(one)
     wanted = searchable(name[:NAME_CHARACTERS])
-    return [one for like in get_close_matches(wanted, seen, MAX_ALIKE) for one in seen[like]][
-        :MAX_ALIKE
-    ]
+    found = get_close_matches(wanted, seen, MAX_ALIKE)
+    return [one for like in found for one in seen[like]][:MAX_ALIKE]
 
 
 def _name(name: object) -> str:

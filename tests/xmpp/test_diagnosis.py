@@ -325,6 +325,7 @@ def _exchange(number: int, *then: Event) -> list[Event]:
 
 
 ECHO = said("pong", "Eve")
+PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Robot")]
 
 
 @pytest.mark.parametrize(
@@ -343,6 +344,8 @@ ECHO = said("pong", "Eve")
             ],
             "3 times",
         ),
+        # It says what they have said.
+        ([*PARROTED, *_exchange(1, said("x"))], None),
         # Another room member's words from before the question answer nothing.
         ([ECHO, *_exchange(1, PONGS)], None),
         (_exchange(1, said("pong", "Eve", type="chat"), PONGS), None),
