@@ -153,12 +153,19 @@ class Walk:
 
     async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
         """Return those of `records`, which `run` has observed, that the store does not have."""
-        query = replace(self._query, start=None, kinds=None, contains=(), mentions="")
+        query = replace(self._query, start=None, contains=(), mentions="")
 
         def missing(database: SqliteDatabase) -> list[Record]:
-            recorded, _ = database.page(
-                query, after=0, until=self._span.last, limit=MAX_COMPARED, backward=True
-            )
+            rows = dict[int, Recorded]()
+            for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                newest, _ = database.page(
+                    replace(query, kinds=kinds),
+                    after=0,
+                    until=self._span.last,
+                    limit=MAX_COMPARED,
+                    backward=True,
+                )
+                rows |= {one.id: one for one in newest}
             found = set[int]()
             for room in {one.room for one in records}:
                 ours = (
@@ -168,7 +175,7 @@ class Walk:
                 )
                 theirs = (
                     one
-                    for one in reversed(recorded)
+                    for _, one in sorted(rows.items())
                     if one.room == room and (one.shared or one.observer.run == run)
                 )
                 found |= unrecorded(ours, theirs)

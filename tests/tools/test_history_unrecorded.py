@@ -13,7 +13,7 @@ import pytest
 from bridge.recording import Recording
 from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.writer import Entered, Item, Left, Moment, Writer
+from bridge.store.writer import MAX_COMPARED, Entered, Item, Left, Moment, Writer
 from bridge.text import iso
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
@@ -199,3 +199,13 @@ async def test_times_hold_for_what_is_not_recorded_too(night: Night, day: Day) -
     day.happens(_said("late"))
     assert bodies(await day.page(after=LONG_AGO, before=iso(time.time() - 60))) == []
     assert bodies(await day.page(before=iso(time.time() + 60)))[-1] == "late"
+
+
+async def test_a_rooms_history_is_known_behind_any_number_of_other_events(
+    night: Night, day: Day
+) -> None:
+    status = (replace(HERE, status=str(number)) for number in range(MAX_COMPARED + 100))
+    night.hears(*(events.OccupantChanged(**vars(one)) for one in status))
+    day.enters(_said("early", stanza_id="s0", source=Source.HISTORY))
+    day.happens(_said("late"))
+    assert bodies(await day.page()) == ["early", "late"]
