@@ -40,6 +40,13 @@ SPAN = 50_000
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
+
+def _member(name: str, table: str = "events") -> str:
+    """Return a member of an event as SQL; NULL of a damaged row, at which no index may fail."""
+    event = f"{table}.event" if table else "event"
+    return f"iif(json_valid({event}), json_extract({event}, '$.{name}'), NULL)"
+
+
 TABLES = f"""
 PRAGMA page_size = 8192;
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -61,8 +68,7 @@ CREATE TABLE events (
 CREATE INDEX events_at ON events (room, at);
 CREATE UNIQUE INDEX events_stanza_id ON events (room, json_extract(event, '$.stanzaId'))
   WHERE shared AND json_extract(event, '$.stanzaId') IS NOT NULL;
-CREATE INDEX events_id ON events (
-  room, json_extract(event, '$.id'), json_extract(event, '$.sender'), at)
+CREATE INDEX events_id ON events (room, {_member("id", "")}, {_member("sender", "")}, at)
   WHERE kind = 'message';
 CREATE TRIGGER eviction AFTER DELETE ON events BEGIN
   UPDATE store SET evicted = max(evicted, old.id);
@@ -77,14 +83,14 @@ PRAGMA journal_mode = WAL;
 """WAL mode comes last: all of this must be in the file itself when it is renamed into place."""
 
 # What a bridge said comes back from the room within a minute: xmppSend waits no longer.
-_RECORDED = """
+_RECORDED = f"""
 SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
   WHEN NOT events.shared AND json_extract(events.event, '$.direction') = 'out' THEN EXISTS (
     SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
     AND json_extract(copy.event, '$.direction') = 'in'
-    AND json_extract(copy.event, '$.id') = json_extract(events.event, '$.id')
-    AND json_extract(copy.event, '$.sender') = json_extract(events.event, '$.sender')
+    AND {_member("id", "copy")} = {_member("id")}
+    AND {_member("sender", "copy")} = {_member("sender")}
     AND json_extract(copy.event, '$.from') = json_extract(events.event, '$.from'))
   ELSE FALSE END
 FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room

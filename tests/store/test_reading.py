@@ -187,6 +187,16 @@ def test_whether_we_were_heard_takes_no_longer_in_a_busy_minute(crowd: str, tmp_
     assert steps[5_000] <= steps[1] * 1.1, steps
 
 
+def test_a_damaged_row_that_the_index_cannot_read_can_be_deleted(shelf: Shelf) -> None:
+    shelf.say("early", at=1)
+    with shelf.opened() as database:
+        damage = "DROP INDEX events_stanza_id; UPDATE events SET event = '{'"
+        database._connection.executescript(damage)  # noqa: SLF001 - nothing of ours does
+    shelf.expire(2)
+    with shelf.opened() as database:
+        assert database.page(Query((ROOM,), "example"), after=0, until=9, limit=9)[0] == []
+
+
 def _steps_of_sent(path: Path, said: dict[str, str], crowd: int) -> int:
     sent = [_ours(number, "out") for number in range(50)]
     copies = [_ours(number, "in") for number in range(0, 50, 2)]
