@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -11,11 +11,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from bridge.store.database import Query, Recorded, Span
+from bridge.store.database import Happened, Query, Recorded, Span
 from bridge.store.location import lying_aside
+from bridge.store.pairing import unrecorded
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import MAX_COMPARED
 from bridge.text import seconds_of
-from bridge.xmpp.events import decode
+from bridge.xmpp.events import MessageReceived, decode, encode
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import RECORDED, CursorError, Loss, Record
 
@@ -35,11 +37,12 @@ class Reader:
     """Reads one store; it is opened anew for each query."""
 
     def __init__(
-        self, path: Path, account: str, flush: Callable[[], Awaitable[None]] | None = None
+        self, path: Path, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
     ) -> None:
         """Read for this account, a bare JID, what all accounts of its domain recorded.
 
-        `flush` is awaited before each walk: it writes what this bridge has observed so far.
+        `flush` is awaited before each walk: it writes what this bridge has observed so far, and
+        returns the number in the journal of the first event that is not in the store all the same.
         """
         self._path, self._account, self._flush = path, account, flush
 
@@ -64,8 +67,7 @@ class Reader:
         stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
         Raises `CursorError` and `StoreError`.
         """
-        if self._flush is not None:
-            await self._flush()
+        unwritten = None if self._flush is None else await self._flush()
         query = Query(
             rooms=tuple(rooms),
             domain=self._account.partition("@")[2],
@@ -81,8 +83,16 @@ class Reader:
             lambda database: (database.span(query), lying_aside(self._path))
         )
         seconds = WALK_SECONDS if seconds is None else seconds
-        until = aside[0] if aside else -inf
-        return Walk(self, query, span, since, aside=until, backward=backward, seconds=seconds)
+        return Walk(
+            self,
+            query,
+            span,
+            since,
+            aside=aside[0] if aside else -inf,
+            unwritten=unwritten,
+            backward=backward,
+            seconds=seconds,
+        )
 
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
@@ -111,6 +121,7 @@ class Walk:
         since: str | None,
         *,
         aside: float,
+        unwritten: int | None,
         backward: bool,
         seconds: float,
     ) -> None:
@@ -122,6 +133,9 @@ class Walk:
         """Whether the iteration ended early: its time was over, or unread events were deleted."""
         self.unreadable = 0
         """How many rows were left out so far, since they cannot be read."""
+        self.unwritten = unwritten
+        """The number in the journal of the first event that this bridge has observed, and that may
+        not be in the store yet; None: all are in it."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
         self._seconds = seconds
         self._read_up_to = span.first
@@ -149,6 +163,43 @@ class Walk:
     def record(self, found: Recorded) -> Record:
         """Return an event out of the store as a record of the journal."""
         return Record(found.id, found.at, decode(found.event), found.room)
+
+    def messages_of(self, records: Iterable[Record]) -> set[tuple[str | None, str]]:
+        """Return the id and the sender of each message that the room has sent."""
+        events = (one.event for one in records)
+        return {(one.id, one.from_) for one in events if isinstance(one, MessageReceived)}
+
+    async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
+        """Return those of `records`, which `run` has observed, that the store does not have."""
+        query = replace(self._query, start=None, contains=(), mentions="")
+
+        def missing(database: SqliteDatabase) -> list[Record]:
+            rows = dict[int, Recorded]()
+            for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                newest, _ = database.page(
+                    replace(query, kinds=kinds),
+                    after=0,
+                    until=self._span.last,
+                    limit=MAX_COMPARED,
+                    backward=True,
+                )
+                rows |= {one.id: one for one in newest}
+            found = set[int]()
+            for room in {one.room for one in records}:
+                ours = (
+                    Happened(one.at, room, encode(one.event), number=one.number)
+                    for one in records
+                    if one.room == room
+                )
+                theirs = (
+                    one
+                    for _, one in sorted(rows.items())
+                    if one.room == room and (one.shared or one.observer.run == run)
+                )
+                found |= unrecorded(ours, theirs)
+            return [one for one in records if one.number in found]
+
+        return await self._reader.ask(missing)
 
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         end = monotonic() + self._seconds

@@ -148,7 +148,7 @@ class Recording:
         if room in self._telling:
             self._telling[room] = not told
         exact = events.encode(_seen_by_all(event) if shared else event)
-        return Happened(record.at, room, exact, shared, shared and earlier)
+        return Happened(record.at, room, exact, shared, shared and earlier, record.number)
 
 
 def _seen_by_all(event: Event) -> Event:

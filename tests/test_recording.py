@@ -87,6 +87,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         (_said("psst", type="chat"), False),
         (events.MessageSent(f"{ROOM}/McpDebug", "McpDebug", "hi", "id"), False),
         (events.SendFailed("id", "forbidden"), False),
+        (events.OccupantError(f"{ROOM}/Wilma", "Wilma", "forbidden"), False),
         (events.OccupantChanged(f"{ROOM}/Wilma", "Wilma", "visitor", "none"), True),
         (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), True),
         (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), True),

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.frontend import call_on_termination
 from bridge.logs import complain, open_log, write_out
@@ -41,7 +41,8 @@ Description=Recorder of XMPP rooms (xmpp-bridge)
 ExecStart=%s
 Restart=on-failure
 RestartSec=10
-# Wrong settings, a wrong password, a ban: trying again would lock the account.
+# Wrong settings, a wrong password, a ban: trying again would lock the account. It is started again
+# after a mistake of its own (exit code {MISTAKE}).
 RestartPreventExitStatus={FAILURE} {USAGE}
 
 [Install]
@@ -53,7 +54,18 @@ log = logging.getLogger(__name__)
 
 def run(parsed: argparse.Namespace) -> int:
     """Record until a signal ends it, or print the unit that has systemd start it."""
-    return run_with_settings(parsed, partial(_print_unit if parsed.print_unit else _record, parsed))
+    command = _print_unit if parsed.print_unit else _record
+    try:
+        return run_with_settings(parsed, partial(command, parsed))
+    except ImportError:
+        raise  # the installation is not whole
+    except Exception as error:  # whatever it was, systemd is to start it again
+        log.debug("where it failed", exc_info=error)
+        name = type(error).__name__
+        complain(
+            f"xmpp-bridge: a mistake in the bridge ended it ({name}); LOG_LEVEL=DEBUG says where"
+        )
+        return MISTAKE
 
 
 async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
@@ -72,6 +84,10 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
     line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
+    # It would end the line, or have systemd ignore it: systemd.syntax(7).
+    if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
+        complain(f"xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: {line!a}")
+        return USAGE
     return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
 
 

@@ -153,7 +153,12 @@ class RoomView:
         first, *rest = hanging("", EVENT_INDENT, line, EVENT_INDENT, columns)
         paint: Callable[[str], str] = self._paint.dim if isinstance(event, MINOR) else str
         match event:
-            case events.SendFailed() | events.RoomError() | events.ConnectionChanged(fault=Fault()):
+            case (
+                events.SendFailed()
+                | events.OccupantError()
+                | events.RoomError()
+                | events.ConnectionChanged(fault=Fault())
+            ):
                 paint = self._paint.red
         return [f"{head}{paint(first)}", *map(paint, rest)]
 

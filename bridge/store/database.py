@@ -51,6 +51,8 @@ class Happened(NamedTuple):
     """Whether everybody in the room saw it; otherwise only its observer did."""
     earlier: bool = False
     """Whether the room sent it to us as we joined: its history, and who was already there."""
+    number: int = 0
+    """Its number in the journal of the run; 0 if it is in none."""
 
 
 class TracedXml(NamedTuple):

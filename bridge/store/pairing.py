@@ -1,11 +1,11 @@
 """Tells which events are the same, whoever observed them. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bridge.store.database import Happened, weight
+from bridge.store.database import Happened, Recorded, weight
 from bridge.text import seconds_of
 
 SAME_SECONDS = 30.0
@@ -85,3 +85,10 @@ def unpaired(ours: list[Observed], theirs: list[Found]) -> tuple[list[Observed],
         else:
             alike.remove(same)
     return only_ours, [found for alike in by_key.values() for found in alike]
+
+
+def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
+    """Return the numbers of those observed events of a room of which no copy is recorded."""
+    ours = [Observed(mark_of(one.event, one.at), 0, 0, one) for one in observed]
+    missing, _ = unpaired(ours, [Found(mark_of(one.event, one.at), 0) for one in recorded])
+    return {one.happened.number for one in missing}

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import chain
 
 from bridge.store.database import Database, Happened, TracedXml, weight
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
@@ -61,6 +62,8 @@ class Recorder:
         """Items in their order, each with its weight."""
         self._batch: list[tuple[Item, int]] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
+        self._pending: list[int] = []
+        """The numbers of the events that the writer was given, and that are not in the store."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
         self._lost = self._told = 0
@@ -105,14 +108,21 @@ class Recorder:
         if not self._news.is_set():
             self._news.set()
 
-    async def flush(self) -> None:
-        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`."""
+    async def flush(self) -> int | None:
+        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
+
+        Returns the number of the first event that is not in the store yet; None: all are in it.
+        """
         written: Future[None] = Future()
         self._flushes.append(written)
         self._wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
+        # In the order in which the thread hands them on, so that none is missed on its way.
+        items = [*self._waiting], [*self._batch]
+        numbers = [one.number for one, _ in chain(*items) if isinstance(one, Happened)]
+        return min(filter(None, (*numbers, *self._pending)), default=None)
 
     def close(self) -> None:
         """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
@@ -200,7 +210,8 @@ class Recorder:
         while more:
             moment = Moment(time.time(), time.monotonic())
             while self._waiting and len(self._batch) < BATCH:
-                self._batch.append(self._waiting.popleft())
+                self._batch.append(self._waiting[0])  # for `flush` it is never in neither
+                self._waiting.popleft()
             more = bool(self._waiting)
             lost, gaps = self._lost, []
             if lost > self._told and not more:  # it comes after what was kept
@@ -211,6 +222,7 @@ class Recorder:
             self._writer.write(database, [*(item for item, _ in self._batch), *gaps], moment)
             self._told = lost if gaps else self._told
             self._written += sum(weighs for _, weighs in self._batch)
+            self._pending = self._writer.pending
             self._batch.clear()
             self._find(database.warnings)
             if self._retention is not None and self._retention.apply(database, _clocks()):

@@ -64,6 +64,7 @@ SELECT events.id, events.at, jid, events.event, account, nickname, run, events.s
     AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
     AND {member("direction", "copy")} = 'in'
     AND {member("id", "copy")} = {member("id")}
+    AND {member("sender", "copy")} = {member("sender")}
     AND {member("from", "copy")} = {member("from")})
   ELSE FALSE END
 FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room

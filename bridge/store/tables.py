@@ -49,6 +49,8 @@ CREATE INDEX events_at ON events (room, at);
 CREATE INDEX events_room ON events (room);
 CREATE UNIQUE INDEX events_stanza_id ON events (room, {member("stanzaId", "")})
   WHERE shared AND {member("stanzaId", "")} IS NOT NULL;
+CREATE INDEX events_id ON events (room, {member("id", "")}, {member("sender", "")}, at)
+  WHERE kind = 'message';
 CREATE TRIGGER event_deleted AFTER DELETE ON events BEGIN
   UPDATE rooms SET bytes = bytes - ({weight_of("old.event")}), evicted = max(evicted, old.id)
   WHERE id = old.room;

@@ -158,6 +158,12 @@ class Writer:
         """The events that this transaction is to write, each with its number."""
         self._stanzas: list[TracedXml] = []
 
+    @property
+    def pending(self) -> list[int]:
+        """The numbers of the events that it was given and has not written, nor found written."""
+        rooms = self._rooms.values()
+        return [one.happened.number for room in rooms for one in (*room.pending, *room.earlier)]
+
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
         # Unless the clock jumped forward.

@@ -203,7 +203,10 @@ def _store(asked: _Asked) -> "Reader | None":
 
 
 async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
-    """Fill the page as `_read_journal` does, from the store; tell how many rows were left out."""
+    """Fill the page as `_read_journal` does, from the store, and behind it from memory.
+
+    Returns how many rows of the store were left out, too.
+    """
     link, room, page, wanted, shorten, most, since, start, end = asked
     participant = link.participant
     several = len(participant.memberships) > 1
@@ -215,8 +218,9 @@ async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
 
     def show(found: "tuple[Recorded, Event]") -> Entry | None:
         row, event = found
-        if row.event.get("direction") == "out" and not row.echoed:
-            unheard.add(row.event.get("id", ""))
+        sent = row.event.get("id", ""), row.event.get("from")
+        if row.event.get("direction") == "out" and not (row.echoed or sent in came):
+            unheard.add(sent[0])
         if not wanted.matches(event):
             return None
         entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
@@ -226,6 +230,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
         if not row.shared and row.observer.run != participant.journal.numbering.epoch:
             entry["observer"] = str(row.observer)
         return sanitized(shorten(entry), most)
+
+    def in_time(record: "Record") -> bool:
+        at = iso(record.at)
+        return (start or at) <= at <= (end or at)
 
     backward = since is None and start is None
     begun = reader.walk(
@@ -241,6 +249,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
         walk = await begun
     except ValueError as error:
         raise no_cursor(error) from error
+    records = link.records(room)
+    behind = () if walk.unwritten is None else records.after(walk.unwritten - 1)
+    seen = [one for one in behind if await time_slice.run(in_time, one, 0)]
+    came = walk.messages_of(seen)
     async for row in walk:
         event = walk.record(row).event
         entry = await time_slice.run(show, (row, event), wanted.cost(event))
@@ -253,7 +265,29 @@ async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
     if walk.gap is not None and not (backward and page.more):
         page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
     page.next = walk.next
+    if seen and not page.more:
+        missing = await walk.unrecorded(seen, records.numbering.epoch)
+        await _add_unrecorded(asked, missing, seen[-1].number)
     return walk.oldest, walk.unreadable
+
+
+async def _add_unrecorded(asked: _Asked, records: "list[Record]", last: int) -> None:
+    """Add to the page what the store does not have of what was seen up to the number `last`.
+
+    Once an entry was added, `next` is a place in the bridge's memory, which goes on from there.
+    """
+    page, wanted, journal = asked.page, asked.wanted, asked.link.participant.journal
+    time_slice, told = TimeSlice(), False
+    for record in records:
+        if await time_slice.run(wanted.matches, record.event, wanted.cost(record.event)):
+            entry = sanitized(asked.shorten(journal.encode(record)), asked.most)
+            page.more = not page.add(entry)
+            if page.more:
+                last = record.number - 1
+                break
+            told = True
+    if told:
+        page.next = journal.cursor_of(last)
 
 
 async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:

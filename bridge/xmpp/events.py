@@ -98,6 +98,8 @@ class MessageReceived:
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
+    as_ours: bool = False
+    """Of the history: it bears our nickname or our account, so a former run may have said it."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
     replaces: str | None = None
@@ -135,6 +137,19 @@ class SendFailed:
     id: str
     condition: str
     text: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantError:
+    """An occupant answered a message with an error, which only we get."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    condition: str
+    text: str | None = None
+    id: str | None = None
+    """Of the message that they say it answers: anybody in the room can know the ids of ours."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +318,7 @@ Event: TypeAlias = (
     | Gap
     | MessageSent
     | SendFailed
+    | OccupantError
     | OccupantJoined
     | OccupantChanged
     | OccupantLeft
@@ -317,7 +333,7 @@ Event: TypeAlias = (
     | Joined
 )
 
-_ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
+_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
@@ -388,6 +404,8 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
     match exact:
         case {"direction": "out"}:
             return MessageSent
+        case {"kind": "error"} if "sender" in exact:
+            return OccupantError
         case {"kind": "error"} if "id" not in exact:
             return RoomError
         case {"kind": "leave", "destroyed": True}:

@@ -85,7 +85,10 @@ def _connection(entry: Mapping[str, object]) -> str:
 
 
 def _error(entry: Mapping[str, object]) -> str:
-    what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
+    if "sender" in entry:
+        what = f"* {_text(entry, 'sender')} answered{_part(' id ', entry, 'id')} with an error"
+    else:
+        what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
     return f"{what}: {_text(entry, 'condition')}{_part(': ', entry, 'text')}"
 
 

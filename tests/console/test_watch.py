@@ -87,6 +87,7 @@ EVENING: tuple[Event, ...] = (
     events.RoomConfigured(frozenset({104})),
     events.Gap(iso(NOON - 60), iso(NOON)),
     events.RoomError("forbidden", "you are banned"),
+    events.OccupantError(f"{ROOM}/Bob", "Bob", "not-acceptable", "no\nsuch command", "c3"),
     events.RoomDestroyed("moved", "new@conference.example.org"),
     events.ConnectionChanged(Phase.FAILED, REFUSED, attempt=1),
 )

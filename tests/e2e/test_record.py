@@ -1,17 +1,21 @@
 """`xmpp-bridge record`, and bridges that share its store, as processes on a real server."""
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from bridge.commands.exit import MISTAKE
+from bridge.commands.record import UNIT
 from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from tests.disk import small_disk
@@ -94,6 +98,43 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
     ]
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
+
+
+@pytest.mark.parametrize("beside", [True, False])
+async def test_history_from_the_store_has_what_was_said_just_now_too(
+    beside: bool, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(BRIDGE_STORE=str(tmp_path / "rooms.db"))
+
+    async def check(bridge: BridgeProcess, said: list[str]) -> None:
+        await bridge.joined()
+        for number in range(3):
+            body = f"{len(said)}, {number}"
+            sent = await bridge.bare("xmppSend", message=body)
+            said.append(body)
+            page = await bridge.bare("xmppHistory", after="2001-01-01T00:00:00Z", limit=500)
+            entries = [one for one in page["entries"] if one["kind"] == "message"]
+            assert ([one["body"] for one in entries], page["more"]) == (said, False)
+            # What a bridge that is killed had heard, and nobody had written, is lost with it.
+            assert not [one for one in entries[-number - 1 :] if one.get("heard") is False]
+            after = await bridge.bare("xmppHistory", since=page["next"])
+            assert [one for one in after["entries"] if one["kind"] == "message"] == []
+            assert sent["sent"]
+
+    said: list[str] = []
+    async with AsyncExitStack() as stack:
+        if beside:
+            recording = await stack.enter_async_context(
+                Watching(tmp_path, settings, command="record")
+            )
+            await recording.says("joined")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+            bridge.process.kill()
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
 
 
 async def test_a_bridge_takes_over_when_the_recorder_is_killed(
@@ -281,6 +322,53 @@ async def test_a_store_that_others_could_read_is_theirs_no_more_and_a_bridge_say
         await recording.says("WARNING: Others could use the store")
         recording.signal(signal.SIGTERM)
         await recording.ended()
+
+
+@pytest.mark.parametrize("odd", [b"a\rb", b"a\xffb"])
+def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(odd)
+    folder.mkdir()
+    file = folder / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    ran = subprocess.run(
+        [COMMAND, "record", "--print-unit", "--env-file", file],
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    (line,) = ran.stderr.decode().split("\n")[:-1]
+    assert line.startswith("xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: ")
+    assert line.isprintable()
+
+
+BREAKING = """
+import sys
+from bridge import cli
+from bridge.commands import record
+async def _stay(*_):
+    raise ValueError("never shown")
+record._stay = _stay
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_mistake_of_ours_is_a_line_and_systemd_starts_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    for level in ("INFO", "DEBUG"):
+        ran = subprocess.run(
+            [sys.executable, "-c", BREAKING, "record", "--env-file", str(file)],
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LOG_LEVEL": level},
+            check=False,
+        )
+        assert ran.returncode == MISTAKE
+        assert ran.stderr.splitlines()[-1].startswith("xmpp-bridge: a mistake in the bridge ended")
+        assert ("Traceback" in ran.stderr) is (level == "DEBUG")
+    (prevented,) = re.findall("RestartPreventExitStatus=(.*)", UNIT)
+    assert str(MISTAKE) not in prevented.split()
 
 
 def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:

@@ -204,6 +204,59 @@ async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: P
     assert perf_counter() - began < 1
 
 
+CROWDS: dict[str, dict[str, str]] = {
+    "others": {"sender": "W", "id": "w"},
+    "others under our ids": {"sender": "W", "id": "m1"},
+    "others under our nickname": {"sender": "McpDebug", "id": "w"},
+}
+"""What others say in the minute in which we spoke."""
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_whether_we_were_heard_takes_no_longer_in_a_busy_minute(crowd: str, tmp_path: Path) -> None:
+    """Counted in steps of SQLite's machine: each row that is read takes some."""
+    steps = {
+        count: _steps_of_sent(tmp_path / f"{count}.db", CROWDS[crowd], count)
+        for count in (1, 5_000)
+    }
+    assert steps[5_000] <= steps[1] * 1.1, steps
+
+
+def test_a_damaged_row_that_the_index_cannot_read_can_be_deleted(shelf: Shelf) -> None:
+    shelf.say("early", at=1)
+    with shelf.opened() as database:
+        database._connection.execute("UPDATE events SET event = '{'")  # noqa: SLF001 - nothing of ours does
+    shelf.expire(2)
+    with shelf.opened() as database:
+        assert database.page(Query((ROOM,), "example"), after=0, until=9, limit=9)[0] == []
+
+
+def _steps_of_sent(path: Path, said: dict[str, str], crowd: int) -> int:
+    sent = [_ours(number, "out") for number in range(50)]
+    copies = [_ours(number, "in") for number in range(0, 50, 2)]
+    event = {"kind": "message", "direction": "in", "from": f"{ROOM}/{said['sender']}", **said}
+    others = [Happened(1 + number / crowd, ROOM, event, shared=True) for number in range(crowd)]
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(NIGHTLY, [*sent, *others, *copies])
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        database._connection.set_progress_handler(count, 1)  # noqa: SLF001 - it counts nothing else
+        found, _ = database.page(Query((ROOM,), "example"), after=0, until=50, limit=50)
+    assert [one.echoed for one in found] == [number % 2 == 0 for number in range(50)]
+    return steps
+
+
+def _ours(number: int, direction: str) -> Happened:
+    said = {"from": f"{ROOM}/McpDebug", "sender": "McpDebug", "id": f"m{number}"}
+    event = {"kind": "message", "direction": direction, **said}
+    return Happened(1.0, ROOM, event, shared=direction == "in")
+
+
 async def test_what_this_bridge_has_seen_is_written_first(shelf: Shelf) -> None:
     async def flush() -> None:
         shelf.say("just seen")
