@@ -184,19 +184,13 @@ class Walk:
                     backward=True,
                 )
                 rows |= {one.id: one for one in newest}
-            found = set[int]()
-            for room in {one.room for one in records}:
-                ours = (
-                    Happened(one.at, room, encode(one.event), number=one.number)
-                    for one in records
-                    if one.room == room
-                )
-                theirs = (
-                    one
-                    for _, one in sorted(rows.items())
-                    if one.room == room and (one.shared or one.observer.run == run)
-                )
-                found |= unrecorded(ours, theirs)
+            theirs = (
+                row for _, row in sorted(rows.items()) if row.shared or row.observer.run == run
+            )
+            ours = [
+                Happened(one.at, one.room, encode(one.event), number=one.number) for one in records
+            ]
+            found = unrecorded(ours, theirs)
             return [one for one in records if one.number in found]
 
         return await self._reader.ask(missing)

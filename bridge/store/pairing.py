@@ -88,7 +88,12 @@ def unpaired(ours: list[Observed], theirs: list[Found]) -> tuple[list[Observed],
 
 
 def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> set[int]:
-    """Return the numbers of those observed events of a room of which no copy is recorded."""
-    ours = [Observed(mark_of(one.event, one.at), 0, 0, one) for one in observed]
-    missing, _ = unpaired(ours, [Found(mark_of(one.event, one.at), 0) for one in recorded])
+    """Return the numbers of those observed events of which no copy is recorded for the room."""
+
+    def mark(one: Happened | Recorded) -> Mark:
+        key, at = mark_of(one.event, one.at)
+        return Mark(hash((one.room, key)), at)
+
+    ours = [Observed(mark(one), 0, 0, one) for one in observed]
+    missing, _ = unpaired(ours, [Found(mark(one), 0) for one in recorded])
     return {one.happened.number for one in missing}
