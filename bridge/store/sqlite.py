@@ -4,18 +4,17 @@ docs/store.md tells what is in each table, so that plain `sqlite3` can read it. 
 become `StoreError` here.
 """
 
-import json
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bridge.store import queries
 from bridge.store.database import (
     Ageing,
     Amount,
@@ -45,7 +44,7 @@ from bridge.store.location import (
     unusable,
 )
 from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
-from bridge.text import iso, searchable
+from bridge.text import iso
 
 BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
@@ -56,52 +55,11 @@ SPAN = 50_000
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
-# What a bridge said comes back from the room within a minute: xmppSend waits no longer.
-_RECORDED = f"""
-SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
-  WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
-    SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
-    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
-    AND {member("direction", "copy")} = 'in'
-    AND {member("id", "copy")} = {member("id")}
-    AND {member("sender", "copy")} = {member("sender")}
-    AND {member("from", "copy")} = {member("from")})
-  ELSE FALSE END
-FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room
-LEFT JOIN observers ON observers.id = events.observer
-"""
-
-# The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
-# nothing hidden. Of the rest, Python makes the searchable form, which takes ten times as long.
-_CONTAINS = f"""
-CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
-  coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
-"""
-
-_STANZAS = """
-SELECT events.id, at, '', CASE typeof(direction) || typeof(connection) || typeof(xml)
-  WHEN 'texttexttext' THEN json_object('kind', 'stanza', 'direction', direction,
-  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml) END,
-  account, nickname, run, 0, 0
-FROM stanzas AS events LEFT JOIN observers ON observers.id = events.observer
-"""
-
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest row id that a table ever had."""
 
-_ASTRAY = "observer NOT IN (SELECT id FROM observers)"
-"""A condition on rows that no query would find, since what they refer to is not there."""
-
 _NAME = re.compile("[0-9a-f]{1,32}")
 """Of a store."""
-
-LATEST = 253_402_300_799_999
-"""The last millisecond of the year 9999: a later time cannot be written, and is none of ours."""
-
-_ROW = (int, int, str, str, str, str, str, int, int)
-"""Of what types the columns are of `_RECORDED` and `_STANZAS`."""
-
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class SqliteDatabase:
@@ -133,7 +91,9 @@ class SqliteDatabase:
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
                 self._connection.text_factory = _decoded
-                self._connection.create_function("searchable", 1, _searchable, deterministic=True)
+                self._connection.create_function(
+                    "searchable", 1, queries.searchable_of, deterministic=True
+                )
                 self._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             if self._location is not None:
@@ -200,7 +160,7 @@ class SqliteDatabase:
                 self._id("observers", **vars(observer)),
                 one.shared,
                 one.event["kind"],
-                _is_plain(exact := _storable(_encode(one.event))),
+                queries.is_plain(exact := queries.storable(queries.encoded(one.event))),
                 exact,
             )
             for one in happened
@@ -222,7 +182,7 @@ class SqliteDatabase:
         """Add stanzas, in this order."""
         by = self._id("observers", **vars(observer))
         rows = [
-            (round(at * 1000), by, direction, connection, _storable(xml))
+            (round(at * 1000), by, direction, connection, queries.storable(xml))
             for at, direction, connection, xml in stanzas
         ]
         self._connection.executemany(
@@ -239,7 +199,7 @@ class SqliteDatabase:
             (room, domain),
         )
         match found:
-            case [(str(run), float(beat), int(seen_until))] if 0 <= seen_until <= LATEST:
+            case [(str(run), float(beat), int(seen_until))] if 0 <= seen_until <= queries.LATEST:
                 return Lease(run, beat, seen_until / 1000)
         return None
 
@@ -271,11 +231,11 @@ class SqliteDatabase:
 
     def span(self, query: Query) -> Span:
         """Return between which row ids the events of the query's rooms and time are."""
-        within, values = _within(query)
+        within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = "stanzas" if query.stanzas else "events"
         found = self._all(
-            f"SELECT id, (SELECT at FROM {table} WHERE at BETWEEN 0 AND {LATEST} ORDER BY id), "
+            f"SELECT id, (SELECT at FROM {table} WHERE {queries.DATED} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
             f"WHERE {within} AND at >= ?), {_NEWEST})), "
             f"iif(? IS NULL, {_NEWEST}, coalesce((SELECT max(id) FROM {table} "
@@ -292,10 +252,10 @@ class SqliteDatabase:
         rooms = ("", *query.rooms) if query.connection_of else query.rooms
         ((evicted, whole_from, begin),) = self._all(
             "SELECT coalesce(max(gone), 0), max(iif(gone, coalesce((SELECT at FROM events "
-            f"WHERE room = one.id AND at BETWEEN 0 AND {LATEST} ORDER BY at LIMIT 1), 9e999), "
-            "NULL)), min((SELECT id FROM events WHERE room = one.id ORDER BY id LIMIT 1)) - 1 "
+            f"WHERE room = one.id AND {queries.DATED} ORDER BY at LIMIT 1), 9e999), NULL)), "
+            "min((SELECT id FROM events WHERE room = one.id ORDER BY id LIMIT 1)) - 1 "
             "FROM (SELECT id, CAST(evicted AS INTEGER) AS gone FROM rooms "
-            f"WHERE domain = ? AND {_among('jid', rooms)}) AS one",
+            f"WHERE domain = ? AND {queries.among('jid', rooms)}) AS one",
             (query.domain, *rooms),
         )
         return whole._replace(
@@ -318,20 +278,20 @@ class SqliteDatabase:
             first = max(after, until - SPAN)
         else:
             last = min(until, after + SPAN)
-        within, values = _within(query)
-        conditions, further = _conditions(query)
-        select, astray = (_STANZAS, _ASTRAY)
-        if not query.stanzas:
-            select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM rooms)"
+        statement, values = queries.matching(query)
         rows = self._all(
-            f"{select} WHERE events.id > ? AND events.id <= ? AND ({within} OR {astray}) "
-            f"AND {conditions} ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
-            (first, last, *values, *further, limit),
+            f"{statement} AND events.id > ? AND events.id <= ? "
+            f"ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
+            (*values, first, last, limit),
         )
         far = first if backward else last
         if len(rows) == limit:
             far = rows[-1][0] - backward
-        return [one for one in map(self._recorded, rows) if one is not None], far
+        found = [one for row in rows if (one := queries.recorded(row)) is not None]
+        if len(found) < len(rows):
+            self.unreadable |= {row[0] for row in rows} - {one.id for one in found}
+            self.warnings["damaged"] = left_out(len(self.unreadable))
+        return found, far
 
     def latest(self) -> tuple[int, float]:
         """Return row id and time of the newest event; without one (0, minus infinity)."""
@@ -383,7 +343,7 @@ class SqliteDatabase:
             ids.append(id_)
             gone += weight
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
-        self._all(these, (_encode(ids),))
+        self._all(these, (queries.encoded(ids),))
         return Amount(len(ids), gone)
 
     def shrink(self) -> None:
@@ -428,28 +388,6 @@ class SqliteDatabase:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
 
-    def _recorded(self, row: tuple[Any, ...]) -> Recorded | None:
-        """Return what stands in a row; None where that is nothing that a bridge writes."""
-        if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
-            id_, at, room, exact, *by, shared, echoed = row
-            try:
-                event = json.loads(exact)
-            except (ValueError, RecursionError):
-                event = None
-            if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
-                observer = Observer(*by)
-                return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
-        self.unreadable.add(row[0])
-        self.warnings["damaged"] = left_out(len(self.unreadable))
-        return None
-
-
-def _is_flat(event: dict[str, Any]) -> bool:
-    """Whether it holds nothing but texts, numbers, truth values and lists of these."""
-    lists = [one for one in event.values() if type(one) is list]
-    nested = chain.from_iterable(lists)
-    return dict not in map(type, event.values()) and {dict, list}.isdisjoint(map(type, nested))
-
 
 def _decoded(text: bytes) -> str | bytes:
     """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
@@ -461,20 +399,6 @@ def _decoded(text: bytes) -> str | bytes:
 
 def _seconds(milliseconds: float | None, otherwise: float) -> float:
     return otherwise if milliseconds is None else milliseconds / 1000
-
-
-def _storable(text: str) -> str:
-    """Return `text` without the half characters that only a server that lies can send."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _is_plain(exact: str) -> bool:
-    """Whether the searchable form of a text in this JSON is the text in lower case."""
-    return exact.isascii() and exact.isprintable() and "\\r" not in exact
-
-
-def _searchable(text: bytes | None) -> str | None:
-    return None if text is None else searchable(text.decode(errors="replace"))
 
 
 def _make(path: Path) -> None:
@@ -522,42 +446,3 @@ def _refuse_foreign(path: Path) -> None:
             f"{str(path)!r} is a store of version {version}, and this xmpp-bridge has {VERSION}; "
             f"{REMEDY}"
         )
-
-
-def _within(query: Query) -> tuple[str, list[object]]:
-    """Return the query's rooms and accounts as an SQL condition, with its values."""
-    by = f"observer IN (SELECT id FROM observers WHERE {_among('account', query.connection_of)})"
-    if query.stanzas:
-        return by, [*query.connection_of]
-    rooms = f"SELECT id FROM rooms WHERE domain = ? AND {_among('jid', query.rooms)}"
-    none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
-    return (
-        f"(room IN ({rooms}) OR (room IN ({none}) AND {by}))",
-        [query.domain, *query.rooms, query.domain, *query.connection_of],
-    )
-
-
-def _conditions(query: Query) -> tuple[str, list[object]]:
-    """Return the other conditions of the query as SQL, and their values."""
-    where, values = ["TRUE"], list[object]()
-    for condition, bound in (("at >= ?", query.start), ("at <= ?", query.end)):
-        if bound is not None:
-            where.append(condition)
-            values.append(round(bound * 1000))
-    if query.shared:
-        where.append("shared")
-    if query.kinds is not None:
-        where.append(_among("kind", query.kinds))
-        values += query.kinds
-    if query.mentions:
-        where.append("instr(lower(event), lower(?))")
-        values.append(_storable(_encode(query.mentions))[1:-1])
-    if query.contains:
-        where.append(f"({' OR '.join([_CONTAINS] * len(query.contains))})")
-        for text in map(_storable, query.contains):
-            values += [_encode(text)[1:-1], text]
-    return " AND ".join(where), values
-
-
-def _among(name: str, wanted: Collection[str]) -> str:
-    return f"{name} IN ({', '.join('?' * len(wanted))})"

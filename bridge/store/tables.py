@@ -1,4 +1,4 @@
-"""The tables of a store in SQLite; docs/store.md tells what is in each."""
+"""The tables of a store in SQLite; docs/store.md tells what is in each. Pure."""
 
 from bridge.store.database import Ageing
 

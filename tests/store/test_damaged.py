@@ -16,8 +16,9 @@ from bridge.recorded import Reader, Walk
 from bridge.store.database import Happened, Lease, Observer, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import put_aside
+from bridge.store.queries import LATEST
 from bridge.store.recorder import Recorder
-from bridge.store.sqlite import LATEST, SqliteDatabase
+from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from bridge.xmpp.events import MessageReceived
 from bridge.xmpp.filter import EventFilter
