@@ -2,18 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from bridge.store.database import Query, Recorded, Span
+from bridge.store.database import Happened, Query, Recorded, Span
+from bridge.store.location import lying_aside
+from bridge.store.pairing import unrecorded
 from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import MAX_COMPARED
 from bridge.text import seconds_of
-from bridge.xmpp.events import decode
+from bridge.xmpp.events import MessageReceived, decode, encode
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import RECORDED, CursorError, Loss, Record
 
@@ -33,11 +37,12 @@ class Reader:
     """Reads one store; it is opened anew for each query."""
 
     def __init__(
-        self, path: Path, account: str, flush: Callable[[], Awaitable[None]] | None = None
+        self, path: Path, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
     ) -> None:
         """Read for this account, a bare JID, what all accounts of its domain recorded.
 
-        `flush` is awaited before each walk: it writes what this bridge has observed so far.
+        `flush` is awaited before each walk: it writes what this bridge has observed so far, and
+        returns the number in the journal of the first event that is not in the store all the same.
         """
         self._path, self._account, self._flush = path, account, flush
 
@@ -62,8 +67,7 @@ class Reader:
         stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
         Raises `CursorError` and `StoreError`.
         """
-        if self._flush is not None:
-            await self._flush()
+        unwritten = None if self._flush is None else await self._flush()
         query = Query(
             rooms=tuple(rooms),
             domain=self._account.partition("@")[2],
@@ -75,9 +79,20 @@ class Reader:
             mentions=wanted.nickname,
             stanzas=stanzas,
         )
-        span = await self.ask(lambda database: database.span(query))
+        span, aside = await self.ask(
+            lambda database: (database.span(query), lying_aside(self._path))
+        )
         seconds = WALK_SECONDS if seconds is None else seconds
-        return Walk(self, query, span, since, backward=backward, seconds=seconds)
+        return Walk(
+            self,
+            query,
+            span,
+            since,
+            aside=aside[0] if aside else -inf,
+            unwritten=unwritten,
+            backward=backward,
+            seconds=seconds,
+        )
 
     def is_cursor(self, since: str) -> bool:
         """Whether it is a cursor of a store, rather than of the journal."""
@@ -105,21 +120,30 @@ class Walk:
         span: Span,
         since: str | None,
         *,
+        aside: float,
+        unwritten: int | None,
         backward: bool,
         seconds: float,
     ) -> None:
         self.gap: Loss | None = None
-        """Which events after the cursor, or after the time asked for, were deleted."""
+        """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
         self.oldest_at = span.oldest
         """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
         self.more = False
         """Whether the iteration ended early: its time was over, or unread events were deleted."""
+        self.unreadable = 0
+        """How many rows were left out so far, since they cannot be read."""
+        self.unwritten = unwritten
+        """The number in the journal of the first event that this bridge has observed, and that may
+        not be in the store yet; None: all are in it."""
         self._reader, self._query, self._span, self._backward = reader, query, span, backward
         self._seconds = seconds
         self._read_up_to = span.first
         if since is not None:
             self._begin_behind(since)
-        elif span.evicted and span.oldest > (query.start or 0):
+        elif aside > (start := -inf if query.start is None else query.start):
+            self.gap = Loss(1, span.evicted, "restarted")
+        elif span.whole_from > start:
             self.gap = Loss(1, span.evicted, "evicted")
 
     @property
@@ -130,7 +154,7 @@ class Walk:
     @property
     def oldest(self) -> str:
         """The cursor ahead of the oldest event."""
-        return self.cursor_of(self._span.evicted)
+        return self.cursor_of(self._span.begin)
 
     def cursor_of(self, id_: int) -> str:
         """Return the cursor right behind the event with this row id."""
@@ -140,12 +164,44 @@ class Walk:
         """Return an event out of the store as a record of the journal."""
         return Record(found.id, found.at, decode(found.event), found.room)
 
+    def messages_of(self, records: Iterable[Record]) -> set[tuple[str | None, str]]:
+        """Return the id and the sender of each message that the room has sent."""
+        events = (one.event for one in records)
+        return {(one.id, one.from_) for one in events if isinstance(one, MessageReceived)}
+
+    async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
+        """Return those of `records`, which `run` has observed, that the store does not have."""
+        query = replace(self._query, start=None, contains=(), mentions="")
+
+        def missing(database: SqliteDatabase) -> list[Record]:
+            rows = dict[int, Recorded]()
+            for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                newest, _ = database.page(
+                    replace(query, kinds=kinds),
+                    after=0,
+                    until=self._span.last,
+                    limit=MAX_COMPARED,
+                    backward=True,
+                )
+                rows |= {one.id: one for one in newest}
+            theirs = (
+                row for _, row in sorted(rows.items()) if row.shared or row.observer.run == run
+            )
+            ours = [
+                Happened(one.at, one.room, encode(one.event), number=one.number) for one in records
+            ]
+            found = unrecorded(ours, theirs)
+            return [one for one in records if one.number in found]
+
+        return await self._reader.ask(missing)
+
     async def __aiter__(self) -> AsyncIterator[Recorded]:
         end = monotonic() + self._seconds
         first, last = self._read_up_to, self._span.last
         while first < last and not self.more:
             read = partial(self._read, after=first, until=last)
-            found, far, now = await self._reader.ask(read)
+            found, far, now, unreadable = await self._reader.ask(read)
+            self.unreadable += unreadable
             lost = not self._backward and now.evicted > max(first, self._span.evicted)
             if now.store != self._span.store or lost:
                 self.more = True
@@ -172,9 +228,22 @@ class Walk:
 
     def _read(
         self, database: SqliteDatabase, *, after: int, until: int
-    ) -> tuple[list[Recorded], int, Span]:
-        """Return some events, up to which row id all were read, and the span of the store then."""
+    ) -> tuple[list[Recorded], int, Span, int]:
+        """Return some events, up to which row id all were read, and the span of the store then.
+
+        The last is the number of rows among these that cannot be read.
+        """
         found, far = database.page(
             self._query, after=after, until=until, limit=CHUNK, backward=self._backward
         )
-        return found, far, database.span(replace(self._query, start=None, end=None))
+        readable = [one for one in found if self._query.stanzas or _is_event(one)]
+        unreadable = len(database.unreadable) + len(found) - len(readable)
+        return readable, far, database.span(replace(self._query, start=None, end=None)), unreadable
+
+
+def _is_event(found: Recorded) -> bool:
+    try:
+        decode(found.event)
+    except ValueError:
+        return False
+    return True

@@ -11,13 +11,12 @@ from bridge.recorded import Reader
 from bridge.settings.table import Configuration
 from bridge.store.database import Happened, Observer, TracedXml
 from bridge.store.location import default_path, put_aside
-from bridge.store.recorder import Recorder, Retention
+from bridge.store.recorder import Recorder
+from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Left
-from bridge.text import searchable
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
-from bridge.xmpp.filter import text_of
 from bridge.xmpp.journal import Record
 from bridge.xmpp.participant import Participant
 from bridge.xmpp.stanzas import xml_of
@@ -149,8 +148,7 @@ class Recording:
         if room in self._telling:
             self._telling[room] = not told
         exact = events.encode(_seen_by_all(event) if shared else event)
-        text = searchable(text_of(event))
-        return Happened(record.at, room, exact, text, shared, shared and earlier)
+        return Happened(record.at, room, exact, shared, shared and earlier, record.number)
 
 
 def _seen_by_all(event: Event) -> Event:

@@ -225,8 +225,7 @@ class _LazyParticipant:
 
     def warnings(self) -> list[str]:
         """What is not as the settings want it."""
-        problem = None if self.recording is None else self.recording.recorder.problem
-        return [] if problem is None else [problem]
+        return [] if self.recording is None else self.recording.recorder.warnings
 
     def leave(self) -> None:
         """Say goodbye to the room, if anything was ever wanted of it."""

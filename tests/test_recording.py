@@ -11,6 +11,7 @@ from bridge.recording import Recording, store_path
 from bridge.settings.load import load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
+from bridge.store import writer
 from bridge.xmpp import events
 from bridge.xmpp.events import Event, MessageReceived, Phase, Source
 from bridge.xmpp.participant import Participant
@@ -86,6 +87,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         (_said("psst", type="chat"), False),
         (events.MessageSent(f"{ROOM}/McpDebug", "McpDebug", "hi", "id"), False),
         (events.SendFailed("id", "forbidden"), False),
+        (events.OccupantError(f"{ROOM}/Wilma", "Wilma", "forbidden"), False),
         (events.OccupantChanged(f"{ROOM}/Wilma", "Wilma", "visitor", "none"), True),
         (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), True),
         (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), True),
@@ -156,7 +158,18 @@ def test_one_room_is_left_without_the_other_and_other_settings_are_another_obser
     assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}
 
 
-def test_the_texts_are_as_contains_looks_at_them(stage: Stage) -> None:
+def test_what_a_room_says_before_it_lets_us_in_is_counted_once_it_has(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING", 50)
+    for number in range(100):
+        stage.happens(_said(str(number)))
+    stage.happens(events.ConnectionChanged(Phase.WAITING))
+    stage.happens(_said("outside"))
     stage.enters()
-    stage.happens(_said("Hello \u200bWORLD"))
-    assert stage.ends()[-1]["searchable"] == "hello world"
+    stage.happens(_said("inside"))
+    found = stage.ends()
+    (gap,) = (one for one in found if one["kind"] == "gap")
+    assert (gap["events"], gap["room"], gap["shared"]) == (101, ROOM, 0)
+    assert gap["reason"] == writer.OUTSIDE
+    assert [one["body"] for one in found if "body" in one] == ["inside"]

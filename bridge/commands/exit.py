@@ -10,6 +10,8 @@ USAGE = 2
 """The command line or the settings are wrong."""
 UNKNOWN = 3
 """Of a monitoring plugin: what it is about cannot be told."""
+MISTAKE = 70
+"""A mistake of ours, which has nothing to do with what was asked for (`EX_SOFTWARE`)."""
 INTERRUPTED = 128 + signal.SIGINT
 """Ctrl-C before it was done, as a shell has it."""
 

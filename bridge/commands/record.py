@@ -6,11 +6,11 @@ import logging
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from bridge.commands.exit import FAILURE, SUCCESS, USAGE
+from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
 from bridge.console.frontend import call_on_termination
 from bridge.logs import TIMED, complain, open_log, write_out
@@ -19,7 +19,7 @@ from bridge.registration.launch import own_command
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
-from bridge.store.recorder import Retention
+from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.xmpp.events import ConnectionChanged
 from bridge.xmpp.faults import Fault, Retry
@@ -30,6 +30,9 @@ from bridge.xmpp.participant import Participant
 HISTORY = 1_000
 """Events kept in memory, which nobody asks this process for."""
 
+NEEDED = ("BRIDGE_STORE", "BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB")
+"""Settings without which nothing is recorded: under a default, what was to be kept would go."""
+
 UNIT = f"""\
 [Unit]
 Description=Recorder of XMPP rooms (xmpp-bridge)
@@ -38,7 +41,8 @@ Description=Recorder of XMPP rooms (xmpp-bridge)
 ExecStart=%s
 Restart=on-failure
 RestartSec=10
-# Wrong settings, a wrong password, a ban: trying again would lock the account.
+# Wrong settings, a wrong password, a ban: trying again would lock the account. It is started again
+# after a mistake of its own (exit code {MISTAKE}).
 RestartPreventExitStatus={FAILURE} {USAGE}
 
 [Install]
@@ -50,7 +54,18 @@ log = logging.getLogger(__name__)
 
 def run(parsed: argparse.Namespace) -> int:
     """Record until a signal ends it, or print the unit that has systemd start it."""
-    return run_with_settings(parsed, partial(_print_unit if parsed.print_unit else _record, parsed))
+    command = _print_unit if parsed.print_unit else _record
+    try:
+        return run_with_settings(parsed, partial(command, parsed))
+    except ImportError:
+        raise  # the installation is not whole
+    except Exception as error:  # whatever it was, systemd is to start it again
+        log.debug("where it failed", exc_info=error)
+        name = type(error).__name__
+        complain(
+            f"xmpp-bridge: a mistake in the bridge ended it ({name}); LOG_LEVEL=DEBUG says where"
+        )
+        return MISTAKE
 
 
 async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
@@ -59,7 +74,7 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
     file = configuration.env_file if configuration.trusted else None
     if file is None and parsed.env_file is None:
         complain("xmpp-bridge: --print-unit needs --env-file PATH")
-    if file is None or configuration.settings is None:
+    if file is None or configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
     for one in configuration.in_effect.values():
         if one.source == "the environment":
@@ -69,6 +84,10 @@ async def _print_unit(parsed: argparse.Namespace, read: Reader) -> int:
     command, *options = own_command(sys.argv[0], sys.executable)
     words = [*options[:-1], "record", "--env-file", file]
     line = " ".join([_word(command), *(_word(one).replace("$", "$$") for one in words)])
+    # It would end the line, or have systemd ignore it: systemd.syntax(7).
+    if "\r" in line or line.encode(errors="replace") != os.fsencode(line):
+        complain(f"xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: {line!a}")
+        return USAGE
     return SUCCESS if write_out((UNIT % line).rstrip("\n")) is None else FAILURE
 
 
@@ -83,7 +102,7 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     configuration = read()
     complain_of(configuration)
     path = store_path(configuration, os.environ, making=True)
-    if configuration.settings is None or configuration.rejected("BRIDGE_STORE"):
+    if configuration.settings is None or any(map(configuration.rejected, NEEDED)):
         return USAGE
     if path is None:
         complain(
@@ -94,7 +113,9 @@ async def _record(parsed: argparse.Namespace, read: Reader) -> int:
     if problem := open_log("[Server]", configuration.log_level, configuration.log_file):
         complain(f"WARNING: {problem}")
     try:
-        SqliteDatabase(path).close()
+        with closing(SqliteDatabase(path)) as store, store.transaction():
+            if exposed := store.warnings.get("exposed"):  # it is not when it is opened again
+                log.warning("%s", exposed)
     except NotOurStoreError as error:
         complain(f"xmpp-bridge: {error}")
         return USAGE

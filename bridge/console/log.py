@@ -6,9 +6,10 @@ import select
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 
-from bridge.logs import write_out
+from bridge.logs import complain, write_out
 from bridge.recorded import Walk
 from bridge.store.database import Recorded
+from bridge.store.errors import left_out
 from bridge.text import iso, one_line
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.formatting import format_event
@@ -64,6 +65,8 @@ class Log:
                     self._write(lines)
                 elif len(newest := newest + lines) == limit:
                     break
+            if walk.unreadable:
+                complain(f"WARNING: {left_out(walk.unreadable)}")
             since = walk.next
             if backward or not walk.more:
                 break

@@ -158,6 +158,7 @@ class RoomView:
         match event:
             case (
                 events.SendFailed()
+                | events.OccupantError()
                 | events.RoomError()
                 | events.StanzaDamaged()
                 | events.ConnectionChanged(fault=Fault())

@@ -161,14 +161,14 @@ class Room:
         may_set = speaker.role == "moderator" or self.options["changesubject"]
         silent = speaker.role == "visitor" or (sets_subject and not may_set)
         refuse(
-            item_not_found=nick and (listener is None or kind == "error"),
+            item_not_found=nick and listener is None,
             bad_request=(kind == "groupchat") == bool(nick),
             forbidden=silent and not nick,
         )
         said = self._head(speaker.nick, kind, stanza.get("id")), _content(stanza)
         answer = self._head(self._resident, kind), tag("body", f"You said: {escape(body)}")
         if listener is not None and nick == self._resident:
-            return _addressed(answer, [speaker])
+            return [] if kind == "error" else _addressed(answer, [speaker])
         if listener is not None:
             return _addressed((said[0], said[1] + tag("x", xmlns=USER)), [listener])
         stamp, sent = now.isoformat(timespec="milliseconds").replace("+00:00", "Z"), []

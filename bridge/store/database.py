@@ -9,7 +9,14 @@ Each event has a row id, and is read in the order of these ids: the order in whi
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
+
+UNIT_BYTES = 2_000
+"""Of memory, that count as one in the weight of what waits; most events take less."""
+
+ITEM_BYTES = 400
+"""Of memory that each event and stanza takes beside its texts."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,12 @@ class Happened(NamedTuple):
     """Bare JID; empty for what concerns the connection as a whole."""
     event: Mapping[str, Any]
     """Its exact form."""
-    text: str = ""
-    """Body, subject or status text, as `bridge.text.searchable` has it."""
     shared: bool = False
     """Whether everybody in the room saw it; otherwise only its observer did."""
     earlier: bool = False
     """Whether the room sent it to us as we joined: its history, and who was already there."""
+    number: int = 0
+    """Its number in the journal of the run; 0 if it is in none."""
 
 
 class TracedXml(NamedTuple):
@@ -55,6 +62,18 @@ class TracedXml(NamedTuple):
     direction: str
     connection: str
     xml: str
+
+
+def weight(item: Happened | TracedXml) -> int:
+    """Return how much memory an item takes, in `UNIT_BYTES`."""
+    if isinstance(item, TracedXml):
+        return 1 + (ITEM_BYTES + getsizeof(item.xml)) // UNIT_BYTES
+    size = ITEM_BYTES + getsizeof(item.event)
+    for one in item.event.values():
+        size += getsizeof(one)
+        if type(one) is list:
+            size += sum(map(getsizeof, one))
+    return 1 + size // UNIT_BYTES
 
 
 @dataclass(frozen=True)
@@ -105,6 +124,41 @@ class Query:
     """A text that is anywhere in the exact form, in upper or lower case."""
     stanzas: bool = False
     """Whether to read stanzas in place of events; each comes as an event of the kind `stanza`."""
+    shared: bool = False
+    """Whether to read shared events alone."""
+
+
+class Holding(NamedTuple):
+    """What the store has of one room, of connections to one domain, or of all stanzas."""
+
+    id: int
+    """The row id of the room; 0 for the stanzas."""
+    name: str
+    """The room's bare JID; empty for connections and stanzas."""
+    bytes: int
+    """Of its rows."""
+    oldest: float
+    """The earliest time of a row, in seconds since the epoch."""
+
+
+class Amount(NamedTuple):
+    """How much to delete, or how much was deleted."""
+
+    rows: int
+    bytes: float
+
+
+class Ageing(NamedTuple):
+    """What deletion for age has to know of former runs. Times are of running."""
+
+    put_off: float = 0.0
+    """Seconds until something may be deleted for its age."""
+    doubted: int = 0
+    """The row id of the newest event when that was last put off."""
+    day_left: float = 0.0
+    """Seconds until the day ends for which `spare` holds; 0 if nothing was deleted in it."""
+    spare: float = 0.0
+    """Bytes of rows that may be deleted for their age in the rest of this day."""
 
 
 class Span(NamedTuple):
@@ -112,11 +166,16 @@ class Span(NamedTuple):
 
     store: str
     """The name of the store: a new one at the same path has another."""
-    evicted: int
-    """The highest row id of an event that was deleted; 0 if none was."""
     oldest: float
     """The time of the oldest event of any room, in seconds since the epoch; infinite if there is
     none."""
+    evicted: int
+    """The highest row id of an event of the query's rooms that was deleted; 0 if none was."""
+    whole_from: float
+    """From when on nothing of these rooms was deleted, in seconds since the epoch; minus infinity
+    if nothing was, infinite if all was."""
+    begin: int
+    """The row id of the oldest event of these rooms, less 1."""
     first: int
     """The row id of the first of the events, less 1."""
     last: int
@@ -130,6 +189,9 @@ class Database(Protocol):
     Writing happens inside `transaction`, which keeps all of it or nothing.
     """
 
+    warnings: dict[str, str]
+    """What was found wrong with it: a sentence for each kind of trouble."""
+
     def transaction(self) -> AbstractContextManager[None]:
         """Open a transaction: no other process writes until the block ends."""
 
@@ -140,13 +202,13 @@ class Database(Protocol):
         """Add stanzas, in this order."""
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if there never was one."""
+        """Return the lease of the room for accounts of this domain; None if none can be read."""
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
 
-    def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return the shared events of the room that have a higher row id."""
+    def has(self, room: str, domain: str, stanza_id: str) -> bool:
+        """Whether there is a shared event of the room with this stanza id."""
 
     def newest(self) -> int:
         """Return the row id of the newest event; 0 in an empty store."""
@@ -164,11 +226,30 @@ class Database(Protocol):
         the last event, and there may be more up to the id that is returned.
         """
 
-    def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
+    def latest(self) -> tuple[int, float]:
+        """Return row id and time of the newest event; without one (0, minus infinity)."""
 
-        These are those from before this time, and any while the store is larger than `max_bytes`.
+    def holdings(self) -> Sequence[Holding]:
+        """Return what there is to delete from."""
+
+    def size(self) -> int:
+        """Return how many bytes of the disk are in use, free pages not counted."""
+
+    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
+        """Delete rows, no more than `most`; return how much was deleted.
+
+        Those are deleted first that were written first; with `span`, a time inclusive and one
+        exclusive, those from within it, the earliest time first.
         """
+
+    def shrink(self) -> None:
+        """Give back to the disk some of what is free."""
+
+    def ageing(self) -> Ageing:
+        """Return what was written last by `set_ageing`."""
+
+    def set_ageing(self, ageing: Ageing) -> None:
+        """Keep it for this process and later ones."""
 
     def stands(self) -> bool:
         """Whether the file at the path is still the one that was opened."""

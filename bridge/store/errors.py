@@ -3,6 +3,14 @@
 REMEDY = "set BRIDGE_STORE to another path, or move that away"
 """What a user can do about something that is no store, and stands where one is to be."""
 
+LEFT_OUT = "of the store cannot be read, being damaged, and what stood there is left out"
+"""How a warning of rows that cannot be read ends."""
+
+
+def left_out(rows: int) -> str:
+    """Return the warning of rows that cannot be read."""
+    return f"{'1 row' if rows == 1 else f'{rows} rows'} {LEFT_OUT}"
+
 
 class StoreError(Exception):
     """The root of every exception that `bridge.store` raises: a sentence on what is wrong."""
@@ -22,7 +30,7 @@ class BrokenStoreError(StoreError):
 
 
 class FullStoreError(StoreError):
-    """The disk is full or read-only, or the system refuses to write for another reason."""
+    """The disk is full or read-only, or the system cannot write for another reason that passes."""
 
 
 class BusyStoreError(StoreError):

@@ -4,8 +4,10 @@ A path leads through no symbolic link, since whoever can make one could have the
 elsewhere. Folders that are missing are made for the owner alone.
 """
 
+import errno
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Mapping
@@ -18,11 +20,15 @@ from bridge.store.errors import (
     BusyStoreError,
     FullStoreError,
     NotOurStoreError,
+    StoreError,
 )
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 """People's words are for whoever runs the bridge."""
+
+OTHERS = 0o077
+"""The bits of a mode that let others use a file."""
 
 BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite adds to the name of a database; `-wal` holds events too."""
@@ -30,6 +36,14 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 LOCK = "-lock"
 """Added to the name of a store for the file that says who uses it: SQLite's own locks would be
 lost with a file that is put aside."""
+
+PASSING = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
+"""Errors of the system that may be over in a while; any other takes somebody to do something."""
+
+_ASIDE = re.compile(r"\.broken-([0-9a-f]{1,16})")
+"""What a store that was put aside has behind its name: when that was, in ns since the epoch."""
 
 
 def default_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -49,7 +63,7 @@ class Location:
     """
 
     def __init__(self, path: Path) -> None:
-        """Make its folder and its lock; raises `NotOurStoreError` and `FullStoreError`."""
+        """Make its folder and its lock; raises `StoreError`."""
         self.path = path
         exists(path)
         try:
@@ -58,7 +72,26 @@ class Location:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(f"{path}{LOCK}", flags, FILE_MODE)
         except OSError as error:
-            raise _unusable(path, error) from error
+            raise unusable(path, error) from error
+
+    def restrict(self) -> str:
+        """Make each of its files its owner's alone; return a warning if others could use one.
+
+        Raises `StoreError` where they still can.
+        """
+        exposed = ""
+        for suffix in (*BESIDE, LOCK):
+            path = Path(f"{self.path}{suffix}")
+            with suppress(FileNotFoundError):
+                mode = _mode(path)
+                with suppress(OSError):  # of a file system without modes
+                    _restrict(path, mode)
+                if _mode(path) & OTHERS:
+                    why = "may be used by others, and its mode cannot be changed"
+                    raise NotOurStoreError(f"{str(path)!r} {why}; {REMEDY}")
+                if mode & OTHERS and suffix != LOCK:
+                    exposed = f"{str(path)!r}, of the mode {mode:04o} until now"
+        return exposed
 
     def lock(self, *, alone: bool) -> None:
         """Have the lock, alone or with others; raises `BusyStoreError` if that cannot be now."""
@@ -87,9 +120,22 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
                 with suppress(FileNotFoundError):
                     Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     finally:
         location.close()
+
+
+def lying_aside(path: Path) -> tuple[float, Path] | None:
+    """Return which broken store was put aside last and lies there still, and when that was.
+
+    The time is in seconds since the epoch.
+    """
+    found: list[tuple[float, Path]] = []
+    with suppress(OSError):
+        beside = [one for one in path.parent.iterdir() if one.name.startswith(path.name)]
+        suffixes = [(_ASIDE.fullmatch(one.name, len(path.name)), one) for one in beside]
+        found = [(int(suffix[1], 16) / 1e9, one) for suffix, one in suffixes if suffix]
+    return max(found, default=None)
 
 
 def exists(path: Path) -> bool:
@@ -102,7 +148,7 @@ def exists(path: Path) -> bool:
             )
         found = [_is_ours(Path(f"{path}{suffix}")) for suffix in (*BESIDE, LOCK)]
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     return found[0]
 
 
@@ -132,6 +178,26 @@ def _is_ours(path: Path) -> bool:
     raise NotOurStoreError(f"{str(path)!r} {why}; {REMEDY}")
 
 
-def _unusable(path: Path, error: OSError) -> FullStoreError:
-    why = error.strerror or type(error).__name__
-    return FullStoreError(f"{str(path)!r} cannot be used ({why})")
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def _restrict(path: Path, mode: int) -> None:
+    if mode == FILE_MODE:
+        return
+    if not hasattr(os, "O_PATH"):
+        path.lchmod(FILE_MODE)
+        return
+    # As a mere place in the file system (O_PATH): who opens and closes a database as a file gives
+    # up all locks that SQLite has on it in this process (fcntl).
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        Path(f"/proc/self/fd/{descriptor}").chmod(FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def unusable(path: Path, error: OSError) -> StoreError:
+    """Return what an error of the system means for who wants to use a store there."""
+    why = f"{str(path)!r} cannot be used ({error.strerror or type(error).__name__})"
+    return FullStoreError(why) if error.errno in PASSING else NotOurStoreError(f"{why}; {REMEDY}")

@@ -8,12 +8,14 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import chain
 
-from bridge.store.database import Database, Happened, TracedXml
+from bridge.store.database import Database, Happened, TracedXml, weight
 from bridge.store.errors import BrokenStoreError, BusyStoreError, StoreError
+from bridge.store.retention import Clocks, Retention
 from bridge.store.writer import MAX_WAITING, Item, Moment, Writer, gap
 from bridge.text import one_line
 
@@ -26,9 +28,6 @@ BATCH = 1_000
 RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""
 
-TEXT_UNIT = 1_000
-"""Characters of text that count as one more."""
-
 RETRY_SECONDS = 10.0
 """Between two tries at a store that fails: a full disk must cost the room nothing."""
 
@@ -38,48 +37,10 @@ BUSY_SECONDS = 2.0
 FLUSH_SECONDS = 1.0
 """How long a reader, or the end of the process, waits for what has happened to be written."""
 
-EXPIRE_SECONDS = 10.0
-"""Between two deletions."""
-
-EXPIRED_AT_ONCE = 2_000
-"""Events deleted in one transaction: twice as many as come in one."""
-
-CLOCK_SECONDS = 3_600.0
-"""Between two readings of the clock. If it jumped between them, nothing is deleted for its age
-until the next one."""
-
-JUMP_SECONDS = 60.0
-"""By how much the wall clock may differ from the monotonic one between two readings."""
+NEVER_ASLEEP: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The monotonic clock that goes on while the machine sleeps: Linux has one of its own for that."""
 
 log = logging.getLogger(__name__)
-
-
-class Retention:
-    """Deletes what is too old or too much, a little at a time."""
-
-    def __init__(self, days: int, megabytes: int) -> None:
-        self._seconds = days * 86_400.0
-        self._bytes = megabytes << 20
-        self._before = 0.0
-        self._due = 0.0
-        self._checked: Moment | None = None
-
-    def apply(self, database: Database, moment: Moment) -> bool:
-        """Delete some events, if it is time; return whether there is more to delete."""
-        if self._checked is None or moment.now - self._checked.now >= CLOCK_SECONDS:
-            # A clock that jumped may be wrong, and what is deleted cannot be restored.
-            steady = self._checked is not None and (
-                abs((moment.at - self._checked.at) - (moment.now - self._checked.now))
-                < JUMP_SECONDS
-            )
-            self._before = moment.at - self._seconds if steady else 0.0
-            self._checked = moment
-        if moment.now < self._due:
-            return False
-        with database.transaction():
-            more = database.expire(self._before, self._bytes, EXPIRED_AT_ONCE) > 0
-        self._due = moment.now if more else moment.now + EXPIRE_SECONDS
-        return more
 
 
 class Recorder:
@@ -95,11 +56,14 @@ class Recorder:
         self._open = open_
         self._put_aside = put_aside
         self._retention = retention
-        self._writer = Writer()
+        self._writer = Writer(time.monotonic)
         self._database: Database | None = None
-        self._waiting: deque[Item] = deque()
-        self._batch: list[Item] = []
+        self._waiting: deque[tuple[Item, int]] = deque()
+        """Items in their order, each with its weight."""
+        self._batch: list[tuple[Item, int]] = []
         """Items taken out of `_waiting`, which stay here until their transaction is committed."""
+        self._pending: list[int] = []
+        """The numbers of the events that the writer was given, and that are not in the store."""
         self._added = self._written = 0
         """The weights of all items that were added, and of all that were written."""
         self._lost = self._told = 0
@@ -113,36 +77,52 @@ class Recorder:
         self._next_try = 0.0
         self.problem: str | None = None
         """Why nothing is being written, in a sentence; None if it is being written."""
+        self._found: dict[str, str] = {}
+        """What was found wrong with the store: the last sentence for each kind of trouble."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the store, in sentences."""
+        return ([] if self.problem is None else [self.problem]) + [*self._found.values()]
 
     def add(self, item: Item) -> None:
         """Queue an item; items are written in the order in which they are added. Never waits.
 
         Events and stanzas beyond `MAX_WAITING` are dropped and counted.
         """
-        weight = _weight(item)
-        if isinstance(item, Happened | TracedXml) and self._added - self._written > MAX_WAITING:
-            if self._lost == self._told:
-                self._lost_since = item.at
-            self._lost_until = item.at
-            self._lost += 1
-            return
-        self._added += weight
-        self._waiting.append(item)
+        weighs = 1
+        if isinstance(item, Happened | TracedXml):
+            weighs = weight(item)
+            if self._added - self._written + weighs > MAX_WAITING:
+                if self._lost == self._told:
+                    self._lost_since = item.at
+                self._lost_until = item.at
+                self._lost += 1
+                return
+        self._added += weighs
+        self._waiting.append((item, weighs))
         if len(self._waiting) >= BATCH:
             self._hurry.set()
         if not self._news.is_set():
             self._news.set()
 
-    async def flush(self) -> None:
-        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`."""
+    async def flush(self) -> int | None:
+        """Wait until what was added is written or has failed; at most `FLUSH_SECONDS`.
+
+        Returns the number of the first event that is not in the store yet; None: all are in it.
+        """
         written: Future[None] = Future()
         self._flushes.append(written)
         self._wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.wrap_future(written)
+        # In the order in which the thread hands them on, so that none is missed on its way.
+        items = [*self._waiting], [*self._batch]
+        numbers = [one.number for one, _ in chain(*items) if isinstance(one, Happened)]
+        return min(filter(None, (*numbers, *self._pending)), default=None)
 
     def close(self) -> None:
         """Write what is left and close the store; takes at most `FLUSH_SECONDS`."""
@@ -180,6 +160,10 @@ class Recorder:
                 self._let_go()
             if self._database is None:
                 self._database = self._open()
+                self._find(self._database.warnings)
+                if self._retention is not None:
+                    # Whether the clock is right is judged by what others wrote, not by us.
+                    self._retention.apply(self._database, _clocks())
             self._write(self._database, closing=closing)
         except BusyStoreError as error:
             self._fail(error, 0.0)
@@ -204,6 +188,13 @@ class Recorder:
                 log.warning("what happens is recorded again")
             self.problem = self._failing_since = None
 
+    def _find(self, warnings: Mapping[str, str]) -> None:
+        """Note what the database found wrong with the store."""
+        for kind, warning in warnings.items():
+            if self._found.get(kind) != warning:
+                log.warning("%s", warning)
+        self._found = {**self._found, **warnings}
+
     def _fail(self, error: StoreError, pause: float) -> None:
         now = time.monotonic()
         self._next_try = now + pause
@@ -219,7 +210,8 @@ class Recorder:
         while more:
             moment = Moment(time.time(), time.monotonic())
             while self._waiting and len(self._batch) < BATCH:
-                self._batch.append(self._waiting.popleft())
+                self._batch.append(self._waiting[0])  # for `flush` it is never in neither
+                self._waiting.popleft()
             more = bool(self._waiting)
             lost, gaps = self._lost, []
             if lost > self._told and not more:  # it comes after what was kept
@@ -227,11 +219,13 @@ class Recorder:
                 event = gap(self._lost_since, self._lost_until, **why)
                 gaps.append(Happened(self._lost_until, "", event))
             moment = moment._replace(more=more, closing=closing and not more)
-            self._writer.write(database, [*self._batch, *gaps], moment)
+            self._writer.write(database, [*(item for item, _ in self._batch), *gaps], moment)
             self._told = lost if gaps else self._told
-            self._written += sum(map(_weight, self._batch))
+            self._written += sum(weighs for _, weighs in self._batch)
+            self._pending = self._writer.pending
             self._batch.clear()
-            if self._retention is not None and self._retention.apply(database, moment):
+            self._find(database.warnings)
+            if self._retention is not None and self._retention.apply(database, _clocks()):
                 self._news.set()
 
     def _let_go(self) -> None:
@@ -240,8 +234,5 @@ class Recorder:
             self._database = None
 
 
-def _weight(item: Item) -> int:
-    match item:
-        case Happened(text=text) | TracedXml(xml=text):
-            return 1 + len(text) // TEXT_UNIT
-    return 1
+def _clocks() -> Clocks:
+    return Clocks(time.time(), time.clock_gettime(NEVER_ASLEEP), time.monotonic())

@@ -4,32 +4,47 @@ docs/store.md tells what is in each table, so that plain `sqlite3` can read it. 
 become `StoreError` here.
 """
 
-import json
 import os
+import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bridge.store.database import Happened, Lease, Observer, Query, Recorded, Span, TracedXml
+from bridge.store import queries
+from bridge.store.database import (
+    Ageing,
+    Amount,
+    Happened,
+    Holding,
+    Lease,
+    Observer,
+    Query,
+    Recorded,
+    Span,
+    TracedXml,
+)
 from bridge.store.errors import (
     REMEDY,
     BrokenStoreError,
     BusyStoreError,
     FullStoreError,
     NotOurStoreError,
+    left_out,
 )
-from bridge.store.location import FILE_MODE, Location, exists, identity
-
-APPLICATION_ID = 0x584D5042
-"""`XMPB`, in the header of the file: says that it is such a store."""
-
-VERSION = 1
-"""Of the tables, in `user_version`. Raise it with every change of `TABLES`: a store of another
-version is refused; there is no migration."""
+from bridge.store.location import (
+    FILE_MODE,
+    Location,
+    exists,
+    identity,
+    lying_aside,
+    unusable,
+)
+from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
+from bridge.text import iso
 
 BUSY_SECONDS = 0.5
 """How long one statement waits for another process to let go of the lock."""
@@ -40,61 +55,11 @@ SPAN = 50_000
 PAGES_FREED = 500
 """Pages of 8 KiB that each deletion gives back to the disk, in some 10 ms."""
 
-TABLES = f"""
-PRAGMA page_size = 8192;
-PRAGMA auto_vacuum = INCREMENTAL;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
-BEGIN;
-CREATE TABLE store (id TEXT NOT NULL, evicted INTEGER NOT NULL);
-INSERT INTO store VALUES (lower(hex(randomblob(4))), 0);
-CREATE TABLE observers (
-  id INTEGER PRIMARY KEY, account TEXT NOT NULL, nickname TEXT NOT NULL, run TEXT NOT NULL,
-  UNIQUE (run, account, nickname));
-CREATE TABLE rooms (
-  id INTEGER PRIMARY KEY, jid TEXT NOT NULL, domain TEXT NOT NULL,
-  recorder TEXT, beat REAL, seen_until INTEGER, UNIQUE (jid, domain));
-CREATE TABLE events (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  room INTEGER NOT NULL REFERENCES rooms, observer INTEGER NOT NULL REFERENCES observers,
-  shared INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL, event TEXT NOT NULL);
-CREATE INDEX events_at ON events (room, at);
-CREATE UNIQUE INDEX events_stanza_id ON events (room, json_extract(event, '$.stanzaId'))
-  WHERE shared AND json_extract(event, '$.stanzaId') IS NOT NULL;
-CREATE TRIGGER eviction AFTER DELETE ON events BEGIN
-  UPDATE store SET evicted = max(evicted, old.id);
-END;
-CREATE TABLE stanzas (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
-  observer INTEGER NOT NULL REFERENCES observers, direction TEXT NOT NULL,
-  connection TEXT NOT NULL, xml TEXT NOT NULL);
-COMMIT;
-PRAGMA journal_mode = WAL;
-"""
-"""WAL mode comes last: all of this must be in the file itself when it is renamed into place."""
+_NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
+"""The highest row id that a table ever had."""
 
-# What a bridge said comes back from the room within a minute: xmppSend waits no longer.
-_RECORDED = """
-SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
-  WHEN NOT events.shared AND json_extract(events.event, '$.direction') = 'out' THEN EXISTS (
-    SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
-    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
-    AND json_extract(copy.event, '$.direction') = 'in'
-    AND json_extract(copy.event, '$.id') = json_extract(events.event, '$.id')
-    AND json_extract(copy.event, '$.from') = json_extract(events.event, '$.from'))
-  ELSE FALSE END
-FROM events NOT INDEXED CROSS JOIN rooms ON rooms.id = events.room
-CROSS JOIN observers ON observers.id = events.observer
-"""
-
-_STANZAS = """
-SELECT events.id, at, '', json_object('kind', 'stanza', 'direction', direction,
-  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml),
-  account, nickname, run, 0, 0
-FROM stanzas AS events CROSS JOIN observers ON observers.id = events.observer
-"""
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_NAME = re.compile("[0-9a-f]{1,32}")
+"""Of a store."""
 
 
 class SqliteDatabase:
@@ -107,6 +72,10 @@ class SqliteDatabase:
         """
         self._path = path
         self._ids: dict[tuple[str, ...], int] = {}
+        self.warnings: dict[str, str] = {}
+        """What was found wrong with it: a sentence for each kind of trouble."""
+        self.unreadable: set[int] = set()
+        """The row ids of what was left out so far, since it cannot be read."""
         if not writable or exists(path):
             _refuse_foreign(path)
         self._location = Location(path) if writable else None
@@ -117,14 +86,29 @@ class SqliteDatabase:
                     if not exists(path):  # another bridge may have been faster
                         _make(path)
                 self._location.lock(alone=False)
+                self._warn(self._location)
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
+                self._connection.text_factory = _decoded
+                self._connection.create_function(
+                    "searchable", 1, queries.searchable_of, deterministic=True
+                )
                 self._connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             if self._location is not None:
                 self._location.close()
             raise
+
+    def _warn(self, location: Location) -> None:
+        if exposed := location.restrict():
+            self.warnings["exposed"] = f"Others could use the store by {exposed}"
+        if aside := lying_aside(self._path):
+            at, file = aside
+            self.warnings["aside"] = (
+                f"A store that broke was put aside as {str(file)!r}; what it has of the time "
+                f"before {iso(at)} is in no history"
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -146,14 +130,26 @@ class SqliteDatabase:
         """Raise what SQLite raises as the `StoreError` that it means."""
         try:
             yield
+        except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
+            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             text = f"{str(self._path)!r}: {error}"
-            if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            broken = code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+            if broken or (code == sqlite3.SQLITE_ERROR and not self._has_our_tables()):
                 raise BrokenStoreError(text, self._file) from error
             if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise BusyStoreError(text) from error
             raise FullStoreError(text) from error
+
+    def _has_our_tables(self) -> bool:
+        with closing(sqlite3.connect(":memory:")) as new:
+            new.executescript(TABLES)
+            ours, theirs = (
+                one.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+                for one in (new, self._connection)
+            )
+        return ours == theirs
 
     def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
         """Add events, in this order, without shared ones whose stanza id the room already has."""
@@ -164,35 +160,48 @@ class SqliteDatabase:
                 self._id("observers", **vars(observer)),
                 one.shared,
                 one.event["kind"],
-                _storable(one.text),
-                _encode(one.event),
+                queries.is_plain(exact := queries.storable(queries.encoded(one.event))),
+                exact,
             )
             for one in happened
         ]
+        newest = self.newest()
         self._connection.executemany(
-            "INSERT OR IGNORE INTO events "
-            "(at, room, observer, shared, kind, text, event) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO events (at, room, observer, shared, kind, plain, event) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             rows,
+        )
+        # A trigger would take as long as the inserting.
+        self._connection.execute(
+            f"UPDATE rooms SET bytes = bytes + more FROM (SELECT room, sum({weight_of('event')}) "
+            "AS more FROM events WHERE id > ? GROUP BY room) WHERE id = room",
+            (newest,),
         )
 
     def append_stanzas(self, observer: Observer, stanzas: Iterable[TracedXml]) -> None:
         """Add stanzas, in this order."""
         by = self._id("observers", **vars(observer))
+        rows = [
+            (round(at * 1000), by, direction, connection, queries.storable(xml))
+            for at, direction, connection, xml in stanzas
+        ]
         self._connection.executemany(
             "INSERT INTO stanzas (at, observer, direction, connection, xml) VALUES (?, ?, ?, ?, ?)",
-            [(round(at * 1000), by, *map(_storable, others)) for at, *others in stanzas],
+            rows,
         )
+        if more := sum(len(row[-1].encode()) + ROW_BYTES for row in rows):
+            self._connection.execute("UPDATE store SET stanza_bytes = stanza_bytes + ?", (more,))
 
     def lease(self, room: str, domain: str) -> Lease | None:
-        """Return the lease of the room for accounts of this domain; None if there never was one."""
+        """Return the lease of the room for accounts of this domain; None if none can be read."""
         found = self._all(
             "SELECT recorder, beat, seen_until FROM rooms WHERE jid = ? AND domain = ?",
             (room, domain),
         )
-        if not found or found[0][0] is None:
-            return None
-        run, beat, seen_until = found[0]
-        return Lease(run, beat, seen_until / 1000)
+        match found:
+            case [(str(run), float(beat), int(seen_until))] if 0 <= seen_until <= queries.LATEST:
+                return Lease(run, beat, seen_until / 1000)
+        return None
 
     def take(self, room: str, domain: str, lease: Lease) -> None:
         """Write the lease of the room, whoever holds it now."""
@@ -206,34 +215,54 @@ class SqliteDatabase:
             ),
         )
 
-    def shared_after(self, room: str, domain: str, id_: int) -> Sequence[Recorded]:
-        """Return the shared events of the room that have a higher row id."""
-        return self._recorded(
-            "WHERE events.id > ? AND shared AND jid = ? AND domain = ? ORDER BY events.id",
-            (id_, room, domain),
+    def has(self, room: str, domain: str, stanza_id: str) -> bool:
+        """Whether there is a shared event of the room with this stanza id."""
+        found = self._all(
+            f"SELECT 1 FROM events WHERE shared AND {member('stanzaId')} = ? "
+            "AND room = (SELECT id FROM rooms WHERE jid = ? AND domain = ?)",
+            (stanza_id, room, domain),
         )
+        return bool(found)
 
     def newest(self) -> int:
         """Return the row id of the newest event; 0 in an empty store."""
-        found = self._all("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
-        return int(found[0][0]) if found else 0
+        ((newest,),) = self._all(f"SELECT {_NEWEST}", ("events",))
+        return int(newest)
 
     def span(self, query: Query) -> Span:
         """Return between which row ids the events of the query's rooms and time are."""
-        within, values = _within(query)
+        within, values = queries.within(query)
         start, end = (None if at is None else round(at * 1000) for at in (query.start, query.end))
         table = "stanzas" if query.stanzas else "events"
-        last = f"(SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '{table}')"
-        (found,) = self._all(
-            f"SELECT id, iif(?, 0, evicted), (SELECT at FROM {table} ORDER BY id), "
+        found = self._all(
+            f"SELECT id, (SELECT at FROM {table} WHERE {queries.DATED} ORDER BY id), "
             f"iif(? IS NULL, 0, coalesce((SELECT min(id) - 1 FROM {table} "
-            f"WHERE {within} AND at >= ?), {last})), "
-            f"iif(? IS NULL, {last}, coalesce((SELECT max(id) FROM {table} "
+            f"WHERE {within} AND at >= ?), {_NEWEST})), "
+            f"iif(? IS NULL, {_NEWEST}, coalesce((SELECT max(id) FROM {table} "
             f"WHERE {within} AND at <= ?), 0)) FROM store",
-            (query.stanzas, start, *values, start, end, *values, end),
+            (start, *values, start, table, end, table, *values, end),
         )
-        store, evicted, oldest, first, last_ = found
-        return Span(store, evicted, inf if oldest is None else oldest / 1000, first, last_)
+        if len(found) != 1:
+            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
+        ((name, oldest, first, last),) = found
+        store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
+        whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last)
+        if query.stanzas:
+            return whole
+        rooms = ("", *query.rooms) if query.connection_of else query.rooms
+        ((evicted, whole_from, begin),) = self._all(
+            "SELECT coalesce(max(gone), 0), max(iif(gone, coalesce((SELECT at FROM events "
+            f"WHERE room = one.id AND {queries.DATED} ORDER BY at LIMIT 1), 9e999), NULL)), "
+            "min((SELECT id FROM events WHERE room = one.id ORDER BY id LIMIT 1)) - 1 "
+            "FROM (SELECT id, CAST(evicted AS INTEGER) AS gone FROM rooms "
+            f"WHERE domain = ? AND {queries.among('jid', rooms)}) AS one",
+            (query.domain, *rooms),
+        )
+        return whole._replace(
+            evicted=evicted,
+            whole_from=_seconds(whole_from, -inf),
+            begin=evicted if begin is None else begin,
+        )
 
     def page(
         self, query: Query, *, after: int, until: int, limit: int, backward: bool = False
@@ -249,38 +278,89 @@ class SqliteDatabase:
             first = max(after, until - SPAN)
         else:
             last = min(until, after + SPAN)
-        within, values = _within(query)
-        conditions, further = _conditions(query)
-        found = self._recorded(
-            f"WHERE events.id > ? AND events.id <= ? AND {within} AND {conditions} "
+        statement, values = queries.matching(query)
+        rows = self._all(
+            f"{statement} AND events.id > ? AND events.id <= ? "
             f"ORDER BY events.id {'DESC' if backward else 'ASC'} LIMIT ?",
-            (first, last, *values, *further, limit),
-            _STANZAS if query.stanzas else _RECORDED,
+            (*values, first, last, limit),
         )
-        if len(found) == limit:
-            return found, found[-1].id - backward
-        return found, first if backward else last
+        far = first if backward else last
+        if len(rows) == limit:
+            far = rows[-1][0] - backward
+        found = [one for row in rows if (one := queries.recorded(row)) is not None]
+        if len(found) < len(rows):
+            self.unreadable |= {row[0] for row in rows} - {one.id for one in found}
+            self.warnings["damaged"] = left_out(len(self.unreadable))
+        return found, far
 
-    def expire(self, before: float, max_bytes: int, most: int) -> int:
-        """Delete at most `most` of the oldest events and stanzas; return how many were deleted.
+    def latest(self) -> tuple[int, float]:
+        """Return row id and time of the newest event; without one (0, minus infinity)."""
+        found = self._all("SELECT id, CAST(at AS INTEGER) FROM events ORDER BY id DESC LIMIT 1", ())
+        return (found[0][0], found[0][1] / 1000) if found else (0, -inf)
 
-        These are those from before this time, and any while the store is larger than `max_bytes`.
-        """
-        ((pages, free, size),) = self._all(
-            "SELECT page_count, freelist_count, page_size "
+    def holdings(self) -> Sequence[Holding]:
+        """Return what there is to delete from."""
+        found = self._all(
+            "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
+            "rooms.id ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms WHERE oldest NOT NULL "
+            "UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), CAST((SELECT at FROM stanzas "
+            "ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM store WHERE oldest NOT NULL",
+            (),
+        )
+        return [Holding(id_, name, size, at / 1000) for id_, name, size, at in found]
+
+    def size(self) -> int:
+        """Return how many bytes of the disk are in use, free pages not counted."""
+        ((size,),) = self._all(
+            "SELECT (page_count - freelist_count) * page_size "
             "FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
             (),
         )
-        deleted = 0
-        for table in ("events", "stanzas"):
-            oldest = f"SELECT id FROM {table} ORDER BY id LIMIT ?"
-            deleted += self._connection.execute(
-                f"DELETE FROM {table} WHERE id IN ({oldest}) AND (? OR at < ?)",
-                (most, (pages - free) * size > max_bytes, round(before * 1000)),
-            ).rowcount
+        return int(size)
+
+    def delete(self, holding: Holding, most: Amount, span: tuple[float, float] | None) -> Amount:
+        """Delete rows, no more than `most`; return how much was deleted.
+
+        Those are deleted first that were written first; with `span`, a time inclusive and one
+        exclusive, those from within it, the earliest time first.
+        """
+        table, text = ("events", "event") if holding.id else ("stanzas", "xml")
+        where, values = ("room = ?", [holding.id]) if holding.id else ("TRUE", list[float]())
+        if span is not None:
+            where, values = (
+                f"{where} AND at >= ? AND at < ?",
+                [*values, *(1000 * at for at in span)],
+            )
+        found = self._all(
+            f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} "
+            f"ORDER BY {'id' if span is None else 'at'} LIMIT ?",
+            (*values, most.rows),
+        )
+        ids, gone = list[int](), 0
+        for id_, weight in found:
+            if gone + weight > most.bytes:
+                break
+            ids.append(id_)
+            gone += weight
+        these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        self._all(these, (queries.encoded(ids),))
+        return Amount(len(ids), gone)
+
+    def shrink(self) -> None:
+        """Give back to the disk some of what is free."""
+        ((free,),) = self._all("PRAGMA freelist_count", ())
         for _ in range(min(free, PAGES_FREED)):
             self._all("PRAGMA incremental_vacuum(1)", ())  # of more, `sqlite3` does but the first
-        return deleted
+
+    def ageing(self) -> Ageing:
+        """Return what was written last by `set_ageing`."""
+        names = ", ".join(f"CAST({name} AS REAL)" for name in Ageing._fields)
+        return Ageing(*self._all(f"SELECT {names} FROM store", ())[0])
+
+    def set_ageing(self, ageing: Ageing) -> None:
+        """Keep it for this process and later ones."""
+        places = ", ".join("?" * len(ageing))
+        self._all(f"UPDATE store SET ({', '.join(Ageing._fields)}) = ({places})", ageing)
 
     def stands(self) -> bool:
         """Whether the file at the path is still the one that was opened."""
@@ -308,18 +388,17 @@ class SqliteDatabase:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
 
-    def _recorded(
-        self, conditions: str, values: Sequence[object], select: str = _RECORDED
-    ) -> list[Recorded]:
-        return [
-            Recorded(id_, at / 1000, room, json.loads(event), Observer(*by), bool(shared), echoed)
-            for id_, at, room, event, *by, shared, echoed in self._all(select + conditions, values)
-        ]
+
+def _decoded(text: bytes) -> str | bytes:
+    """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
 
 
-def _storable(text: str) -> str:
-    """Return `text` without the half characters that only a server that lies can send."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+def _seconds(milliseconds: float | None, otherwise: float) -> float:
+    return otherwise if milliseconds is None else milliseconds / 1000
 
 
 def _make(path: Path) -> None:
@@ -331,7 +410,9 @@ def _make(path: Path) -> None:
         with closing(_connect(new, "rw")) as connection:
             connection.executescript(TABLES)
         new.rename(path)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        raise unusable(path, error) from error
+    except sqlite3.Error as error:
         raise FullStoreError(f"{str(path)!r} cannot be made ({error})") from error
 
 
@@ -365,39 +446,3 @@ def _refuse_foreign(path: Path) -> None:
             f"{str(path)!r} is a store of version {version}, and this xmpp-bridge has {VERSION}; "
             f"{REMEDY}"
         )
-
-
-def _within(query: Query) -> tuple[str, list[object]]:
-    """Return the query's rooms and accounts as an SQL condition, with its values."""
-    by = f"observer IN (SELECT id FROM observers WHERE {_among('account', query.connection_of)})"
-    if query.stanzas:
-        return by, [*query.connection_of]
-    rooms = f"SELECT id FROM rooms WHERE domain = ? AND {_among('jid', query.rooms)}"
-    none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
-    return (
-        f"(room IN ({rooms}) OR (room IN ({none}) AND {by}))",
-        [query.domain, *query.rooms, query.domain, *query.connection_of],
-    )
-
-
-def _conditions(query: Query) -> tuple[str, list[object]]:
-    """Return the other conditions of the query as SQL, and their values."""
-    where, values = ["TRUE"], list[object]()
-    for condition, bound in (("at >= ?", query.start), ("at <= ?", query.end)):
-        if bound is not None:
-            where.append(condition)
-            values.append(round(bound * 1000))
-    if query.kinds is not None:
-        where.append(_among("kind", query.kinds))
-        values += query.kinds
-    if query.mentions:
-        where.append("instr(lower(event), lower(?))")
-        values.append(_encode(query.mentions)[1:-1])
-    if query.contains:
-        where.append(f"({' OR '.join(['instr(text, ?)'] * len(query.contains))})")
-        values += query.contains
-    return " AND ".join(where), values
-
-
-def _among(name: str, wanted: Collection[str]) -> str:
-    return f"{name} IN ({', '.join('?' * len(wanted))})"

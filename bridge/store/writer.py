@@ -7,14 +7,17 @@ lease and writes what it still has pending: nothing is lost, and nothing is ther
 only one bridge sees, each bridge writes itself.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import Database, Happened, Lease, Observer, Query, Recorded, TracedXml
-from bridge.text import iso, seconds_of
+from bridge.store.database import Database, Happened, Lease, Observer, Query, TracedXml
+from bridge.store.errors import BusyStoreError
+from bridge.store.pairing import SAME_SECONDS, Found, Observed, mark_of, unpaired
+from bridge.text import iso
 
 LEASE_SECONDS = 6.0
 """For how long a lease holds that is not renewed: with the pause, another bridge takes over within
@@ -33,24 +36,28 @@ place of `PATIENCE_SECONDS`."""
 NOBODY = "nobody recorded this room"
 """The `reason` of a gap in which no bridge was in the room."""
 
-SAME_SECONDS = 30.0
-"""Two bridges observed the same event if all SAME fields are equal and their times differ by at
-most so many seconds."""
+OUTSIDE = "the room had not let us in"
+"""The `reason` of a gap that counts what a room said to a bridge that was not in it."""
 
 MAX_COMPARED = 1_000
 """Recorded events that are compared with what the room sends us when we enter it."""
 
-MAX_WAITING = 20_000
-"""Events and stanzas that wait to be written, at some 2 kB each; a long text counts as several."""
+COMPARED_IDS = 50_000
+"""Row ids among which these are looked for: other bridges wait meanwhile."""
 
-# fmt: off
-SAME = (
-    "kind", "sender", "type", "id", "body", "subject", "role", "affiliation", "show", "status",
-    "newNickname", "actor", "reason",
-)
-# fmt: on
-"""The fields of an event that are equal for all who observe it. Of the others, the room shows more
-to a moderator."""
+SLICE = 50
+"""Rows that are read at a time: whole events are in memory for no longer than that."""
+
+MAX_UNREAD = 10_000
+"""Rows that others have written and are read while the store is locked: a tenth of a second."""
+
+MAX_FOUND = 20_000
+"""Events of a room that others have written and we have not observed yet, at 250 bytes each."""
+
+
+MAX_WAITING = 20_000
+"""The weight of what waits to be written: 40 MB. The writer keeps as much of what others are to
+write, or what a room said before it let us in."""
 
 
 class Entered(NamedTuple):
@@ -89,20 +96,6 @@ class Moment(NamedTuple):
     """Whether it is the last transaction of this process."""
 
 
-class _Observed(NamedTuple):
-    """A shared event that we observed, or that another bridge did and we read in the store."""
-
-    key: tuple[object, ...]
-    """Equal for all bridges that observed the event: its stanza id, or its SAME fields."""
-    at: float
-    """When it happened, in seconds since the epoch; 0 if it has a stanza id, which suffices."""
-    noticed: float
-    """When we observed or read it, in seconds of the monotonic clock."""
-    number: float
-    """Its number among all items that the writer was given; 0 if it was read in the store."""
-    happened: Happened
-
-
 @dataclass
 class _Room:
     """The state of a room that we are in, or are entering."""
@@ -111,16 +104,33 @@ class _Room:
     """None while we are entering."""
     began: float = 0
     """A number just below that of the first item of our stay: a gap before it is sorted by this."""
-    pending: list[_Observed] = field(default_factory=list)
+    pending: list[Observed] = field(default_factory=list)
     """Shared events that are not yet in the store."""
-    found: list[_Observed] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
     """Shared events that others have written, and we have not observed yet."""
     read_up_to: int | None = None
     """The id of the last row that was read for `found`; None: none yet."""
-    earlier: list[_Observed] = field(default_factory=list)
+    earlier: list[Observed] = field(default_factory=list)
     """What the room sent us about the time before we came: its history, and who is there."""
     writes_earlier: bool | None = None
     """Whether to write that: nobody recorded the room when we joined; None: not known yet."""
+    missed: int = 0
+    """How many events of that were lost, and are in no gap yet."""
+    missed_from: float = inf
+    missed_until: float = 0.0
+    """When the first and the last of them happened, in seconds since the epoch."""
+
+    @property
+    def weight(self) -> int:
+        """Of all that is kept until it is known whether to write it."""
+        return sum(one.weight for one in (*self.pending, *self.earlier))
+
+    def lose(self, events: Iterable[Observed]) -> None:
+        """Count events that are not kept."""
+        for one in events:
+            self.missed += 1
+            self.missed_from = min(self.missed_from, one.happened.at)
+            self.missed_until = max(self.missed_until, one.happened.at)
 
     def copy(self) -> "_Room":
         """Return a copy that shares no list with this one."""
@@ -128,12 +138,18 @@ class _Room:
 
 
 class Writer:
-    """Decides what one bridge writes into the store. It has no thread, no clock and no file."""
+    """Decides what one bridge writes into the store. It has no thread and no file."""
 
     _database: Database
-    _moment: Moment
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` is the monotonic one: others renew their leases while we read and wait."""
+        self._clock = clock
+        self._now = 0.0
+        """When the transaction began."""
+        self._moment = Moment(0.0, 0.0)
+        self._recent = 0.0
+        """What others observed since then may be the same as what we are still to observe."""
         self._observer: Observer | None = None
         self._rooms: dict[str, _Room] = {}
         self._count = 0
@@ -142,15 +158,31 @@ class Writer:
         """The events that this transaction is to write, each with its number."""
         self._stanzas: list[TracedXml] = []
 
+    @property
+    def pending(self) -> list[int]:
+        """The numbers of the events that it was given and has not written, nor found written."""
+        rooms = self._rooms.values()
+        return [one.happened.number for room in rooms for one in (*room.pending, *room.earlier)]
+
     def write(self, database: Database, items: Iterable[Item], moment: Moment) -> None:
         """Write `items` in one transaction; if it raises, neither store nor writer has changed."""
+        # Unless the clock jumped forward.
+        steady = self._moment.at + moment.now - self._moment.now
+        self._recent = min(moment.at, steady) - SAME_SECONDS
         self._database, self._moment = database, moment
         self._rows, self._stanzas = [], []
         before = self._observer, self._rooms, self._count
         self._rooms = {name: room.copy() for name, room in self._rooms.items()}
+        waiting = deque(items)
         try:
+            while waiting and not isinstance(waiting[0], Observer | Left):
+                self._take(waiting.popleft())
+            self._catch_up()
             with database.transaction():
-                for item in items:
+                self._now = self._clock()
+                if self._unread() > MAX_UNREAD:
+                    raise BusyStoreError("other bridges write too much at once")
+                for item in waiting:
                     self._take(item)
                 if moment.closing:
                     self._leave_rooms()
@@ -172,7 +204,10 @@ class Writer:
                 self._rows.append((self._count, item))
             case Left():
                 self._write_room(item.room, item)
-                self._rooms.pop(item.room, None)
+                left = self._rooms.pop(item.room, None)
+                if left is not None and left.since is None:
+                    left.lose(left.earlier)
+                    self._rooms[item.room] = replace(left, earlier=[], began=self._count)
             case Entered():
                 room = self._rooms.setdefault(item.room, _Room())
                 room.since = item
@@ -180,17 +215,22 @@ class Writer:
                 room.began = min([self._count, *(one.number for one in room.earlier)]) - 0.5
             case Happened():
                 room = self._rooms.setdefault(item.room, _Room())
-                seen = _observed(item, self._moment.now, self._count)
-                (room.earlier if item.earlier else room.pending).append(seen)
+                mark = mark_of(item.event, item.at)
+                seen = Observed(mark, self._moment.now, self._count, item)
+                known = room.since is not None and not item.earlier
+                (room.pending if known else room.earlier).append(seen)
 
     def _leave_rooms(self) -> None:
         for name in [*self._rooms]:
             self._take(Left(name, self._moment.at, self._moment.now))
+            if (room := self._rooms.pop(name, None)) is not None:
+                self._write_missed(name, room)
 
     def _write(self) -> None:
         if self._observer is None:
             return
         held = [room for name, room in self._rooms.items() if self._write_room(name)]
+        self._trim()
         rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
         self._database.append(self._observer, rows)
         self._database.append_stanzas(self._observer, self._stanzas)
@@ -204,21 +244,22 @@ class Writer:
 
         `left` is given if we have just left the room: then the lease is given up.
         """
-        me, room, now = self._observer, self._rooms.get(name), self._moment.now
+        me, room, now = self._observer, self._rooms.get(name), self._now
         if me is None or room is None:
             return False
         since, lease = room.since, self._database.lease(name, me.domain)
         held = lease is not None and lease.run == me.run
         if since is not None:
+            self._write_missed(name, room)
             if room.found or not held:
-                self._read_others(me.run, name, me.domain, room, since)
+                self._read_others(me, name, room, since)
             holds = LEASE_SECONDS if lease is not None and lease.run else HANDOVER_SECONDS
             recent = lease is not None and 0 <= now - lease.beat <= holds
             covered = lease is not None and since.now <= lease.beat <= now
             if lease is not None and lease.run and recent and not held:
                 if covered:
                     room.writes_earlier = False
-                self._write_overdue(lease, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
+                self._write_overdue(lease, name, room, SKEW_SECONDS if left else PATIENCE_SECONDS)
             # For 2 s after a lease was given up, only a bridge that was in the room with the former
             # holder (`covered`) may take it: it has missed less than one that came later.
             elif left or covered or not recent:
@@ -240,32 +281,64 @@ class Writer:
         self._write_earlier(name, me.domain, room)
         return held
 
-    def _read_others(self, run: str, name: str, domain: str, room: _Room, since: Entered) -> None:
-        """Read what others have written since the last time, and drop it from `pending`."""
-        newest, now = self._database.newest(), self._moment.now
-        after, start = room.read_up_to, 0.0
-        if after is None or after > newest:  # we have just joined, or the store is a new one
-            after, start = max(0, newest - MAX_COMPARED), since.at - SKEW_SECONDS
-        room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
-        for one in self._database.shared_after(name, domain, after):
-            if one.observer.run != run and one.at >= start:
-                room.found.append(_found(one, now))
-        room.read_up_to = newest
-        room.pending, room.found = _unpaired(room.pending, room.found)
+    def _catch_up(self) -> None:
+        """Read what others have written while they may write more: nobody waits for it."""
+        while self._observer is not None and (unread := self._unread()) > 0:
+            for name, room in self._rooms.items():
+                if room.since is not None and room.read_up_to is not None:
+                    self._read_others(self._observer, name, room, room.since)
+            if unread <= MAX_UNREAD:  # the rest is less than that
+                return
 
-    def _write_overdue(self, lease: Lease, room: _Room, patience: float) -> None:
-        """Write with `shared=False` what the lease holder should have written by now.
+    def _unread(self) -> int:
+        """Return how many row ids we are behind what others have written."""
+        read = [one.read_up_to for one in self._rooms.values() if one.read_up_to is not None]
+        return self._database.newest() - min(read) if read else 0
+
+    def _read_others(self, me: Observer, name: str, room: _Room, since: Entered) -> None:
+        """Read what others have written since the last time, and drop it from `pending`."""
+        newest, now, recent = self._database.newest(), self._moment.now, self._recent
+        start = min([recent, *(one.happened.at - SAME_SECONDS for one in room.pending)])
+        if room.read_up_to is None or room.read_up_to > newest:
+            # We have just joined, or the store is a new one.
+            room.read_up_to = max(0, newest - MAX_COMPARED)
+            start = recent = since.at - SKEW_SECONDS
+        ours = {one.mark.key for one in room.pending}
+        room.found = [one for one in room.found if now - one.noticed <= PATIENCE_SECONDS]
+        elsewhere = sum(len(one.found) for one in self._rooms.values() if one is not room)
+        most = max(MAX_FOUND // len(self._rooms), MAX_FOUND - elsewhere)
+        query = Query((name,), me.domain, start=start, shared=True)
+        while room.read_up_to < newest:
+            rows, room.read_up_to = self._database.page(
+                query, after=room.read_up_to, until=newest, limit=SLICE
+            )
+            theirs = [
+                Found(mark, now)
+                for one in rows
+                if one.observer.run != me.run
+                and ((mark := mark_of(one.event, one.at)).key in ours or one.at >= recent)
+            ]
+            room.found += theirs
+            del room.found[:-most]
+        room.pending, room.found = unpaired(room.pending, room.found)
+
+    def _write_overdue(self, lease: Lease, name: str, room: _Room, patience: float) -> None:
+        """Write as our own what the lease holder should have written by now.
 
         It does not see the event, or sees another one; with its observer the row is not lost.
         """
-        beyond = len(room.pending) - MAX_WAITING
-        pending = []
-        for position, one in enumerate(room.pending):
-            if position < beyond or one.noticed + patience < lease.beat:
-                self._rows.append((one.number, one.happened._replace(shared=False)))
-            else:
-                pending.append(one)
-        room.pending = pending
+        due = lease.beat - patience
+        for one in room.pending:
+            if one.noticed < due:
+                self._write_own(name, one)
+        room.pending = [one for one in room.pending if one.noticed >= due]
+
+    def _write_own(self, name: str, one: Observed) -> None:
+        """Write a shared event as one that we saw, unless the room has it after all."""
+        assert self._observer is not None  # its rooms are written
+        id_ = one.happened.event.get("stanzaId")
+        if id_ is None or not self._database.has(name, self._observer.domain, id_):
+            self._rows.append((one.number, one.happened._replace(shared=False)))
 
     def _write_earlier(self, name: str, domain: str, room: _Room) -> None:
         """Write what the room sent us about the time before we came, unless it is recorded."""
@@ -275,48 +348,41 @@ class Writer:
         room.earlier = others if room.writes_earlier is None else []
         if room.writes_earlier and others:
             query = Query((name,), domain, kinds=frozenset({"message"}))
-            recorded, _ = self._database.page(
-                query, after=0, until=self._database.newest(), limit=MAX_COMPARED, backward=True
-            )
-            known += _unpaired(others, [_found(one, 0) for one in recorded])[0]
+            last, found = self._database.newest(), list[Found]()
+            first = max(0, last - COMPARED_IDS)
+            while first < last and len(found) < MAX_COMPARED:
+                rows, last = self._database.page(
+                    query, after=first, until=last, limit=SLICE, backward=True
+                )
+                found += [Found(mark_of(one.event, one.at), 0) for one in rows]
+            known += unpaired(others, found)[0]
         self._rows += [(one.number, one.happened) for one in known]
+
+    def _write_missed(self, name: str, room: _Room) -> None:
+        """Write how many events of the room are lost, if any are."""
+        if room.missed:
+            until = room.missed_until
+            event = gap(room.missed_from, until, events=room.missed, reason=OUTSIDE)
+            self._rows.append((room.began, Happened(until, name, event)))
+            room.missed, room.missed_from, room.missed_until = 0, inf, 0.0
+
+    def _trim(self) -> None:
+        """Keep no more than `MAX_WAITING`, at the cost of rooms that have more than their share."""
+        weights = {name: room.weight for name, room in self._rooms.items()}
+        excess = sum(weights.values()) - MAX_WAITING
+        for name, room in self._rooms.items():
+            over = min(excess, weights[name] - MAX_WAITING // len(self._rooms))
+            excess -= max(0, over)
+            while over > 0 and room.earlier:
+                over -= room.earlier[-1].weight
+                room.lose([room.earlier.pop()])
+            room.pending.reverse()
+            while over > 0 and room.pending:
+                over -= room.pending[-1].weight
+                self._write_own(name, room.pending.pop())
+            room.pending.reverse()
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:
     """Return the exact form of a gap between two times, in seconds since the epoch."""
     return {"kind": "gap", "from": iso(from_), "to": iso(to), **why}
-
-
-def _observed(happened: Happened, noticed: float, number: float) -> _Observed:
-    event = happened.event
-    if "stanzaId" in event:
-        return _Observed(("", event["stanzaId"]), 0.0, noticed, number, happened)
-    codes = event.get("codes") if event["kind"] == "config" else None
-    key = (*map(event.get, SAME), codes and tuple(codes))
-    at = seconds_of(event.get("delayedFrom")) or happened.at
-    return _Observed(key, at, noticed, number, happened)
-
-
-def _found(recorded: Recorded, noticed: float) -> _Observed:
-    return _observed(Happened(recorded.at, recorded.room, recorded.event), noticed, 0)
-
-
-def _unpaired(
-    ours: list[_Observed], theirs: list[_Observed]
-) -> tuple[list[_Observed], list[_Observed]]:
-    """Return the events that are only in `ours`, and those that are only in `theirs`.
-
-    Each event is paired with one of the other list at most, so two equal messages stay two.
-    """
-    by_key = defaultdict[tuple[object, ...], list[_Observed]](list)
-    for one in theirs:
-        by_key[one.key].append(one)
-    only_ours = []
-    for one in ours:
-        alike = by_key.get(one.key, [])
-        same = next((it for it in alike if abs(it.at - one.at) <= SAME_SECONDS), None)
-        if same is None:
-            only_ours.append(one)
-        else:
-            alike.remove(same)
-    return only_ours, [one for alike in by_key.values() for one in alike]

@@ -32,8 +32,8 @@ def answer(exact: Entry, number: int, at: float, said: Said) -> Entry | None:
     """Return an event as an entry of `answers`; None if it is no answer to `said`.
 
     `exact` is its exact form, `number` and `at` are those of its record. An answer is a live
-    message of somebody else that has more to it than signals, or the error with which our message
-    came back.
+    message of somebody else that has more to it than signals, the error with which they answered
+    our message, or the one with which the room returned it.
     """
     how = _how(exact, said.id)
     if how is None or number <= said.number:

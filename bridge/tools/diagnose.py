@@ -59,11 +59,11 @@ async def xmpp_diagnose(
     it does not answer pings.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import diagnosis, iq_errors, ping, roomservice
+    from bridge.xmpp import diagnosis, evidence, iq_errors, ping, roomservice
 
     membership, journal = link.room(room), link.participant.journal
-    occupant = diagnosis.occupant_of(membership.status(), nickname)
-    pinged: diagnosis.Ping | None = None
+    occupant = evidence.occupant_of(membership.status(), nickname)
+    pinged: evidence.Ping | None = None
     rooms: list[str] = []
     with suppress(NotInRoomError, ConnectionFailedError):  # the status tells
         connection = membership.connection
@@ -76,18 +76,18 @@ async def xmpp_diagnose(
             found = await ping.ping_compared(connection, target, diagnosis.PING_SECONDS)
             alone = found.own is not None and found.own.in_room is ping.Verdict.IN
             pong = found.pong
-            pinged = diagnosis.Ping(pong.seconds, pong.error, found.verdict, alone)
+            pinged = evidence.Ping(pong.seconds, pong.error, found.verdict, alone)
     status = membership.status()
-    occupant = diagnosis.occupant_of(status, nickname)  # who may have come or left meanwhile
+    occupant = evidence.occupant_of(status, nickname)  # who may have come or left meanwhile
     name = nickname if occupant is None else occupant.nickname
-    past = diagnosis.Past(name)
+    past = evidence.Past(name, there=occupant is not None)
     time_slice = TimeSlice()
     for record in reversed(journal.of(membership.name)):
         await time_slice.run(past.add, record, 0)
         if time_slice.exhausted:
             break
     reader = link.recorded()
-    if occupant is None and past.gone is None and reader is not None:
+    if occupant is None and not past.gone and reader is not None:
         wanted = await event_filter(
             kinds=("leave", "nick"), sender=name, contains=None, pattern=None
         )
@@ -95,7 +95,7 @@ async def xmpp_diagnose(
             walk = await reader.walk([membership.name], wanted, backward=True)
             async for row in walk:
                 if row.event.get("sender") == name:
-                    past.gone = walk.record(row)
+                    past.gone.append(walk.record(row))
                     break
     answers: list[Entry] = []
     if past.sent is not None and past.outcome is not None:
@@ -103,7 +103,7 @@ async def xmpp_diagnose(
         replies = reversed(past.replies)
         made = (answer(journal.encode(one), one.number, one.at, said) for one in replies)
         answers = [*islice(filter(None, made), MAX_ANSWERS)]
-    evidence = diagnosis.Evidence(
+    known = evidence.Evidence(
         nickname=name,
         room=membership.name,
         status=status,
@@ -114,7 +114,7 @@ async def xmpp_diagnose(
         ping=pinged,
         rooms=rooms,
     )
-    verdict, findings = diagnosis.find(evidence)
+    verdict, findings = diagnosis.find(known)
     result: dict[str, object] = {
         "verdict": verdict,
         "findings": [

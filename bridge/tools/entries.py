@@ -83,12 +83,13 @@ NOT_IN_BRIEF = frozenset({"direction", "id", "stanzaId", "codes", "reflection", 
 def brief(exact: Entry) -> Entry:
     """Return of an event's exact form what a reader needs.
 
-    Without ids, direction and addresses, but for the real JID of who joins or has nothing else to
-    be named by; with `type` and `source` only where they are not the usual ones. What we said has
-    `heard`: whether the room sent it back. A body over `MAX_BRIEF_BODY_BYTES` is cut.
+    Without ids, direction and addresses, but for the id of the message that an error is about, and
+    the real JID of who joins or has nothing else to be named by; with `type` and `source` only
+    where they are not the usual ones. What we said has `heard`: whether the room sent it back. A
+    body over `MAX_BRIEF_BODY_BYTES` is cut.
     """
     kind = exact["kind"]
-    kept = {"from"} if kind == "gap" else set()  # a time
+    kept = {"gap": {"from"}, "error": {"id"}}.get(str(kind), set())  # a time; of which message
     if kind == "join" or (kind == "role" and "sender" not in exact):
         kept = {"jid"}
     made = {name: one for name, one in exact.items() if name not in NOT_IN_BRIEF - kept}

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import always
 from bridge.mcp.toolset import tool
-from bridge.store.errors import StoreError
+from bridge.store.errors import LEFT_OUT, StoreError, left_out
 from bridge.text import iso, iso_of, quoted
 from bridge.tools.entries import (
     FIELDS,
@@ -17,6 +17,7 @@ from bridge.tools.entries import (
     RESULT_BYTES,
     Entry,
     brief,
+    json_size,
     nonempty,
     sanitized,
 )
@@ -91,7 +92,8 @@ async def xmpp_history(
     if detail == "brief" and not archive:
         unheard = {id_ for one in link.participant.memberships for id_ in one.room.unheard}
         wanted = replace(wanted, unheard=unheard)
-    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES)
+    warnings = link.warnings()
+    page: Page[Entry] = Page(limit, max_bytes - ENVELOPE_BYTES - json_size(warnings))
     asked = _Asked(
         link=link,
         room=room,
@@ -109,7 +111,7 @@ async def xmpp_history(
     elif (reader := _store(asked)) is not None:
         recorded = True
         try:
-            oldest = await _read_store(asked, reader)
+            oldest, unreadable = await _read_store(asked, reader)
         except StoreError as error:
             raise ToolError(
                 f"What was recorded cannot be read: {error}.",
@@ -117,14 +119,17 @@ async def xmpp_history(
                 hint="xmppStatus has warnings of the store. For what the bridge itself remembers, "
                 "leave out `after`, `before` and `since`.",
             ) from error
+        if unreadable:  # in place of what the recorder found damaged
+            warnings = [one for one in warnings if not one.endswith(LEFT_OUT)]
+            warnings.append(left_out(unreadable))
     else:
         oldest = await _read_journal(asked)
     around = {
         "gap": page.gap,
         "oldest": oldest,
         "notice": NOTICE if page.entries else None,
-        # What is not being recorded is in no page of the store.
-        "warnings": link.warnings() if recorded else None,
+        # What is not being recorded, and what cannot be read, is in no page of the store.
+        "warnings": warnings if recorded else None,
     }
     return {"entries": page.entries, "next": page.next, "more": page.more} | nonempty(around)
 
@@ -197,8 +202,11 @@ def _store(asked: _Asked) -> "Reader | None":
     return reader if time_asked and (first is None or time_asked < iso(first.at)) else None
 
 
-async def _read_store(asked: _Asked, reader: "Reader") -> str:
-    """Fill the page as `_read_journal` does, from the store."""
+async def _read_store(asked: _Asked, reader: "Reader") -> tuple[str, int]:
+    """Fill the page as `_read_journal` does, from the store, and behind it from memory.
+
+    Returns how many rows of the store were left out, too.
+    """
     link, room, page, wanted, shorten, most, since, start, end = asked
     participant = link.participant
     several = len(participant.memberships) > 1
@@ -210,8 +218,9 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
 
     def show(found: "tuple[Recorded, Event]") -> Entry | None:
         row, event = found
-        if row.event.get("direction") == "out" and not row.echoed:
-            unheard.add(row.event.get("id", ""))
+        sent = row.event.get("id", ""), row.event.get("from")
+        if row.event.get("direction") == "out" and not (row.echoed or sent in came):
+            unheard.add(sent[0])
         if not wanted.matches(event):
             return None
         entry: Entry = {"cursor": walk.cursor_of(row.id), "at": iso(row.at)}
@@ -221,6 +230,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
         if not row.shared and row.observer.run != participant.journal.numbering.epoch:
             entry["observer"] = str(row.observer)
         return sanitized(shorten(entry), most)
+
+    def in_time(record: "Record") -> bool:
+        at = iso(record.at)
+        return (start or at) <= at <= (end or at)
 
     backward = since is None and start is None
     begun = reader.walk(
@@ -236,6 +249,10 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
         walk = await begun
     except ValueError as error:
         raise no_cursor(error) from error
+    records = link.records(room)
+    behind = () if walk.unwritten is None else records.after(walk.unwritten - 1)
+    seen = [one for one in behind if await time_slice.run(in_time, one, 0)]
+    came = walk.messages_of(seen)
     async for row in walk:
         event = walk.record(row).event
         entry = await time_slice.run(show, (row, event), wanted.cost(event))
@@ -248,7 +265,29 @@ async def _read_store(asked: _Asked, reader: "Reader") -> str:
     if walk.gap is not None and not (backward and page.more):
         page.gap = {"from": walk.gap.first, "to": walk.gap.last, "reason": walk.gap.reason}
     page.next = walk.next
-    return walk.oldest
+    if seen and not page.more:
+        missing = await walk.unrecorded(seen, records.numbering.epoch)
+        await _add_unrecorded(asked, missing, seen[-1].number)
+    return walk.oldest, walk.unreadable
+
+
+async def _add_unrecorded(asked: _Asked, records: "list[Record]", last: int) -> None:
+    """Add to the page what the store does not have of what was seen up to the number `last`.
+
+    Once an entry was added, `next` is a place in the bridge's memory, which goes on from there.
+    """
+    page, wanted, journal = asked.page, asked.wanted, asked.link.participant.journal
+    time_slice, told = TimeSlice(), False
+    for record in records:
+        if await time_slice.run(wanted.matches, record.event, wanted.cost(record.event)):
+            entry = sanitized(asked.shorten(journal.encode(record)), asked.most)
+            page.more = not page.add(entry)
+            if page.more:
+                last = record.number - 1
+                break
+            told = True
+    if told:
+        page.next = journal.cursor_of(last)
 
 
 async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[str, bool]:

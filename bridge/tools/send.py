@@ -276,7 +276,8 @@ async def _answers(
             for record in journal.of(said.room).after(number):
                 number = record.number
                 # The error with which the room returns what we said is from nobody in it.
-                if record.event.kind != "error" and not wanted.matches(record.event):
+                returned = record.event.kind == "error" and not hasattr(record.event, "sender")
+                if not (returned or wanted.matches(record.event)):
                     continue
                 if one := answer(journal.encode(record), number, record.at, said):
                     found.append(one)

@@ -3,27 +3,23 @@
 A new cause is one more function in `FINDINGS`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from bridge.text import iso, quoted, searchable, visible
 from bridge.xmpp.events import (
     STATUS_CODES,
-    Event,
     MessageReceived,
-    MessageSent,
     NicknameChanged,
-    OccupantChanged,
-    OccupantLeft,
-    SendFailed,
     Source,
+    SubjectChanged,
 )
-from bridge.xmpp.iq_errors import DecodedError
+from bridge.xmpp.evidence import NAME_CHARACTERS, Evidence, Past, is_public
 from bridge.xmpp.journal import Record
-from bridge.xmpp.room import Occupant, RoomStatus
 
 PING_SECONDS = 5.0
 """For the answer to a ping, and to those that tell whose silence it is."""
@@ -32,7 +28,12 @@ LATE_MS = 5_000
 """An answer that took longer, in milliseconds, is late: people ask again by then."""
 
 MESSAGES = 100
-"""The newest messages, in which hidden characters and loops are looked for."""
+"""The newest messages of the occupant, in which loops are looked for, and as many of others, in
+which hidden characters are."""
+
+ALIKE_TIMES = 3
+"""Times that another occupant says what this one says, after it, until that is told: fewer may be
+chance, or somebody's joke."""
 
 LOOP_SECONDS = 10.0
 """Between two messages in a row of a bot that answers itself, at most."""
@@ -46,23 +47,8 @@ MAX_COMPARED = 500
 MAX_ALIKE = 3
 """Names like it that are told."""
 
-NAME_CHARACTERS = 60
-"""Of a name in a sentence."""
-
 TEXT_CHARACTERS = 100
 """Of somebody's words in a sentence."""
-
-
-class Ping(NamedTuple):
-    """What came of a ping."""
-
-    seconds: float | None
-    """Until the answer came, an error too; None: none came."""
-    error: DecodedError | None
-    verdict: str
-    """What it means, in a sentence: where it is a silence, whose."""
-    alone: bool
-    """Whether the room and our server did answer."""
 
 
 class Finding(NamedTuple):
@@ -76,102 +62,20 @@ class Finding(NamedTuple):
     """What to do about it."""
 
 
-@dataclass
-class Past:
-    """What the journal tells of one occupant and of what we said, read from its newest event on."""
-
-    nickname: str
-    """As the room has it."""
-    since: float | None = None
-    """When the oldest of the events was."""
-    gone: Record | None = None
-    """How they last left, or changed the nickname."""
-    silenced: Record | None = None
-    """How they last became a visitor."""
-    spoke: Record | None = None
-    """What they last said, in private too."""
-    sent: MessageSent | None = None
-    """What we last said."""
-    outcome: Record | None = None
-    """The reflection of that, or the error with which it came back first."""
-    replies: list[Record] = field(default_factory=list)
-    """What they said after that, and errors, the newest first."""
-    messages: list[Record] = field(default_factory=list)
-    """The last `MESSAGES` that were said while we watched, the newest first."""
-    _outcomes: dict[str, Record] = field(default_factory=dict)
-
-    def add(self, record: Record) -> None:
-        """Take in the next older event."""
-        self.since = record.at
-        theirs = getattr(record.event, "sender", None) == self.nickname
-        match record.event:
-            case MessageSent(id=id_):
-                if self.sent is None:
-                    self.sent, self.outcome = record.event, self._outcomes.get(id_)
-            case SendFailed(id=id_):
-                self._note(id_, record)
-                if self.sent is None:
-                    self.replies.append(record)
-            case MessageReceived(own=own, source=source, id=id_):
-                if source is Source.LIVE and len(self.messages) < MESSAGES:
-                    self.messages.append(record)
-                if own and id_ is not None:
-                    self._note(id_, record)
-                elif theirs and not own:
-                    self.spoke = self.spoke or record
-                    if self.sent is None:
-                        self.replies.append(record)
-            case OccupantLeft() | NicknameChanged() if theirs:
-                self.gone = self.gone or record
-            case OccupantChanged(role="visitor", former_role=str()) if theirs:
-                self.silenced = self.silenced or record
-
-    def _note(self, id_: str, record: Record) -> None:
-        if self.sent is None:
-            self._outcomes[id_] = record  # the oldest stays
-
-
-class Evidence(NamedTuple):
-    """All that findings are made of."""
-
-    nickname: str
-    """Whom it concerns: as the room has it, or as it was asked for."""
-    room: str
-    status: RoomStatus
-    occupant: Occupant | None
-    past: Past
-    now: float
-    answers: Sequence[Mapping[str, object]] = ()
-    """Theirs to what we said last, the oldest first: `how`, `answerMs`, `body` and more."""
-    ping: Ping | None = None
-    """What came of a ping, where they are in the room."""
-    rooms: Sequence[str] = ()
-    """Rooms of the service with similar names; looked up where they are not."""
-
-    @property
-    def who(self) -> str:
-        """The nickname, for a sentence."""
-        return _name(self.nickname)
-
-
-def occupant_of(status: RoomStatus, nickname: str) -> Occupant | None:
-    """Return who has this nickname, as it is or as it is shown."""
-    for one in status.occupants:
-        if nickname in {one.nickname, visible(one.nickname)}:
-            return one
-    return None
-
-
 def find(evidence: Evidence) -> tuple[str, dict[str, Finding]]:
     """Return the verdict in a sentence, and what was found, by name."""
     found = {name: look(evidence) for name, look in FINDINGS.items()}
-    for one in found.values():
-        if one.ok is False:
+    for name, one in found.items():
+        if one.ok is False and name not in OF_OTHERS:
             return one.detail, found
     answered = found["answer"]
     if answered.ok:
-        return f"Nothing is wrong: {answered.detail}", found
-    return f"Nothing is found wrong with {evidence.who} as yet: {answered.detail}", found
+        verdict, beside = "Nothing is wrong", found["alike"]
+    else:
+        verdict = f"Nothing is found wrong with {evidence.who} as yet"
+        beside = found["commands"]
+    verdict += f": {answered.detail}"
+    return verdict + f" {beside.detail}" * (beside.ok is False), found
 
 
 def _bridge(evidence: Evidence) -> Finding:
@@ -197,41 +101,46 @@ def _present(evidence: Evidence) -> Finding:
     others = [one.nickname for one in evidence.status.occupants if not one.own]
     alike = _alike(evidence.nickname, others)
     near = f"; in the room is {_list(alike)}" if alike else ""
-    gone = evidence.past.gone
-    if gone is None:
+    if not evidence.past.gone:
         since = "" if evidence.past.since is None else f", since {iso(evidence.past.since)}"
-        detail = f"{who} was never in the room while the bridge watched{since}"
-        if near:
-            hint = "Case and hidden characters matter in a nickname."
-            return Finding(False, f"{detail}{near}.", hint)
+        detail = f"{who} was never in the room while the bridge watched{since}{near}"
         if evidence.status.room_created:
-            near = "; the room was made by the bridge's joining it"
+            detail += "; the room was made by the bridge's joining it"
         if evidence.rooms:
-            near += f"; rooms of the service with a similar name: {_list(evidence.rooms)}"
+            detail += f"; rooms of the service with a similar name: {_list(evidence.rooms)}"
         return Finding(
             False,
-            f"{detail}{near}.",
-            "Is the program running, and in this room? Compare its room and nickname with these.",
+            f"{detail}.",
+            "Case and hidden characters matter in a nickname. " * bool(near)
+            + "Is the program running, and in this room? Compare its room and nickname with these.",
         )
-    at = iso(gone.at)
-    if isinstance(gone.event, NicknameChanged):
-        detail = f"{who} is called {_name(gone.event.new_nickname)} since {at}."
-        return Finding(False, detail, "Ask about that nickname.")
-    codes: frozenset[int] = getattr(gone.event, "codes", frozenset())
-    meaning = [STATUS_CODES[one] for one in sorted(codes) if one in STATUS_CODES]
-    detail = f"{who} left the room at {at}: {_departure(gone.event, meaning)}{near}."
-    if meaning:
-        return Finding(False, detail, "The room put it out: see why, then let it join again.")
-    return Finding(
-        False, detail, "It ended, or lost its connection: look at the program, and start it again."
+    last, *before = evidence.past.gone
+    detail = f"{who} {_departure(last)}" + "".join(
+        f"; before, it {_departure(one)}" for one in before
     )
+    if isinstance(last.event, NicknameChanged):
+        return Finding(False, f"{detail}.", "Ask about that nickname.")
+    if _meaning(last):
+        hint = "The room put it out: see why, then let it join again."
+    else:
+        hint = "It ended, or lost its connection: look at the program, and start it again."
+    return Finding(False, f"{detail}{near}.", hint)
 
 
-def _departure(event: Event, meaning: list[str]) -> str:
+def _meaning(gone: Record) -> list[str]:
+    codes: frozenset[int] = getattr(gone.event, "codes", frozenset())
+    return [STATUS_CODES[one] for one in sorted(codes) if one in STATUS_CODES]
+
+
+def _departure(gone: Record) -> str:
+    event, at = gone.event, iso(gone.at)
+    if isinstance(event, NicknameChanged):
+        return f"is called {_name(event.new_nickname)} since {at}"
     actor, reason, status = (getattr(event, one, None) for one in ("actor", "reason", "status"))
     said = reason or status
     return (
-        (", ".join(meaning) or "it went by itself")
+        f"left the room at {at}: "
+        + (", ".join(_meaning(gone)) or "it went by itself")
         + (f" by {_name(actor)}" if actor else "")
         + (f", saying {_text(said)}" if said else "")
     )
@@ -243,8 +152,8 @@ def _voice(evidence: Evidence) -> Finding:
         return _nobody(evidence)
     if occupant.role != "visitor":
         return Finding(True, f"{who} may speak (role {quoted(occupant.role)}).")
-    taken, spoke = evidence.past.silenced, evidence.past.spoke
-    if spoke is not None and _is_public(spoke) and (taken is None or spoke.number > taken.number):
+    taken, spoken = evidence.past.silenced, evidence.past.spoken
+    if spoken and (taken is None or spoken[0].number > taken.number):
         return Finding(True, f"{who} is a visitor, and the room lets visitors speak.")
     when = ""
     if taken is not None:
@@ -302,10 +211,11 @@ def _ping(evidence: Evidence) -> Finding:
 
 def _loop(evidence: Evidence) -> Finding:
     who = evidence.who
-    public = [one for one in reversed(evidence.past.messages) if _is_public(one)]
+    others = [one.number for one in reversed(evidence.past.others)]
     repeats = 0
-    for before, after in pairwise(public):
-        in_a_row = {_sender(before), _sender(after)} == {evidence.nickname}
+    for before, after in pairwise(reversed(evidence.past.spoken[:MESSAGES])):
+        # Whatever anybody did in between may be what it answers.
+        in_a_row = bisect(others, before.number) == bisect(others, after.number)
         soon = after.at - before.at <= LOOP_SECONDS
         body = _body(before)
         again = bool(body) and body in _body(after)
@@ -341,26 +251,83 @@ def _answer(evidence: Evidence) -> Finding:
     times = [f"{one['answerMs']:,.0f}" for one in answers]
     public = [one for one in answers if one["how"] == "public"]
     if not public:
-        words, hint = HOWS[str(answers[0]["how"])]
+        how = str(answers[0]["how"])
+        words, hint = HOWS[how]
+        if how == "error":
+            text = answers[0].get("text")
+            words += f", {answers[0]['condition']}" + (f", saying {_text(text)}" if text else "")
         return Finding(False, f"{who} answered {words}, after {times[0]} ms.", hint)
-    bodies = [one["body"] for one in public if "replaces" not in one]
-    if len(bodies) > len(set(bodies)):
+    if _is_twice(evidence.past, outcome):
         return Finding(False, f"{who} answered twice in the same words.", TWICE)
-    for record in evidence.past.messages:
-        if record.number > outcome.number and _is_public(record) and _body(record) in bodies:
-            sender = _sender(record)
-            if sender != evidence.nickname and not getattr(record.event, "own", False):
-                detail = f"{who} and {_name(sender)} gave the same answer, one each."
-                return Finding(False, detail, TWICE)
     first = public[0]["answerMs"]
-    late = isinstance(first, float) and first > LATE_MS
-    if late:
+    if isinstance(first, float) and first > LATE_MS:
         return Finding(
             False,
             f"{who} answered late, after {first:,.0f} ms.",
             "The program is slow, or waits for something slow.",
         )
     return Finding(True, f"{who} answered what the bridge said last after {first:,.0f} ms.")
+
+
+def _is_twice(past: Past, outcome: Record) -> bool:
+    """Whether it gave one answer more often than anybody can have asked for it.
+
+    What others did from shortly before the bridge spoke may have been answered as well.
+    """
+    asking = [
+        one.number
+        for one in reversed(past.others)
+        if one.number > outcome.number
+        # A subject may be what the room tells whoever enters.
+        or (one.at >= outcome.at - LATE_MS / 1000 and not isinstance(one.event, SubjectChanged))
+    ]
+    times = Counter[str]()
+    for reply in _worded(past):
+        times[_body(reply)] += 1
+        if times[_body(reply)] > max(1, bisect(asking, reply.number)):
+            return True
+    return False
+
+
+def _worded(past: Past) -> list[Record]:
+    """Return the first `MESSAGES` public answers with words of their own, the oldest first."""
+    worded = (
+        one
+        for one in reversed(past.replies)
+        if is_public(one) and _body(one) and getattr(one.event, "replaces", None) is None
+    )
+    return [*islice(worded, MESSAGES)]
+
+
+def _alike_answers(evidence: Evidence) -> Finding:
+    past, who, outcome = evidence.past, evidence.who, evidence.past.outcome
+    answers = _worded(past)
+    if outcome is None or not answers:
+        return Finding(None, f"There is no public answer of {who} to compare with others.")
+    others = [
+        one
+        for one in islice(filter(is_public, past.others), MESSAGES)
+        if _sender(one) != evidence.nickname and not getattr(one.event, "own", False)
+    ]
+    pairs = [
+        (_sender(one), said, one)
+        for said in past.spoken[:MESSAGES]
+        for one in others
+        if _body(said) and _body(said) == _body(one)
+    ]
+    first = [sender for sender, said, one in pairs if outcome.number < one.number < said.number]
+    after = {
+        (sender, said.number)
+        for sender, said, one in pairs
+        if said.number < one.number and one.at - said.at <= LATE_MS / 1000
+    }
+    times = Counter(sender for sender, _ in after)
+    often = [sender for sender, count in times.most_common() if count >= ALIKE_TIMES]
+    told = [*dict.fromkeys([*often, *first])][:MAX_ALIKE]
+    if not told:
+        return Finding(True, f"Nobody gave the answer of {who} before it, or again and again.")
+    how = f"{times[often[0]]} times" if often else "before it"
+    return Finding(False, f"{_list(told)} gave the same answer as {who}, {how}.", TWICE)
 
 
 def _silence(evidence: Evidence, body: str, said: Record) -> Finding:
@@ -406,25 +373,32 @@ HOWS = {
         "with a message that has no body, so that people see nothing",
         "xmppTrace shows the stanza: does the program send an empty text?",
     ),
-    "error": ("with an error", "xmppTrace shows the stanza."),
+    "error": (
+        "with an error",
+        "The program, or a library under it, refused the message: its log should say why.",
+    ),
 }
 """An answer that people in the room cannot read, in words, and what to do."""
 
 
 def _commands(evidence: Evidence) -> Finding:
-    public = filter(_is_public, evidence.past.messages)
-    others = [one for one in public if _sender(one) != evidence.nickname]
-    for record in others:
-        body = _body(record)
-        if visible(body) != body:
-            return Finding(
-                False,
-                f"{_name(_sender(record))} said {_text(body)} at {iso(record.at)}, which has "
-                "hidden characters.",
-                "A program takes it for another text: type it anew instead of copying it.",
-            )
-    count = len(others)
-    return Finding(True, f"None of the last {count} messages of others has hidden characters.")
+    public = [*islice(filter(is_public, evidence.past.others), MESSAGES)]
+    disguised = [one for one in public if visible(_body(one)) != _body(one)]
+    newest = dict[str, Record]()
+    for one in disguised:
+        newest.setdefault(_sender(one), one)
+    told = [
+        f"{_name(sender)} said {_text(_body(one))} at {iso(one.at)}"
+        for sender, one in [*newest.items()][:MAX_ALIKE]
+    ]
+    if not told:
+        count = len(public)
+        return Finding(True, f"None of the last {count} messages of others has hidden characters.")
+    return Finding(
+        False,
+        f"{', '.join(told)}, which has hidden characters.",
+        "A program takes it for another text: type it anew instead of copying it.",
+    )
 
 
 def _said(evidence: Evidence) -> Finding:
@@ -446,10 +420,15 @@ FINDINGS: dict[str, Callable[[Evidence], Finding]] = {
     "ping": _ping,
     "loop": _loop,
     "answer": _answer,
+    "alike": _alike_answers,
     "commands": _commands,
     "said": _said,
 }
-"""What is looked at; the first that is not so is the verdict."""
+"""What is looked at; the first that is not so is the verdict, unless it is one of `OF_OTHERS`."""
+
+OF_OTHERS = frozenset({"alike", "commands"})
+"""What anybody in the room can bring about alone: it stands beside a verdict, never in its place,
+and where the bot did answer, hidden characters of others do not even stand there."""
 
 
 def _nobody(evidence: Evidence) -> Finding:
@@ -458,9 +437,12 @@ def _nobody(evidence: Evidence) -> Finding:
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
     """Return those of `names` that a reader may take for `name`, the likest first."""
-    seen = {searchable(one[:NAME_CHARACTERS]): one for one in names[:MAX_COMPARED]}
+    seen = defaultdict[str, list[str]](list)
+    for one in names[:MAX_COMPARED]:
+        seen[searchable(one[:NAME_CHARACTERS])].append(one)
     wanted = searchable(name[:NAME_CHARACTERS])
-    return [seen[one] for one in get_close_matches(wanted, seen, MAX_ALIKE)]
+    found = get_close_matches(wanted, seen, MAX_ALIKE)
+    return [one for like in found for one in seen[like]][:MAX_ALIKE]
 
 
 def _name(name: object) -> str:
@@ -481,7 +463,3 @@ def _sender(record: Record) -> str:
 
 def _body(record: Record) -> str:
     return str(getattr(record.event, "body", ""))
-
-
-def _is_public(record: Record) -> bool:
-    return getattr(record.event, "type", None) == "groupchat"

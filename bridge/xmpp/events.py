@@ -8,6 +8,7 @@ nickname in it. `kind` is what users call such an event.
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias, get_args
 
@@ -101,6 +102,8 @@ class MessageReceived:
     source: Source = Source.LIVE
     own: bool = False
     """We said it: this is the room's reflection."""
+    as_ours: bool = False
+    """Of the history: it bears our nickname or our account, so a former run may have said it."""
     jid: str | None = None
     """The sender's real JID, where the room shows it."""
     replaces: str | None = None
@@ -138,6 +141,19 @@ class SendFailed:
     id: str
     condition: str
     text: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantError:
+    """An occupant answered a message with an error, which only we get."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    condition: str
+    text: str | None = None
+    id: str | None = None
+    """Of the message that they say it answers: anybody in the room can know the ids of ours."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +334,7 @@ Event: TypeAlias = (
     | Gap
     | MessageSent
     | SendFailed
+    | OccupantError
     | OccupantJoined
     | OccupantChanged
     | OccupantLeft
@@ -333,7 +350,7 @@ Event: TypeAlias = (
     | Joined
 )
 
-_ENCODED_APART = frozenset({"own", "fault", "tls", "resumed", "created"})
+_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
 """Fields that `encode` has a case for."""
 
 _SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
@@ -378,8 +395,15 @@ def encode(event: Event) -> dict[str, object]:
 def decode(exact: Mapping[str, Any]) -> Event:
     """Return the event of which this is the exact form, for filters and findings to look at.
 
-    What it says of TLS, and what stands in a text of ours, is not read back.
+    What it says of TLS, and what stands in a text of ours, is not read back. Raises `ValueError`
+    where it is the exact form of no event.
     """
+    for name, value in exact.items():
+        if not isinstance(value, _TYPES.get(name, ())):
+            raise ValueError(f"no event has such a {name}")
+    for name in exact.keys() & _LISTS.keys():
+        if not all(isinstance(one, _LISTS[name]) for one in exact[name]):
+            raise ValueError(f"no event has such {name}")
     cls = _class_of(exact)
     values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
     values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
@@ -387,7 +411,8 @@ def decode(exact: Mapping[str, Any]) -> Event:
     for field in values.keys() & _DECODED.keys():
         values[field] = _DECODED[field](values[field])
     if "condition" in exact and cls is ConnectionChanged:
-        values["fault"] = Fault(exact["condition"], exact["text"], exact["hint"], quotes=True)
+        condition, text, hint = map(exact.get, ("condition", "text", "hint"), repeat(""))
+        values["fault"] = Fault(condition, text, hint, quotes=True)
     made: Event = cls(**values)
     return made
 
@@ -398,6 +423,8 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
             return MessageSent
         case {"kind": "error", "condition": "unreadable-stanza"}:
             return StanzaDamaged
+        case {"kind": "error"} if "sender" in exact:
+            return OccupantError
         case {"kind": "error"} if "id" not in exact:
             return RoomError
         case {"kind": "leave", "destroyed": True}:
@@ -406,7 +433,9 @@ def _class_of(exact: Mapping[str, Any]) -> type[Event]:
             return AffiliationChanged
         case {"kind": "connection"} if "phase" not in exact:
             return Connected if "service" in exact else Joined
-    return _CLASSES[exact["kind"]]
+    if (cls := _CLASSES.get(exact.get("kind", ""))) is None:
+        raise ValueError("a kind that no event has")
+    return cls
 
 
 _CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
@@ -420,6 +449,19 @@ _DECODED: dict[str, Callable[[Any], Any]] = {
     "phase": Phase,
 }
 """Fields whose values are other ones in the exact form."""
+
+
+_LISTS: dict[str, type] = {"codes": int, "meaning": str, "payload": str, "reactions": str}
+"""What is in the fields of the exact form that are lists."""
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys((name for names in _WIRE_NAMES.values() for name in names.values()), str),
+    **dict.fromkeys(("direction", "text", "hint", "tls", "reason", "condition"), str),
+    **dict.fromkeys(("self", "reflection", "destroyed"), bool),
+    **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
+    **dict.fromkeys(_LISTS, list),
+}
+"""What the fields of the exact form are; `events` is in gaps of the recorder."""
 
 
 def _encode_apart(event: Event) -> dict[str, object]:

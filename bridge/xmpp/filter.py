@@ -14,6 +14,7 @@ from bridge.xmpp.events import (
     Joined,
     MessageReceived,
     MessageSent,
+    OccupantError,
     OccupantLeft,
     OccupantPresence,
     SubjectChanged,
@@ -191,12 +192,12 @@ class EventFilter:
 
 
 def text_of(event: Event) -> str:
-    """Return the body, subject or status text of `event`; empty where it has none."""
+    """Return what somebody wrote in `event`: a body, subject, status text, text of an error."""
     match event:
         case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
             return text
-        case OccupantPresence(status=status) | OccupantLeft(status=status):
-            return status or ""
+        case OccupantPresence(status=text) | OccupantLeft(status=text) | OccupantError(text=text):
+            return text or ""
     return ""
 
 

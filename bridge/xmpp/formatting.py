@@ -118,10 +118,13 @@ def _connection(entry: Mapping[str, object]) -> str:
 
 
 def _error(entry: Mapping[str, object]) -> str:
+    sender = _name(entry, "sender") if entry.get("sender") else "the room itself"
     if entry.get("condition") == "unreadable-stanza":
-        sender = _name(entry, "sender") if entry.get("sender") else "the room itself"
         return f"* a stanza of {sender} cannot be read in full: {_text(entry, 'reason')}"
-    what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
+    if "sender" in entry:
+        what = f"* {sender} answered{_part(' id ', entry, 'id')} with an error"
+    else:
+        what = f"returned, id {_text(entry, 'id')}" if "id" in entry else "* the room refused us"
     return f"{what}: {_text(entry, 'condition')}{_part(': ', entry, 'text')}"
 
 

@@ -3,11 +3,12 @@
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from bridge.wire.xmlstream import DamagedElement
 from bridge.xmpp import disco, stanzas
-from bridge.xmpp.events import Event, MessageReceived, Source, SubjectChanged
+from bridge.xmpp.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
 
 REMEMBERED = 5_000
 """Messages: more than a room says in the overlap of two stays."""
@@ -28,6 +29,11 @@ class Intake:
         self._seen = _RecentlyAdded(capacity)
         self._sent = _RecentlyAdded(capacity)
         self._gives_ids = False
+        self.ours = frozenset[str | None]()
+        """Our account, and the occupant JID that the settings ask for: a former run may have spoken
+        under another one."""
+        self._occupant_id: str | None = None
+        """Ours, which the room gives each account (XEP-0421); None while it has given none."""
         self.moderated: bool | None = None
         """Whether the room is, as far as it has said."""
         self.tells_history = False
@@ -45,7 +51,7 @@ class Intake:
         """
         if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
             found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
-            return map(self._believed, found)
+            return map(partial(self._believed, stanza), found)
         if (
             stanza.get("type") == "result"
             # An occupant may answer what only the room was asked.
@@ -72,7 +78,7 @@ class Intake:
         self._seen.add(key)
         return message
 
-    def _believed(self, event: Event) -> Event:
+    def _believed(self, stanza: Element, event: Event) -> Event:
         """Return `event` without what an occupant may have claimed in the room's name.
 
         The room stamps its history, which it tells between our own presence and the subject
@@ -83,6 +89,14 @@ class Intake:
                 self.tells_history = False
             case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
                 event = replace(event, source=Source.LIVE, delayed_from=None)
+            case MessageReceived(from_=sender, own=own):
+                id_ = stanzas.occupant_id(stanza)
+                known = id_ is not None and id_ == self._occupant_id
+                told = {sender, *stanzas.original_senders(stanza)}
+                if own or known or not told.isdisjoint(self.ours):
+                    event = replace(event, as_ours=True)
+            case OccupantJoined(self_=True):
+                self._occupant_id = stanzas.occupant_id(stanza)
         return event
 
 

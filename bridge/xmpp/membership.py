@@ -285,6 +285,8 @@ class Membership:
             fault = faults.of_join_error("jid-malformed", None, self.place, None)
             raise ConnectionFailedError(fault)
         self.occupant = occupant
+        configured = stanzas.occupant_jid(self.jid, self._place.nickname)
+        self._intake.ours = frozenset((stanzas.prepared(self._place.account), configured))
         self._join = Join(self._attached, self.place, occupant)
         try:
             me = await self._join.run(self._password, since, history=history)

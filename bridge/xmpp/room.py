@@ -80,7 +80,10 @@ class Occupant:
 
 
 class LastIncoming(NamedTuple):
-    """The newest message with a body from somebody else, of the room's history too."""
+    """The newest message with a body from somebody else, of the room's history too.
+
+    What that has under our nickname or account may be ours, said in a run before.
+    """
 
     message: MessageReceived
     at: float
@@ -309,7 +312,8 @@ class Room:
         live = message.source is Source.LIVE and (message.body or message.encrypted)
         if live and message.from_ in self._occupants:
             self._spoke[message.from_] = at
-        if message.body and not message.own and message.source is not Source.ARCHIVE:
+        ours = message.own or message.as_ours
+        if message.body and not ours and message.source is not Source.ARCHIVE:
             stamp = seconds_of(message.delayed_from)
             said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
             if self._last_incoming is None or said >= self._last_incoming.at:

@@ -23,6 +23,7 @@ from bridge.xmpp.events import (
     Event,
     MessageReceived,
     NicknameChanged,
+    OccupantError,
     OccupantJoined,
     OccupantLeft,
     RoomConfigured,
@@ -52,6 +53,8 @@ PING = "urn:xmpp:ping"
 SM = "urn:xmpp:sm:3"
 MAM = "urn:xmpp:mam:2"
 REACTIONS = "urn:xmpp:reactions:0"
+OCCUPANT_ID = "urn:xmpp:occupant-id:0"
+ADDRESSES = "http://jabber.org/protocol/address"
 RETRACTION = "{urn:xmpp:message-retract:0}retract"
 MODERATION = "{urn:xmpp:message-moderate:0}moderated"
 ENCRYPTION = "{urn:xmpp:eme:0}encryption"
@@ -87,10 +90,10 @@ METADATA = frozenset(
         "urn:xmpp:delay",
         "jabber:x:delay",
         "urn:xmpp:sid:0",
-        "urn:xmpp:occupant-id:0",
+        OCCUPANT_ID,
         "urn:xmpp:hints",
         "http://jabber.org/protocol/muc#user",
-        "http://jabber.org/protocol/address",
+        ADDRESSES,
     }
 )
 """Namespaces of elements that carry metadata of a message rather than content."""
@@ -190,10 +193,12 @@ def read(stanza: Element, *, room: str, own: str, gives_ids: bool = True) -> Ite
         yield StanzaDamaged(sender, nickname, stanza.reason)
     if stanza.tag == MESSAGE:
         if stanza.get("type") == "error":
+            error, id_ = error_of(stanza), stanza.get("id")
             # All occupants know the id; only the room itself can bounce a message.
-            if sender == room and (id_ := stanza.get("id")):
-                error = error_of(stanza)
+            if sender == room and id_:
                 yield SendFailed(id_, error.condition, error.text)
+            elif bare == room and nickname:
+                yield OccupantError(sender, nickname, error.condition, error.text, id_)
         elif bare == room:
             yield from _read_message(stanza, sender, nickname, own, gives_ids=gives_ids)
     elif stanza.tag == PRESENCE and bare == room:
@@ -294,6 +299,19 @@ def _read_message(
             return
         referring = replace(message, payload=payload)
     yield referring
+
+
+def occupant_id(stanza: Element) -> str | None:
+    """Return the id that the room gives the sender's account (XEP-0421)."""
+    found = stanza.find(f"{{{OCCUPANT_ID}}}occupant-id")
+    return None if found is None else found.get("id") or None
+
+
+def original_senders(stanza: Element) -> set[str]:
+    """Return the accounts that the room's history names as senders (XEP-0045, section 7.2.13)."""
+    addresses = stanza.iterfind(f"{{{ADDRESSES}}}addresses/{{{ADDRESSES}}}address[@type='ofrom']")
+    named = (prepared(one.get("jid", "")) or "" for one in addresses)
+    return {jid.partition("/")[0] for jid in named}
 
 
 def _encrypted(stanza: Element) -> str | None:

@@ -88,6 +88,7 @@ EVENING: tuple[Event, ...] = (
     events.Gap(iso(NOON - 60), iso(NOON)),
     events.RoomError("forbidden", "you are banned"),
     events.StanzaDamaged("lobby@conference.example.org/Eve", "Eve", "it is odd"),
+    events.OccupantError(f"{ROOM}/Bob", "Bob", "not-acceptable", "no\nsuch command", "c3"),
     events.RoomDestroyed("moved", "new@conference.example.org"),
     events.ConnectionChanged(Phase.FAILED, REFUSED, attempt=1),
 )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.store import recorder, writer
+from bridge.store import database, recorder, writer
 from bridge.store.database import Happened, Observer
-from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.tables import APPLICATION_ID, VERSION
 from bridge.store.writer import gap
 from bridge.xmpp.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
@@ -59,7 +60,8 @@ def test_the_figures_on_the_page_are_those_of_the_code() -> None:
     said = " ".join(prose(PAGE).split())
     for sentence in (
         f"every {recorder.COMMIT_SECONDS * 1000:g} ms, or every {recorder.BATCH:,} events",
-        f"in memory, {writer.MAX_WAITING:,} events at most",
+        f"in memory, {writer.MAX_WAITING * database.UNIT_BYTES // 10**6} MB at most",
+        f"{writer.MAX_WAITING:,} events of up to {database.UNIT_BYTES // 1_000} kB each",
         f"tried again every {recorder.RETRY_SECONDS:g} s",
         f"a warning after {recorder.BUSY_SECONDS:g} s",
         f"`0x{APPLICATION_ID:X}`",

@@ -22,6 +22,7 @@ from bridge.xmpp.events import (
 )
 from bridge.xmpp.faults import Fault
 from tests.e2e.bridge_process import COMMAND
+from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf
 
 SECONDS = 30.0
@@ -245,3 +246,18 @@ async def test_following_begins_with_the_newest_and_shows_what_others_record(
         process.send_signal(signal.SIGINT)
         rest, errors = await process.communicate()
     assert (process.returncode, rest, errors) == (0, b"", b"")
+
+
+def test_rows_that_cannot_be_read_are_left_out_and_counted_on_stderr(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    damage(shelf.path, "events", 1, "event", "'{'")
+    damage(shelf.path, "events", 2, "event", """'{"kind":"leave","codes":"307"}'""")
+    damage(shelf.path, "events", 3, "at", "'never'")
+    for arguments in ((), ("--json",), ("--limit", "9"), ("--since", "1970-01-01T00:00:00Z")):
+        ran = _log(tmp_path, *arguments)
+        assert ran.returncode == 0
+        assert "heard" in ran.stdout
+        assert "hello" not in ran.stdout
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith("WARNING: 3 rows of the store cannot be read")

@@ -1,14 +1,24 @@
 """`xmpp-bridge record`, and bridges that share its store, as processes on a real server."""
 
 import os
+import re
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from bridge.commands.exit import MISTAKE
+from bridge.commands.record import UNIT
+from bridge.store.database import Happened, Observer
+from bridge.store.sqlite import SqliteDatabase
+from tests.disk import small_disk
 from tests.e2e.bridge_process import COMMAND, BridgeProcess
 from tests.e2e.watching import Watching
 from tests.servers.server import XmppServer
@@ -27,13 +37,13 @@ async def test_record_makes_the_usual_store_and_ends_cleanly(
     xmpp_server: XmppServer, tmp_path: Path
 ) -> None:
     # What is wrong with a setting is said, though the others are enough to record.
-    settings = xmpp_server.environment(BRIDGE_STORE_DAYS="9O")
+    settings = xmpp_server.environment(BRIDGE_HISTORY="9O")
     path = _usual(tmp_path)
     async with (
         Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "Wilma") as wilma,
         Watching(tmp_path, settings, command="record") as recording,
     ):
-        await recording.says("xmpp-bridge: BRIDGE_STORE_DAYS holds '9O'")
+        await recording.says("xmpp-bridge: BRIDGE_HISTORY holds '9O'")
         await recording.says(f"[Server] recording to {path}, kept 30 days or 1024 MiB")
         await wilma.joined(RECORDER)
         wilma.say(ODD)
@@ -47,7 +57,7 @@ async def test_record_makes_the_usual_store_and_ends_cleanly(
     assert bodies(path) == [ODD, "the last word"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    (said,) = rows(path, "text LIKE '%last%'")
+    (said,) = rows(path, "event LIKE '%the last word%'")
     assert (said["room"], said["shared"], said["observer"]) == (settings["MUC_ROOM"], 1, RECORDER)
 
 
@@ -88,6 +98,43 @@ async def test_bridges_beside_it_use_its_store_and_each_event_is_there_once(
     ]
     (ours,) = rows(path, "kind = 'message' AND NOT shared")
     assert (ours["direction"], ours["observer"]) == ("out", "McpDebug")
+
+
+@pytest.mark.parametrize("beside", [True, False])
+async def test_history_from_the_store_has_what_was_said_just_now_too(
+    beside: bool, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    settings = sandbox.environment(BRIDGE_STORE=str(tmp_path / "rooms.db"))
+
+    async def check(bridge: BridgeProcess, said: list[str]) -> None:
+        await bridge.joined()
+        for number in range(3):
+            body = f"{len(said)}, {number}"
+            sent = await bridge.bare("xmppSend", message=body)
+            said.append(body)
+            page = await bridge.bare("xmppHistory", after="2001-01-01T00:00:00Z", limit=500)
+            entries = [one for one in page["entries"] if one["kind"] == "message"]
+            assert ([one["body"] for one in entries], page["more"]) == (said, False)
+            # What a bridge that is killed had heard, and nobody had written, is lost with it.
+            assert not [one for one in entries[-number - 1 :] if one.get("heard") is False]
+            after = await bridge.bare("xmppHistory", since=page["next"])
+            assert [one for one in after["entries"] if one["kind"] == "message"] == []
+            assert sent["sent"]
+
+    said: list[str] = []
+    async with AsyncExitStack() as stack:
+        if beside:
+            recording = await stack.enter_async_context(
+                Watching(tmp_path, settings, command="record")
+            )
+            await recording.says("joined")
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
+            bridge.process.kill()
+        async with BridgeProcess(tmp_path, settings) as bridge:
+            await check(bridge, said)
 
 
 async def test_a_bridge_takes_over_when_the_recorder_is_killed(
@@ -167,6 +214,11 @@ async def test_without_a_setting_and_without_a_recorder_nothing_is_recorded(
         ({"MUC_ROOM": ""}, 2, "MUC_ROOM is not set"),
         ({"BRIDGE_STORE": "/dev/null"}, 2, "'/dev/null' is no regular file; set BRIDGE_STORE"),
         ({"BRIDGE_STORE": "~nosuch/x.db"}, 2, "BRIDGE_STORE holds '~nosuch/x.db'"),
+        ({"BRIDGE_STORE": "/"}, 2, "'/' is no regular file; set BRIDGE_STORE"),
+        ({"BRIDGE_STORE": "/dev/null/x.db"}, 2, "'/dev/null/x.db' cannot be used (Not a directory"),
+        ({"BRIDGE_STORE": "/proc/rooms.db"}, 2, "'/proc/rooms.db' cannot be used ("),
+        ({"BRIDGE_STORE_DAYS": "365d", "BRIDGE_STORE_MB": "1G"}, 2, "BRIDGE_STORE_DAYS holds '365"),
+        ({"BRIDGE_STORE_DAYS": "365d", "BRIDGE_STORE_MB": "1G"}, 2, "BRIDGE_STORE_MB holds '1G'"),
     ],
 )
 async def test_record_ends_where_trying_again_would_not_help(
@@ -176,6 +228,147 @@ async def test_record_ends_where_trying_again_would_not_help(
     async with Watching(tmp_path, settings, command="record") as recording:
         assert await recording.ended() == code
         assert told in recording.err
+
+
+async def test_record_leaves_a_store_of_another_version_and_says_what_to_do(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "rooms.db"
+    SqliteDatabase(path).close()
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA user_version = 1")
+    before = path.read_bytes()
+    settings = sandbox.environment(BRIDGE_STORE=str(path))
+    async with Watching(tmp_path, settings, command="record") as recording:
+        assert await recording.ended() == 2
+        assert (
+            "is a store of version 1, and this xmpp-bridge has 2; set BRIDGE_STORE to another"
+            in (recording.err)
+        )
+    assert path.read_bytes() == before
+
+
+def _old(path: Path, old: int) -> None:
+    """Make a store of a hundred messages, so many of them from sixty days ago."""
+    observer, now = Observer("bot@localhost", "McpDebug", "former"), time.time()
+    with closing(SqliteDatabase(path)) as database, database.transaction():
+        for number in range(100):
+            at = now - 60 * 86_400 if number < old else now - 600
+            event = {"kind": "message", "body": f"{number:03}"}
+            database.append(observer, [Happened(at, "r@c.localhost", event, shared=True)])
+
+
+@pytest.mark.parametrize("setting", ["BRIDGE_STORE_DAYS", "BRIDGE_STORE_MB"])
+async def test_nothing_is_deleted_while_it_is_not_known_what_to_keep(
+    setting: str, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "rooms.db"
+    _old(path, 50)
+    settings = sandbox.environment(BRIDGE_STORE=str(path)) | {setting: "365d"}
+    async with Watching(tmp_path, settings, command="record") as recording:
+        assert await recording.ended() == 2
+    assert len(bodies(path)) == 100
+
+
+@pytest.mark.parametrize(("old", "kept"), [(5, 95), (50, 90)])
+async def test_record_deletes_what_is_too_old_as_it_starts_but_no_more_than_a_tenth(
+    old: int, kept: int, sandbox: XmppServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "rooms.db"
+    _old(path, old)
+    settings = sandbox.environment(BRIDGE_STORE=str(path))
+    counts = []
+    for _ in range(2):  # it is started anew, and the day is the same
+        async with Watching(tmp_path, settings, command="record") as recording:
+            if kept == 90:
+                await recording.says("WARNING: more than a tenth of the store is older than 30")
+            await recording.says("joined")
+            recording.signal(signal.SIGTERM)
+            assert await recording.ended() == 0
+        counts.append(len(bodies(path)))
+    assert counts == [kept] * 2
+
+
+async def test_record_waits_for_room_on_a_disk_that_is_full_at_its_start(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        (disk / "something").write_bytes(bytes(500_000))
+        settings = sandbox.environment(BRIDGE_STORE=str(disk / "rooms.db"))
+        async with Watching(tmp_path, settings, command="record") as recording:
+            await recording.says("WARNING: Nothing is being recorded")
+            await recording.says("joined")
+            recording.signal(signal.SIGTERM)
+            assert await recording.ended() == 0
+
+
+async def test_a_store_that_others_could_read_is_theirs_no_more_and_a_bridge_says_so(
+    sandbox: XmppServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "rooms.db"
+    SqliteDatabase(path).close()
+    path.chmod(0o664)
+    settings = sandbox.environment(BRIDGE_STORE=str(path))
+    async with BridgeProcess(tmp_path, settings) as bridge:
+        await bridge.joined()
+        status = await bridge.until(lambda status: "Others" in str(status.get("warnings")))
+        assert (
+            f"Others could use the store by {str(path)!r}, of the mode 0664 until now"
+            in (status["warnings"])
+        )
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o664)
+    async with Watching(tmp_path, settings, command="record") as recording:
+        await recording.says("WARNING: Others could use the store")
+        recording.signal(signal.SIGTERM)
+        await recording.ended()
+
+
+@pytest.mark.parametrize("odd", [b"a\rb", b"a\xffb"])
+def test_a_unit_that_systemd_would_misread_is_refused(odd: bytes, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(odd)
+    folder.mkdir()
+    file = folder / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    ran = subprocess.run(
+        [COMMAND, "record", "--print-unit", "--env-file", file],
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    (line,) = ran.stderr.decode().split("\n")[:-1]
+    assert line.startswith("xmpp-bridge: a unit can name no path with a CR or that is not UTF-8: ")
+    assert line.isprintable()
+
+
+BREAKING = """
+import sys
+from bridge import cli
+from bridge.commands import record
+async def _stay(*_):
+    raise ValueError("never shown")
+record._stay = _stay
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_mistake_of_ours_is_a_line_and_systemd_starts_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "my.env"
+    file.write_text("XMPP_USERNAME=bot@example.org\nXMPP_PASSWORD=secret\nMUC_ROOM=r@x.example\n")
+    for level in ("INFO", "DEBUG"):
+        ran = subprocess.run(
+            [sys.executable, "-c", BREAKING, "record", "--env-file", str(file)],
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LOG_LEVEL": level},
+            check=False,
+        )
+        assert ran.returncode == MISTAKE
+        assert ran.stderr.splitlines()[-1].startswith("xmpp-bridge: a mistake in the bridge ended")
+        assert ("Traceback" in ran.stderr) is (level == "DEBUG")
+    (prevented,) = re.findall("RestartPreventExitStatus=(.*)", UNIT)
+    assert str(MISTAKE) not in prevented.split()
 
 
 def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
@@ -217,10 +410,12 @@ def test_the_unit_names_all_that_systemd_needs(tmp_path: Path) -> None:
         "WARNING: BRIDGE_STORE is set in the environment, which the unit does not have\n"
     )
     (folder / "half.env").write_text("XMPP_USERNAME=bot@example.org\n")
+    (folder / "wrong.env").write_text(f"{file.read_text()}BRIDGE_STORE_DAYS=365d\n")
     for arguments, why in (
         ((), "xmpp-bridge: --print-unit needs --env-file PATH"),
         (("--env-file", "none.env"), f"xmpp-bridge: --env-file names {str(folder / 'none.env')!r}"),
         (("--env-file", "half.env"), "xmpp-bridge: XMPP_PASSWORD is not set"),
+        (("--env-file", "wrong.env"), "xmpp-bridge: BRIDGE_STORE_DAYS holds '365d'"),
     ):
         ran = printed(*arguments)
         assert (ran.returncode, ran.stdout) == (2, "")

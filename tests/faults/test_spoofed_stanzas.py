@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.xmpp.events import MessageReceived, Phase, SendFailed, Source
+from bridge.xmpp.events import MessageReceived, OccupantError, Phase, SendFailed, Source
 from bridge.xmpp.faults import NotReflectedError
 from bridge.xmpp.keepalive import Timing
 from bridge.xmpp.participant import Participant
@@ -348,7 +348,12 @@ async def test_our_message_is_returned_by_the_room_alone() -> None:
         try:
             reflection = await participant.default.say("really", 10)
             assert reflection.message.body == "really"
-            assert not [one for one in participant.journal if isinstance(one.event, SendFailed)]
+            happened = [one.event for one in participant.journal]
+            assert not [one for one in happened if isinstance(one, SendFailed)]
+            # What the occupant claims is told as theirs.
+            assert [one for one in happened if isinstance(one, OccupantError)] == [
+                OccupantError(f"{ROOM}/Eve", "Eve", "not-acceptable", None, reflection.message.id)
+            ]
         finally:
             running.cancel()
             await asyncio.wait((running,))

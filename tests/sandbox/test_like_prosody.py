@@ -42,6 +42,9 @@ BOUNCE = (
     "<error type='cancel'><service-unavailable "
     "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
 )
+REFUSAL = (
+    "<error type='modify'><not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error>"
+)
 VOICE = (
     "<x xmlns='jabber:x:data' type='submit'>"
     "<field var='FORM_TYPE'><value>http://jabber.org/protocol/muc#request</value></field>"
@@ -99,6 +102,10 @@ SAME: dict[str, tuple[Deeds, Told]] = {
             "owner: presence Guest unavailable is guest none/none status 'bye'",
             "guest: presence Guest unavailable 110 is guest none/none status 'bye'",
         ),
+    ),
+    "another error from an occupant is passed on": (
+        (*BOTH, ("guest", sends(REFUSAL, "Owner", "error"))),
+        ("owner: message Guest error not-acceptable",),
     ),
     "leaving a room that is not there": (
         (("guest", leaves("Guest")),),
@@ -1056,7 +1063,7 @@ DIFFERENT: dict[str, tuple[Deeds, Told, Told]] = {
                 "service unavailable'"
             ),
         ),
-        (),
+        ("owner: message Guest error service-unavailable",),
     ),
     "a request for voice": (
         (

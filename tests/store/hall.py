@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from bridge.store.database import Database, Happened, Observer
+from bridge.store.database import Database, Happened, Observer, Query, Recorded
 from bridge.store.errors import FullStoreError
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Item, Left, Moment, Writer
@@ -25,7 +25,7 @@ def said(mark: int, body: str = "", at: float = 0.0, **more: Any) -> Happened:
     """Something that everybody hears; `mark` tells it from all others, and is in no key."""
     body = body or f"number {mark}"
     event = {"kind": "message", "sender": "Wilma", "type": "groupchat", "body": body, "mark": mark}
-    return Happened(at, ROOM, event | more, body, shared=True)
+    return Happened(at, ROOM, event | more, shared=True)
 
 
 class Breaking:
@@ -56,7 +56,7 @@ class Bridge:
     """One run of a bridge."""
 
     run: str
-    writer: Writer = field(default_factory=Writer)
+    writer: Writer
     waiting: list[Item] = field(default_factory=list)
     inside: bool = False
     stalled: bool = False
@@ -84,7 +84,7 @@ class Hall:
     def start(self) -> Bridge:
         """Start a bridge."""
         self._runs += 1
-        bridge = Bridge(f"run{self._runs}")
+        bridge = Bridge(f"run{self._runs}", Writer(lambda: self.now))
         bridge.waiting.append(Observer("bot@localhost", bridge.run, bridge.run))
         self.bridges.append(bridge)
         return bridge
@@ -114,9 +114,18 @@ class Hall:
                 self.happened[self._marks] = self.at
         return self._marks
 
-    def write(self, bridge: Bridge, *, closing: bool = False, breaking: int | None = None) -> None:
+    def write(
+        self,
+        bridge: Bridge,
+        *,
+        closing: bool = False,
+        breaking: int | None = None,
+        onto: Database | None = None,
+    ) -> None:
         """Have a bridge write what waits; the call of this number breaks."""
-        database = self.database if breaking is None else Breaking(self.database, breaking)
+        database = onto or self.database
+        if breaking is not None:
+            database = Breaking(self.database, breaking)
         with suppress(FullStoreError):
             moment = Moment(self.at, self.now, closing=closing)
             bridge.writer.write(database, bridge.waiting, moment)
@@ -147,3 +156,40 @@ class Hall:
             "ORDER BY events.id"
         )
         return [(json.loads(event), bool(shared), run) for event, shared, run in found]
+
+
+class Watched:
+    """A database that tells what is read while others wait for the lock, and at a time."""
+
+    def __init__(self, database: Database, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self._database = database
+        self._meanwhile = meanwhile
+        self._locked = False
+        self.at_once = 0
+        """The most rows that one call returned."""
+        self.before = self.locked = 0
+        """Rows that were read before the transaction, and in it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Let others write just before it begins."""
+        self._meanwhile()
+        with self._database.transaction():
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
+
+    def page(self, query: Query, **more: Any) -> tuple[list[Recorded], int]:
+        """Count what is read."""
+        found, far = self._database.page(query, **more)
+        self.at_once = max(self.at_once, len(found))
+        if self._locked:
+            self.locked += len(found)
+        else:
+            self.before += len(found)
+        return found, far

@@ -16,11 +16,11 @@ def rows(path: Path, where: str = "TRUE") -> list[dict[str, Any]]:
         return []
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
         found = store.execute(
-            "SELECT events.id, at, jid, shared, run, nickname, text, event FROM events "  # noqa: S608
+            "SELECT events.id, at, jid, shared, run, nickname, event FROM events "  # noqa: S608
             "JOIN rooms ON rooms.id = room JOIN observers ON observers.id = observer "
             f"WHERE {where} ORDER BY events.id"
         ).fetchall()
-    names = ("place", "time", "room", "shared", "run", "observer", "searchable")
+    names = ("place", "time", "room", "shared", "run", "observer")
     return [json.loads(event) | dict(zip(names, row, strict=True)) for *row, event in found]
 
 

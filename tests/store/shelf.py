@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from math import inf
 from pathlib import Path
 
 from bridge.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.store.database import Happened, Observer
+from bridge.store.database import Amount, Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
-from bridge.text import searchable
 from bridge.xmpp.events import Event, MessageReceived, encode
-from bridge.xmpp.filter import text_of
 
 ROOM = "lobby@conference.example"
 ACCOUNT = "bot@example"
@@ -37,9 +36,7 @@ class Shelf:
         shared: bool = True,
     ) -> None:
         """Record these events, as the recorder does."""
-        happened = [
-            Happened(at, room, encode(one), searchable(text_of(one)), shared) for one in events
-        ]
+        happened = [Happened(at, room, encode(one), shared) for one in events]
         with self.opened() as database, database.transaction():
             database.append(by, happened)
 
@@ -49,10 +46,12 @@ class Shelf:
             *(MessageReceived(f"{room}/Wilma", "Wilma", one) for one in bodies), at=at, room=room
         )
 
-    def expire(self, before: float, most: int = 1_000) -> None:
-        """Delete what happened before that."""
+    def expire(self, before: float, room: str = ROOM) -> None:
+        """Delete what happened in a room before that."""
         with self.opened() as database, database.transaction():
-            database.expire(before, 1 << 40, most)
+            for one in database.holdings():
+                if one.name == room:
+                    database.delete(one, Amount(1_000, inf), (-inf, before))
 
     @contextmanager
     def opened(self) -> Iterator[SqliteDatabase]:

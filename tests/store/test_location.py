@@ -1,10 +1,13 @@
 """What a store is not made of, and what is left as it is."""
 
+import errno
 import os
 import shutil
 import socket
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,10 +15,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from bridge.store import location
 from bridge.store.database import Happened, Observer
-from bridge.store.errors import BrokenStoreError, BusyStoreError, FullStoreError, NotOurStoreError
-from bridge.store.location import default_path, identity, put_aside
-from bridge.store.sqlite import APPLICATION_ID, VERSION, SqliteDatabase
+from bridge.store.errors import (
+    BrokenStoreError,
+    BusyStoreError,
+    FullStoreError,
+    NotOurStoreError,
+    StoreError,
+)
+from bridge.store.location import default_path, identity, put_aside, unusable
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.tables import APPLICATION_ID, VERSION
 from tests.disk import mask, no_file_beyond
 from tests.nobody import NOBODY, without_privileges
 from tests.racing import put
@@ -55,7 +66,7 @@ def test_a_store_in_the_middle_of_a_checkpoint_is_one_all_the_same(path: Path) -
     with closing(SqliteDatabase(path)) as database:
         before = path.stat().st_size
         with database.transaction():
-            database.append(ME, [Happened(0.0, "", {"kind": "connection"}, "x" * 100_000)])
+            database.append(ME, [Happened(0.0, "", {"kind": "connection", "text": "x" * 100_000})])
         assert path.stat().st_size == before  # the rest is in the WAL
         with path.open("r+b") as file:  # SQLite writes the first page first
             file.seek(28)
@@ -102,6 +113,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "another database": _other_database,
     "another program's": lambda path: _with_header(path, "PRAGMA application_id = 1"),
     "an unknown version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION + 1}"),
+    "a former version": lambda path: _with_header(path, f"PRAGMA user_version = {VERSION - 1}"),
 }
 
 
@@ -179,11 +191,102 @@ def test_somebody_elses_store_is_refused() -> None:
 def test_what_may_not_be_written_is_named_as_the_cause(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(0o500)
-    with without_privileges(), pytest.raises(FullStoreError, match="Permission denied"):
+    with without_privileges(), pytest.raises(NotOurStoreError, match="Permission denied"):
         SqliteDatabase(closed / "rooms.db")
     (tmp_path / "file").touch()
-    with pytest.raises(FullStoreError, match="Not a directory"):
+    with pytest.raises(NotOurStoreError, match="Not a directory"):
         SqliteDatabase(tmp_path / "file" / "rooms.db")
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [
+        (errno.ENOSPC, FullStoreError),
+        (errno.EROFS, FullStoreError),
+        (errno.EMFILE, FullStoreError),
+        (errno.EACCES, NotOurStoreError),
+        (errno.EPERM, NotOurStoreError),
+        (errno.ENAMETOOLONG, NotOurStoreError),
+    ],
+)
+def test_only_what_may_pass_is_worth_another_try(
+    number: int, raised: type[Exception], path: Path
+) -> None:
+    found = unusable(path, OSError(number, os.strerror(number)))
+    assert type(found) is raised
+    assert os.strerror(number) in str(found)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o602, 0o400, 0o755, 0o777])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-lock"])
+def test_wrong_modes_are_set_right_and_said_if_others_could_use_the_file(
+    suffix: str, mode: int, path: Path
+) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(ME, [Happened(0.0, "", {"kind": "connection"})])
+        Path(f"{path}{suffix}").chmod(mode)
+        with closing(SqliteDatabase(path)) as other:
+            told = other.warnings.get("exposed", "")
+        modes = {stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    assert modes == {0o600}
+    assert bool(told) == (bool(mode & 0o077) and suffix != "-lock")
+    assert not told or (f"{path}{suffix}" in told and f"{mode:04o}" in told)
+
+
+def test_setting_a_mode_right_leaves_the_locks_of_a_store_that_is_open(path: Path) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        assert database.newest() == 0
+        path.chmod(0o644)
+        with closing(SqliteDatabase(path)):
+            pass
+        alone = subprocess.run(  # as no other process may while one has it open
+            [sys.executable, "-c", ALONE, str(path)], capture_output=True, text=True, check=False
+        )
+    assert "database is locked" in alone.stderr
+
+
+ALONE = """
+import sqlite3, sys
+sqlite3.connect(sys.argv[1], timeout=0).execute("PRAGMA journal_mode = DELETE")
+"""
+
+
+def test_a_store_whose_mode_cannot_be_set_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _made(path)
+    path.chmod(0o644)
+    monkeypatch.setattr(location, "_restrict", lambda path, mode: None)  # as on FAT
+    assert "its mode cannot be changed; set BRIDGE_STORE to another path" in _refusal(path)
+
+
+def test_a_link_put_in_the_place_of_a_file_gives_no_other_file_its_mode(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _made(path)
+    path.chmod(0o644)
+    victim = tmp_path / "victim"
+    shutil.copy(path, victim)
+    victim.chmod(0o755)
+    restrict = location._restrict  # noqa: SLF001 - the moment at which the link comes
+
+    def late(file: Path, mode: int) -> None:
+        file.unlink()
+        file.symlink_to(victim)
+        restrict(file, mode)
+
+    monkeypatch.setattr(location, "_restrict", late)
+    with suppress(StoreError):
+        SqliteDatabase(path).close()
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o755
+
+
+def test_reading_changes_no_mode(path: Path) -> None:
+    _made(path)
+    path.chmod(0o644)
+    SqliteDatabase(path, writable=False).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 @pytest.fixture

@@ -14,6 +14,15 @@ from bridge.store import sqlite
 from bridge.store.database import Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
 from bridge.store.sqlite import SPAN, SqliteDatabase
+from bridge.text import searchable
+from bridge.xmpp.events import (
+    Event,
+    MessageReceived,
+    MessageSent,
+    OccupantJoined,
+    OccupantLeft,
+    SubjectChanged,
+)
 from bridge.xmpp.filter import EventFilter
 from bridge.xmpp.journal import CursorError
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
@@ -43,7 +52,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _happened(number: int) -> Happened:
     body = f"number {number}: what somebody says in a room is about as long as this"
     event = {"kind": "message", "direction": "in", "from": f"{ROOM}/W", "sender": "W", "body": body}
-    return Happened(number / 10, ROOM, event, body, shared=True)
+    return Happened(number / 10, ROOM, event, shared=True)
 
 
 async def _texts(reader: Reader, wanted: EventFilter = EVERYTHING, **more: object) -> list[str]:
@@ -85,6 +94,32 @@ async def test_the_loop_turns_on_while_the_store_is_searched(
     turning.cancel()
     assert turns > 10
     assert longest < TURN_SECONDS
+
+
+LETTERS = 'kK\u017f\u212aé\u0301ÉßS\u1e9eİi\u0307"\\/n\n\t\r\x7f\x85\u200b\u202e😀 '
+"""Among them some whose lower case is more than one letter, or another's, and hidden ones."""
+TEXTS = st.text(st.sampled_from(LETTERS), max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS, st.integers(0, 5), st.integers(1, 6))
+def test_no_text_is_missed_whatever_is_in_it(
+    tmp_path_factory: pytest.TempPathFactory, text: str, other: str, start: int, length: int
+) -> None:
+    part = text[start : start + length]
+    kinds: list[Event] = [
+        MessageReceived(f"{ROOM}/W", "W", text + other),
+        MessageSent(f"{ROOM}/W", "W", text + other, "id"),
+        SubjectChanged(text + other),
+        OccupantLeft(f"{ROOM}/W", "W", status=text + other),
+        OccupantJoined(f"{ROOM}/W", "W", "none", "none", status=text + other),
+    ]
+    shelf = Shelf(tmp_path_factory.mktemp("any") / "rooms.db")
+    shelf.put(*kinds)
+    query = Query((ROOM,), "example", contains=(searchable(part),))
+    with shelf.opened() as database:
+        found, _ = database.page(query, after=0, until=9, limit=9)
+    assert [one.id for one in found if text + other] == [1, 2, 3, 4, 5] * bool(text + other)
 
 
 async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> None:
@@ -167,6 +202,59 @@ async def test_a_call_that_is_cancelled_leaves_nothing_running_for_long(large: P
     began = perf_counter()
     await asyncio.get_running_loop().shutdown_default_executor()
     assert perf_counter() - began < 1
+
+
+CROWDS: dict[str, dict[str, str]] = {
+    "others": {"sender": "W", "id": "w"},
+    "others under our ids": {"sender": "W", "id": "m1"},
+    "others under our nickname": {"sender": "McpDebug", "id": "w"},
+}
+"""What others say in the minute in which we spoke."""
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_whether_we_were_heard_takes_no_longer_in_a_busy_minute(crowd: str, tmp_path: Path) -> None:
+    """Counted in steps of SQLite's machine: each row that is read takes some."""
+    steps = {
+        count: _steps_of_sent(tmp_path / f"{count}.db", CROWDS[crowd], count)
+        for count in (1, 5_000)
+    }
+    assert steps[5_000] <= steps[1] * 1.1, steps
+
+
+def test_a_damaged_row_that_the_index_cannot_read_can_be_deleted(shelf: Shelf) -> None:
+    shelf.say("early", at=1)
+    with shelf.opened() as database:
+        database._connection.execute("UPDATE events SET event = '{'")  # noqa: SLF001 - nothing of ours does
+    shelf.expire(2)
+    with shelf.opened() as database:
+        assert database.page(Query((ROOM,), "example"), after=0, until=9, limit=9)[0] == []
+
+
+def _steps_of_sent(path: Path, said: dict[str, str], crowd: int) -> int:
+    sent = [_ours(number, "out") for number in range(50)]
+    copies = [_ours(number, "in") for number in range(0, 50, 2)]
+    event = {"kind": "message", "direction": "in", "from": f"{ROOM}/{said['sender']}", **said}
+    others = [Happened(1 + number / crowd, ROOM, event, shared=True) for number in range(crowd)]
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(NIGHTLY, [*sent, *others, *copies])
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        database._connection.set_progress_handler(count, 1)  # noqa: SLF001 - it counts nothing else
+        found, _ = database.page(Query((ROOM,), "example"), after=0, until=50, limit=50)
+    assert [one.echoed for one in found] == [number % 2 == 0 for number in range(50)]
+    return steps
+
+
+def _ours(number: int, direction: str) -> Happened:
+    said = {"from": f"{ROOM}/McpDebug", "sender": "McpDebug", "id": f"m{number}"}
+    event = {"kind": "message", "direction": direction, **said}
+    return Happened(1.0, ROOM, event, shared=direction == "in")
 
 
 async def test_what_this_bridge_has_seen_is_written_first(shelf: Shelf) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -18,12 +19,13 @@ from typing import Any
 import pytest
 
 from bridge.store import recorder as module
-from bridge.store.database import Happened, Observer, TracedXml
+from bridge.store.database import UNIT_BYTES, Happened, Observer, TracedXml
 from bridge.store.location import put_aside
-from bridge.store.recorder import Recorder, Retention
+from bridge.store.recorder import Recorder
+from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.writer import Entered, Moment
-from tests.disk import no_file_beyond
+from bridge.store.writer import Entered
+from tests.disk import no_file_beyond, small_disk
 from tests.store.hall import ROOM, said
 from tests.store.recorded import bodies, rows
 
@@ -117,13 +119,13 @@ async def test_half_a_character_of_a_server_that_lies_is_written_somehow(
     recorder: Recorder, path: Path
 ) -> None:
     event = {"kind": "message", "body": "\ud800", "stanzaId": "\udc00"}
-    recorder.add(Happened(0.0, ROOM, event, "\ud800", shared=True))
+    recorder.add(Happened(0.0, ROOM, event, shared=True))
     recorder.add(TracedXml(0.0, "in", "1", "<\ud800/>"))
     _say(recorder, "after")
     await recorder.flush()
     (odd, _) = rows(path)
-    assert (odd["body"], odd["searchable"]) == ("\ud800", "?")
-    assert bodies(path) == ["\ud800", "after"]
+    assert (odd["body"], odd["stanzaId"]) == ("?", "?")
+    assert bodies(path) == ["?", "after"]
 
 
 async def test_a_store_that_was_deleted_is_made_anew_and_the_log_says_so(
@@ -190,45 +192,74 @@ async def test_of_a_full_disk_what_was_lost_is_counted_once_there_is_room(
     assert levels[-1] == "what happens is recorded again"
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 512 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("takes root and the right to mount")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-async def test_a_disk_that_is_really_full_and_then_is_not(small_disk: Path, soon: None) -> None:
-    path = small_disk / "rooms.db"
+@pytest.mark.parametrize("field", ["body", "id", "sender", "reactions", "xml"])
+async def test_what_waits_is_bounded_by_its_memory_whatever_is_large_in_it(
+    field: str, path: Path, soon: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING", 100)
+    path.write_bytes(b"my notes\n")
     recorder = _begun(path)
-    (small_disk / "something").write_bytes(bytes(200_000))
+    count = 100
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            large: Any = f"{number:040}" * 1_000
+            if field == "reactions":
+                large = [f"{number}-{one}" for one in range(1_000)]
+            event = {"kind": "message", "sender": "W", field: large}
+            if field == "xml":
+                recorder.add(TracedXml(0.0, "in", "1", large))
+            else:
+                recorder.add(Happened(time.time(), ROOM, event, shared=True))
+        await _until(lambda: recorder.problem)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 100 * UNIT_BYTES + 200_000  # of 4 MB
+    path.unlink()
+    await _until(lambda: recorder.problem is None)
+    recorder.close()
+    (gap,) = _gaps(path)
+    with closing(sqlite3.connect(path)) as store:
+        ((stanzas,),) = store.execute("SELECT count(*) FROM stanzas").fetchall()
+    kept = stanzas + len(rows(path, "kind = 'message'"))
+    assert kept > 1
+    assert gap["events"] == count - kept
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk") as folder:
+        yield folder
+
+
+async def test_a_disk_that_is_really_full_and_then_is_not(disk: Path, soon: None) -> None:
+    path = disk / "rooms.db"
+    recorder = _begun(path)
+    (disk / "something").write_bytes(bytes(200_000))
     _say(recorder, *(f"{number} {'long ' * 200}" for number in range(300)))
     await _until(lambda: recorder.problem)
-    (small_disk / "something").unlink()
-    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    (disk / "something").unlink()
+    subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
     await _until(lambda: recorder.problem is None)
     recorder.close()
     assert len(bodies(path)) == 300
 
 
-async def test_a_disk_that_goes_read_only(small_disk: Path, soon: None) -> None:
-    path = small_disk / "rooms.db"
+async def test_a_disk_that_goes_read_only(disk: Path, soon: None) -> None:
+    path = disk / "rooms.db"
     recorder = _begun(path)
     _say(recorder, "before")
     await recorder.flush()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=False)
-    if os.access(small_disk, os.W_OK):  # what is open for writing keeps it so
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False)
+    if os.access(disk, os.W_OK):  # what is open for writing keeps it so
         recorder.close()
-        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         recorder = _begun(path)
     _say(recorder, "meanwhile")
     await _until(lambda: recorder.problem)
     assert "Read-only file system" in str(recorder.problem)
-    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     await _until(lambda: recorder.problem is None)
     recorder.close()
     assert bodies(path) == ["before", "meanwhile"]
@@ -250,7 +281,58 @@ async def test_a_broken_store_is_put_aside_once_nobody_else_has_it_open(
         assert "another bridge" in str(recorder.problem) or "malformed" in str(recorder.problem)
         assert not [*path.parent.glob("*broken*")]
     await _until(lambda: recorder.problem is None and bodies(path) == ["while it is broken"])
-    assert [*path.parent.glob("rooms.db.broken-*")]
+    (aside,) = path.parent.glob("rooms.db.broken-*")
+    await _until(lambda: recorder.warnings)
+    (warning,) = recorder.warnings
+    assert repr(str(aside)) in warning
+    aside.unlink()
+    _say(recorder, "later")
+    await _until(lambda: bodies(path) == ["while it is broken", "later"])
+    assert recorder.warnings == [warning]
+
+
+async def test_the_clock_is_judged_by_what_was_recorded_before_this_run(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = time.time()
+    with closing(SqliteDatabase(path)) as database, database.transaction():
+        times = (now - 60 * 86_400, now + 86_400)
+        database.append(ME, [said(number, at=at) for number, at in enumerate(times)])
+    recorder = _begun(path, Retention(30, 1_024))
+    _say(recorder, "of this run")
+    await recorder.flush()
+    await _until(lambda: "the clock jumped" in caplog.text)
+    recorder.close()
+    assert bodies(path) == ["number 0", "number 1", "of this run"]
+
+
+async def test_a_broken_store_that_lies_aside_is_said_by_who_starts_later_too(path: Path) -> None:
+    early, late = (f"rooms.db.broken-{at * 10**9:x}" for at in (1_600_000_000, 1_700_000_000))
+    for name in (early, late, f"{late}-wal", "rooms.db.broken-notes", "other.db.broken-ffff"):
+        (path.parent / name).touch()
+    recorder = _begun(path)
+    await _until(lambda: recorder.warnings)
+    recorder.close()
+    (warning,) = recorder.warnings
+    assert f"{late}'; what it has of the time before 2023-11-14T22:13:20.000Z" in warning
+
+
+async def test_a_store_that_others_could_read_is_said_for_as_long_as_the_bridge_runs(
+    path: Path, soon: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(SqliteDatabase(path)):
+        path.chmod(0o644)
+        recorder = _begun(path)
+        await _until(lambda: recorder.warnings)
+        (warning,) = recorder.warnings
+        assert warning == f"Others could use the store by {str(path)!r}, of the mode 0644 until now"
+        for one in path.parent.iterdir():
+            one.unlink()
+        _say(recorder, "in another store")
+        await _until(lambda: bodies(path) == ["in another store"])
+    assert recorder.warnings == [warning]
+    recorder.close()
+    assert [one.getMessage() for one in caplog.records].count(warning) == 1
 
 
 @pytest.mark.parametrize("kind", ["notes", "link"])
@@ -290,63 +372,3 @@ def test_a_plain_reader_reads_while_a_writer_floods(path: Path) -> None:
     recorder.close()
     assert counts == sorted(counts)
     assert len(bodies(path)) == 10_000
-
-
-# --- Retention ----------------------------------------------------------------------------------
-
-
-def _filled(path: Path, count: int, at: float) -> SqliteDatabase:
-    database = SqliteDatabase(path)
-    with database.transaction():
-        for number in range(count):
-            event = {"kind": "message", "body": f"{number} {'long ' * 200}"}
-            database.append(ME, [Happened(at + number, ROOM, event, shared=True)])
-    return database
-
-
-NOW = 1_700_000_000.0
-DAY = 86_400.0
-
-
-def _kept(path: Path) -> int:
-    return len(rows(path))
-
-
-def test_what_is_too_old_goes_a_little_at_a_time(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 40)
-    with closing(_filled(path, 100, NOW - 30 * DAY - 50)) as database:
-        retention = Retention(days=30, megabytes=10)
-        assert not retention.apply(database, Moment(NOW - 3_600, 0.0))  # the first look
-        more = [retention.apply(database, Moment(NOW, 3_600.0)) for _ in range(4)]
-        assert more == [True, True, False, False]
-        assert _kept(path) == 50
-
-
-@pytest.mark.parametrize("jump", [-90 * DAY, -120.0, 120.0, 90 * DAY])
-def test_while_the_clock_jumps_nothing_goes_for_its_age(jump: float, path: Path) -> None:
-    with closing(_filled(path, 10, NOW - 40 * DAY)) as database:
-        retention = Retention(days=30, megabytes=10)
-        assert not retention.apply(database, Moment(NOW, 0.0))
-        assert not retention.apply(database, Moment(NOW + jump + 3_600, 3_600.0))
-        assert _kept(path) == 10
-        assert retention.apply(database, Moment(NOW + 7_200, 7_200.0)) is False
-        assert retention.apply(database, Moment(NOW + 10_800, 10_800.0))
-        assert _kept(path) == 0
-
-
-def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 100)
-    with closing(_filled(path, 1_500, NOW)) as database:
-        retention = Retention(days=30, megabytes=1)
-        passes = 0
-        while retention.apply(database, Moment(NOW, 0.0)):
-            passes += 1
-        kept = [one["time"] for one in rows(path)]
-    assert 3 < passes < 15
-    assert kept[-1] == round(1000 * (NOW + 1_499))
-    assert kept[0] > round(1000 * NOW)
-    assert path.stat().st_size < 1.5 * (1 << 20)

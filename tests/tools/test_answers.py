@@ -8,6 +8,7 @@ from bridge.xmpp.events import (
     Event,
     MessageReceived,
     MessageSent,
+    OccupantError,
     OccupantJoined,
     SendFailed,
     Source,
@@ -39,6 +40,9 @@ HOWS: dict[str, tuple[Event, str | None]] = {
     "a reaction": (MessageReceived(ROBOT, "Robot", reacts_to="m1", reactions=("!",)), "no-body"),
     "our message returned": (SendFailed("m1", "forbidden"), "error"),
     "another message returned": (SendFailed("m0", "forbidden"), None),
+    "an error of theirs": (OccupantError(ROBOT, "Robot", "bad-request", "eh?", "m1"), "error"),
+    "an error to another message": (OccupantError(ROBOT, "Robot", "bad-request", None, "m0"), None),
+    "an error to no message": (OccupantError(ROBOT, "Robot", "bad-request"), None),
     "typing": (_message("", COMPOSING), None),
     "received and shown": (
         _message("", "received (urn:xmpp:receipts)", "displayed (urn:xmpp:chat-markers:0)"),

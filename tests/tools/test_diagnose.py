@@ -19,6 +19,7 @@ from bridge.xmpp.events import (
     MessageReceived,
     MessageSent,
     NicknameChanged,
+    OccupantError,
     OccupantLeft,
     Phase,
 )
@@ -68,6 +69,32 @@ async def test_it_says_nothing_and_asks_only_whom_it_concerns() -> None:
     (answer,) = found["answers"]
     assert (answer["body"], answer["how"], answer["cursor"]) == ("pong", "public", "epoch-3")
     assert found["verdict"].startswith("Nothing is wrong")
+
+
+async def test_who_asks_and_hides_and_echoes_beside_us_turns_nothing() -> None:
+    wilma, pong = f"{ROOM}/Wilma", MessageReceived(ROBOT, "Robot", "pong")
+    played = _beside(
+        SENT,
+        HEARD,
+        MessageReceived(wilma, "Wilma", "!ping"),
+        pong,
+        pong,
+        MessageReceived(wilma, "Wilma", "pong"),
+        MessageReceived(wilma, "Wilma", "hello\u200f"),
+        OccupantError(wilma, "Wilma", "forbidden", "no", "m1"),
+    )
+    found = await _diagnosed(played.link)
+    assert found["verdict"].startswith("Nothing is wrong: ")
+    assert [one for one, ok in _ok(found).items() if ok is False] == ["commands"]
+    assert [one["how"] for one in found["answers"]] == ["public", "public"]
+
+
+async def test_an_error_of_its_own_is_the_verdict_and_an_answer() -> None:
+    played = _beside(SENT, HEARD, OccupantError(ROBOT, "Robot", "not-allowed", "\u202eno", "m1"))
+    found = await _diagnosed(played.link)
+    assert 'answered with an error, not-allowed, saying "\\\\u{202E}no"' in found["verdict"]
+    (answer,) = found["answers"]
+    assert (answer["how"], answer["condition"], answer["id"]) == ("error", "not-allowed", "m1")
 
 
 async def test_the_bridge_itself_is_not_pinged() -> None:

@@ -14,7 +14,9 @@ from bridge.xmpp.events import (
     Joined,
     MessageReceived,
     MessageSent,
+    OccupantError,
     Phase,
+    SendFailed,
     Source,
 )
 from tests.tools.looking import bodies, page_of
@@ -43,6 +45,28 @@ async def test_what_we_said_is_one_entry_and_two_in_full() -> None:
     out, _, back = (await page_of(played, detail="full"))["entries"]
     assert (out["direction"], out["id"], "reflection" in out) == ("out", "m1", False)
     assert (back["direction"], back["id"], back["reflection"]) == ("in", "m1", True)
+
+
+async def test_an_error_names_the_message_and_whoever_answered_with_it() -> None:
+    played = Played()
+    played.publish(OccupantError(f"{ROOM}/Robot", "Robot", "not-acceptable", "a\u202eb", "m1"))
+    played.publish(SendFailed("m1", "forbidden"))
+    at = "1970-01-01T00:00:00.000Z"
+    theirs, returned = (await page_of(played, kinds=["error"]))["entries"]
+    assert theirs == {
+        "cursor": "epoch-1",
+        "at": at,
+        "kind": "error",
+        "sender": "Robot",
+        "condition": "not-acceptable",
+        "text": "a\\u{202E}b",
+        "id": "m1",
+        "escaped": True,
+    }
+    told = {"cursor": "epoch-2", "at": at, "kind": "error", "condition": "forbidden", "id": "m1"}
+    assert returned == told
+    (found,) = (await page_of(played, **{"from": "Robot", "contains": "ab"}))["entries"]
+    assert found == theirs
 
 
 async def test_a_message_is_heard_though_an_archive_or_another_page_told_of_it() -> None:

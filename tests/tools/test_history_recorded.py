@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.store.database import Observer
+from bridge.store.errors import left_out
 from bridge.text import iso
+from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
 from bridge.xmpp.events import (
@@ -22,6 +24,9 @@ from bridge.xmpp.events import (
     Phase,
 )
 from bridge.xmpp.faults import Fault
+from bridge.xmpp.filter import EventFilter
+from bridge.xmpp.journal import Loss
+from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import LOGS, ROOM, Played, arguments, in_rooms
@@ -168,6 +173,60 @@ async def test_a_cursor_of_a_store_that_was_put_aside_begins_anew_and_says_so(
     told = await page_of(_played(anew), since=page["next"])
     assert bodies(told) == ["of the new one"]
     assert told["gap"] == {"from": 3, "to": 0, "reason": "restarted"}
+
+
+async def test_what_lies_aside_is_a_gap_of_the_time_before_it_was_put_there(shelf: Shelf) -> None:
+    shelf.say("one", at=NOW - 50)
+    aside = shelf.path.with_name(f"rooms.db.broken-{round(1e9 * (NOW - 100)):x}")
+    aside.write_bytes(b"broken")
+    gap = {"from": 1, "to": 0, "reason": "restarted"}
+    played = _played(shelf)
+    for given_ in ({"after": iso(NOW - 101)}, {"before": iso(NOW - 1)}):
+        assert (await page_of(played, **given_))["gap"] == gap
+    assert "gap" not in await page_of(played, after=iso(NOW - 99))
+    page = await page_of(played, after=iso(NOW - 60))
+    assert "gap" not in await page_of(played, since=page["next"])
+    aside.unlink()
+    assert "gap" not in await page_of(played, after=iso(1))
+
+
+async def test_what_was_deleted_of_another_room_is_no_gap(shelf: Shelf) -> None:
+    other = "noisy@conference.example"
+    for at in (1, 2, 3, 4):
+        shelf.say(f"noise {at}", at=at, room=other)
+        shelf.say(str(at), at=at)
+    played = _played(shelf)
+    first = await page_of(played, after=iso(1), limit=1)
+    shelf.expire(3.5, other)
+    page = await page_of(played, after=iso(1))
+    assert (bodies(page), "gap" in page) == (["1", "2", "3", "4"], False)
+    page = await page_of(played, since=first["next"])
+    assert (bodies(page), "gap" in page) == (["2", "3", "4"], False)
+    page = await page_of(played, since=page["oldest"])
+    assert (bodies(page), "gap" in page) == (["1", "2", "3", "4"], False)
+
+
+async def test_of_several_rooms_what_was_deleted_of_one_is_a_gap_and_the_rest_is_told(
+    shelf: Shelf,
+) -> None:
+    other = "noisy@conference.example"
+    for at in (1, 2, 3, 4):
+        shelf.say(f"noise {at}", at=at, room=other)
+        shelf.say(str(at), at=at)
+    walk = await shelf.reader.walk([ROOM, other], EventFilter())
+    (first, *_) = [one.id async for one in walk]
+    cursor = walk.cursor_of(first)
+    shelf.expire(3.5, other)
+    for since, start, loss in (
+        (None, iso(2), Loss(1, 5, "evicted")),
+        (cursor, None, Loss(2, 5, "evicted")),
+        (None, iso(4), None),
+    ):
+        walk = await shelf.reader.walk([ROOM, other], EventFilter(), since=since, start=start)
+        assert walk.gap == loss
+        told = [one.event["body"] async for one in walk]
+        assert told[-2:] == ["noise 4", "4"]
+        assert ("2" in told) == (loss is not None)
 
 
 @pytest.mark.parametrize("since", ["recorded:zz-1", "recorded:00-x", "recorded:"])
@@ -376,3 +435,31 @@ async def test_a_page_of_the_store_says_that_nothing_is_being_recorded(shelf: Sh
     played.warnings = ["Nothing is being recorded: the disk is full"]
     page = await page_of(played, after=iso(1))
     assert page["warnings"] == ["Nothing is being recorded: the disk is full"]
+
+
+@pytest.mark.parametrize("most", [4_000, RESULT_BYTES])
+async def test_a_page_is_no_longer_than_it_may_be_with_warnings_in_it(
+    most: int, shelf: Shelf
+) -> None:
+    shelf.say(*(f"{number:03} {'long ' * 20}" for number in range(200)), at=1)
+    damage(shelf.path, "events", 2, "event", "'{'")
+    played = _played(shelf)
+    others = [f"{number} {'a' * 500}" for number in range(3)]
+    played.warnings = [*others, left_out(7)]
+    page = await page_of(played, after=iso(1), limit=500, maxBytes=most)
+    assert page["warnings"] == [*others, left_out(1)]
+    assert page["entries"]
+    assert json_size(page) <= most
+
+
+async def test_what_cannot_be_read_is_left_out_and_said(shelf: Shelf) -> None:
+    for name in ("one", "two", "three"):
+        shelf.say(name, at=2)
+    damage(shelf.path, "events", 2, "event", "'{'")
+    damage(shelf.path, "events", 3, "event", """'{"kind":"leave","sender":5}'""")
+    for asked in ({"after": iso(1)}, {"before": iso(3)}):
+        page = await page_of(_played(shelf), **asked)
+        assert bodies(page)[0] == "one"
+        assert "three" not in bodies(page)
+        (warning,) = page["warnings"]
+        assert warning.startswith("2 rows of the store cannot be read")

@@ -16,7 +16,7 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import Phase
+from bridge.xmpp.events import Event, OccupantError, Phase, SendFailed
 from bridge.xmpp.faults import BouncedError, Fault, NotReflectedError, NotSentError
 from bridge.xmpp.membership import Reflection
 from bridge.xmpp.room import LastError
@@ -210,13 +210,15 @@ async def test_all_rooms_have_one_rate() -> None:
     assert refusal.value.condition == "policy-violation"
 
 
-def _answering(*bodies: str, **more: str) -> Played:
+def _answering(*bodies: str, errors: tuple[Event, ...] = ()) -> Played:
     """One whose room has answers as soon as it has heard us."""
 
     class Answering(Played):
         async def say(self, body: str, timeout_seconds: float) -> Reflection:
             said = await super().say(body, timeout_seconds)
-            asyncio.get_running_loop().call_soon(lambda: self.hear(*bodies, **more))
+            for one in errors:
+                asyncio.get_running_loop().call_soon(self.publish, one)
+            asyncio.get_running_loop().call_soon(lambda: self.hear(*bodies))
             return said
 
     return Answering()
@@ -251,6 +253,29 @@ async def test_only_the_answers_of_one_are_awaited(monkeypatch: pytest.MonkeyPat
     for sender, bodies in (("Wilma", ["pong"]), ("wilma", []), (f"{ROOM}/Wilma", ["pong"])):
         sent = await _answers(_answering("pong"), awaitSeconds=0.05, **{"from": sender})
         assert [one["body"] for one in sent["answers"]] == bodies
+
+
+@pytest.mark.parametrize(("sender", "told"), [(None, True), ("Robot", True), ("Wilma", False)])
+async def test_an_error_of_an_occupant_is_an_answer_of_theirs(
+    sender: str | None, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
+    error = OccupantError(f"{ROOM}/Robot", "Robot", "not-acceptable", "no\u202e", "m1")
+    other = OccupantError(f"{ROOM}/Robot", "Robot", "forbidden", None, "another")
+    played = _answering(errors=(other, error))
+    sent = await _answers(played, awaitSeconds=0.05, **{"from": sender})
+    shown = [(one["sender"], one["how"], one["condition"], one["text"]) for one in sent["answers"]]
+    assert shown == [("Robot", "error", "not-acceptable", "no\\u{202E}")] * told
+    assert ("notice" in sent) is told
+
+
+async def test_our_message_that_the_room_returned_is_told_whoever_is_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(send, "SECOND_ANSWER_SECONDS", 0.01)
+    played = _answering(errors=(SendFailed("m1", "forbidden"),))
+    (one,) = (await _answers(played, awaitSeconds=5, **{"from": "Wilma"}))["answers"]
+    assert ("sender" in one, one["how"], one["condition"]) == (False, "error", "forbidden")
 
 
 async def test_answers_in_another_room_are_none() -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from slixmpp import JID
 from slixmpp.xmlstream.handler import Callback
@@ -16,6 +16,7 @@ from bridge.settings.values import Secret
 from bridge.tools.link import RoomLink
 from bridge.xmpp.diagnosis import LATE_MS
 from bridge.xmpp.events import NicknameChanged, OccupantChanged, OccupantJoined, OccupantLeft
+from bridge.xmpp.stanzas import STANZA_ERRORS
 from tests.faults.scene import Eyes, Scene, configure, scene
 from tests.servers.certificates import Authority
 from tests.servers.process import ServerProcess
@@ -39,14 +40,27 @@ class Robot(Witness):
         super().__init__(server, account, room, nick)
         self._answers = answers
         self.answered = 0
+        self.command = ""
+        """The id of the last command."""
 
-    def send(self, *children: Element, to: str | None = None, body: str | None = None) -> None:
-        """Send a message to the room, or in private to somebody in it."""
+    def send(
+        self,
+        *children: Element,
+        to: str | None = None,
+        body: str | None = None,
+        answers: str | None = None,
+    ) -> None:
+        """Send a message to the room, or in private to somebody in it.
+
+        With `answers` it is an error, of the message with this id.
+        """
         message = self.client.make_message(
             mto=JID(f"{self.room}/{to}" if to else self.room),
             mbody=body,
-            mtype="chat" if to else "groupchat",
+            mtype="error" if answers else "chat" if to else "groupchat",
         )
+        if answers:
+            message["id"] = answers
         for child in children:
             message.append(child)
         message.send()
@@ -64,6 +78,7 @@ class Robot(Witness):
             wanted = message["body"].endswith(COMMAND)
         if message["type"] == "groupchat" and wanted:
             self.answered += 1
+            self.command = message["id"]
             self._answers(self, sender)
 
 
@@ -96,9 +111,20 @@ def with_an_empty_body(robot: Robot, sender: str) -> None:
     robot.send(Element("{jabber:client}body"))
 
 
+def with_an_error(robot: Robot, sender: str) -> None:
+    error = Element("{jabber:client}error", {"type": "modify"})
+    SubElement(error, f"{{{STANZA_ERRORS}}}not-acceptable")
+    SubElement(error, f"{{{STANZA_ERRORS}}}text").text = "which one?"
+    robot.send(error, to=sender, answers=robot.command)
+
+
 def twice(robot: Robot, sender: str) -> None:
     robot.say(ANSWER)
     robot.say(ANSWER)
+
+
+def soon(robot: Robot, sender: str) -> None:
+    asyncio.get_running_loop().call_later(0.3, robot.say, ANSWER)
 
 
 def late(robot: Robot, sender: str) -> None:
@@ -267,8 +293,9 @@ TROUBLES: dict[str, Trouble] = {
         ('same account as "Robot-2"',), "account", before=shows_accounts, then=runs_twice, says=None
     ),
     "it runs twice, in a room that hides accounts": Trouble(
-        ('"Robot" and "Robot-2" gave the same answer',),
-        "answer",
+        ("Nothing is wrong", '"Robot-2" gave the same answer as "Robot", before it'),
+        "alike",
+        soon,
         then=runs_twice,
         hows=("public", "public"),
     ),
@@ -289,10 +316,19 @@ TROUBLES: dict[str, Trouble] = {
     "it answers with an empty body": Trouble(
         ("no body",), "answer", with_an_empty_body, hows=("no-body",)
     ),
+    "it answers with an error": Trouble(
+        ("with an error", "not-acceptable", '"which one?"'),
+        "answer",
+        with_an_error,
+        hows=("error",),
+    ),
     "it answers twice": Trouble(("twice",), "answer", twice, hows=("public", "public")),
     "it answers late": Trouble(("late",), "answer", late, hows=("public",), seconds=10),
     "a command has hidden characters": Trouble(
-        ("hidden characters", '"Wilma"'), "commands", then=is_given_a_disguised_command, says=None
+        ("as yet", "hidden characters", '"Wilma"'),
+        "commands",
+        then=is_given_a_disguised_command,
+        says=None,
     ),
 }
 

@@ -18,6 +18,7 @@ from bridge.xmpp.events import (
     MessageSent,
     NicknameChanged,
     OccupantChanged,
+    OccupantError,
     OccupantJoined,
     OccupantLeft,
     Phase,
@@ -160,6 +161,28 @@ TOLD: list[tuple[Event, dict[str, object]]] = [
             "condition": "forbidden",
             "text": "no voice",
             "id": "1",
+        },
+    ),
+    (
+        OccupantError(WILMA, "a/b", "not-acceptable", "what?", "1"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "condition": "not-acceptable",
+            "text": "what?",
+            "id": "1",
+        },
+    ),
+    (
+        OccupantError(WILMA, "a/b", "undefined-condition"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "condition": "undefined-condition",
         },
     ),
     (

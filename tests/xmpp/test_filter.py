@@ -16,6 +16,7 @@ from bridge.xmpp.events import (
     MessageReceived,
     MessageSent,
     NicknameChanged,
+    OccupantError,
     OccupantJoined,
     OccupantLeft,
     Phase,
@@ -190,6 +191,8 @@ def test_text_is_looked_for_in_what_people_wrote_and_nowhere_else() -> None:
     assert not EventFilter(contains="").matches(_said(""))
     assert text_of(_entered("Wilma")) == ""
     assert text_of(_entered("Wilma", "out")) == "out"
+    assert text_of(OccupantError(f"{ROOM}/W", "W", "gone")) == ""
+    assert text_of(OccupantError(f"{ROOM}/W", "W", "gone", "moved")) == "moved"
 
 
 def test_both_must_be_found_in_the_same_text() -> None:

@@ -19,6 +19,7 @@ from bridge.xmpp.events import (
     MessageSent,
     NicknameChanged,
     OccupantChanged,
+    OccupantError,
     OccupantJoined,
     OccupantLeft,
     Phase,
@@ -56,6 +57,9 @@ _events: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(MessageSent, from_=_hostile, sender=_hostile, body=_hostile, id=st.just("id")),
     st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
+    st.builds(
+        OccupantError, from_=_hostile, sender=_hostile, condition=_hostile, text=_maybe, id=_maybe
+    ),
     st.builds(
         OccupantJoined,
         from_=_hostile,
@@ -122,6 +126,7 @@ def test_every_event_has_its_words() -> None:
             MessageReceived("r/a", "a", "b"),
             MessageSent("r/me", "me", "b", "1"),
             SendFailed("1", "forbidden"),
+            OccupantError("r/a", "a", "not-acceptable"),
             OccupantJoined("r/a", "a", "participant", "none"),
             OccupantChanged("r/a", "a", "visitor", "none", former_role="participant"),
             OccupantLeft("r/a", "a"),
@@ -173,6 +178,16 @@ def test_whatever_json_a_server_sends_is_one_printable_line(
         ({"kind": "subject", "subject": "s"}, "T * subject: s"),
         ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
         ({"kind": "unheard-of"}, "T * unheard-of"),
+        ({"kind": "error", "condition": "gone", "id": "1"}, "T returned, id 1: gone"),
+        ({"kind": "error", "condition": "gone"}, "T * the room refused us: gone"),
+        (
+            {"kind": "error", "sender": "A", "condition": "gone", "text": "a\nb", "id": "1"},
+            "T * <A> answered id 1 with an error: gone: a\\u{A}b",
+        ),
+        (
+            {"kind": "error", "sender": "A", "condition": "gone"},
+            "T * <A> answered with an error: gone",
+        ),
         (
             {"kind": "message", "sender": "A", "body": "x", "reflection": False, "replaces": None},
             "T <A> x",

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.events import MessageReceived, Source
+from bridge.xmpp.events import Event, MessageReceived, Source
 from bridge.xmpp.intake import Intake
 from tests.xmpp.elements import parsed
 
@@ -154,3 +154,64 @@ def test_only_the_room_says_whether_it_is_moderated(
     answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
     assert not list(intake.read(answer, own="r@muc/Me"))
     assert intake.moderated is moderated
+
+
+OWN = "r@muc/Me"
+OURS = ("bot@example", "r@muc/Asked")
+ID = "<occupant-id xmlns='urn:xmpp:occupant-id:0' id='{}'/>"
+OFROM = (
+    "<addresses xmlns='http://jabber.org/protocol/address'>"
+    "<address type='{}' jid='{}'/></addresses>"
+)
+
+
+def _entered(intake: Intake, id_: str) -> None:
+    intake.ours = frozenset(OURS)
+    presence = parsed(
+        f"<presence from='{OWN}'>{ID.format(id_.strip()) * bool(id_)}"
+        "<x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/>"
+        "<item role='participant' affiliation='none'/></x></presence>"
+    )
+    assert list(intake.read(presence, own=OWN))
+    intake.tells_history = True
+
+
+def _read(intake: Intake, inner: str, nickname: str, *, delayed: bool = True) -> Event:
+    stamp = "<delay xmlns='urn:xmpp:delay' stamp='2020-01-01T00:00:00Z' from='r@muc'/>"
+    message = parsed(
+        f"<message from='r@muc/{nickname}' type='groupchat' id='1'><body>x</body>"
+        f"{stamp * delayed}{inner}</message>"
+    )
+    (event,) = intake.read(message, own=OWN)
+    return event
+
+
+@pytest.mark.parametrize(
+    ("nickname", "inner", "own_id", "ours"),
+    [
+        ("Wilma", "", "me", False),
+        ("Me", "", "", True),
+        ("Asked", "", "", True),
+        ("Me-2", "", "me", False),
+        ("Wilma", ID.format("me"), "me", True),
+        ("Wilma", ID.format("her"), "me", False),
+        ("Wilma", "<occupant-id xmlns='urn:xmpp:occupant-id:0'/>", "", False),
+        ("Wilma", ID.format(""), " ", False),
+        ("Wilma", OFROM.format("ofrom", "bot@example/r"), "", True),
+        ("Wilma", OFROM.format("ofrom", "BOT@example"), "", True),
+        ("Wilma", OFROM.format("ofrom", "wilma@example/r"), "", False),
+        ("Wilma", OFROM.format("to", "bot@example"), "", False),
+        ("Wilma", OFROM.format("ofrom", "@@"), "", False),
+    ],
+)
+def test_of_the_history_what_bears_our_nickname_or_account_is_taken_for_ours(
+    nickname: str, inner: str, own_id: str, ours: bool
+) -> None:
+    intake = Intake("r@muc")
+    _entered(intake, own_id)
+    told = _read(intake, inner, nickname)
+    assert isinstance(told, MessageReceived)
+    assert (told.source, told.as_ours) == (Source.HISTORY, ours)
+    live = _read(intake, inner, nickname, delayed=False)
+    assert isinstance(live, MessageReceived)
+    assert not live.as_ours

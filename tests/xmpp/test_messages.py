@@ -1,8 +1,14 @@
 import pytest
 
 from bridge.xmpp import stanzas
-from bridge.xmpp.events import MessageReceived, SendFailed, Source, SubjectChanged
-from tests.xmpp.reading import DELAY, OWN, ROOM, message_events
+from bridge.xmpp.events import (
+    MessageReceived,
+    OccupantError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+)
+from tests.xmpp.reading import DELAY, OWN, ROOM, events, message_events
 
 
 def test_a_message_is_who_said_what() -> None:
@@ -218,5 +224,16 @@ def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None
     ]
 
 
-def test_an_occupant_cannot_pretend_that_the_room_returned_a_message() -> None:
-    assert message_events("<body>mine</body>", type_="error") == []
+def test_an_error_from_an_occupant_is_theirs_and_no_message_that_the_room_returned() -> None:
+    error = (
+        "<body>mine</body><error type='modify'>"
+        "<not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+        "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>what?</text></error>"
+    )
+    robot = f"{ROOM}/Robot"
+    theirs = OccupantError(robot, "Robot", "not-acceptable", "what?", "m1")
+    assert message_events(error, robot, "error") == [theirs]
+    (bare,) = events(f"<message from='{robot}' type='error'/>")
+    assert bare == OccupantError(robot, "Robot", "undefined-condition")
+    for sender in ("evil@example", f"{ROOM}.evil/Robot", "example", ""):
+        assert message_events(error, sender, "error") == []

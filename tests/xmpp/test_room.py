@@ -274,6 +274,12 @@ def test_the_last_incoming_message_may_be_one_that_the_room_tells_of_on_joining(
     assert story.tell(first, second, mine).last_incoming == LastIncoming(second, -315_532_800.0)
 
 
+def test_what_the_history_has_as_ours_is_not_the_last_incoming_message() -> None:
+    story, hers = Story(), _told("hers", "1960-01-01T00:00:00.000Z")
+    ours = replace(_told("ours", "1960-01-02T00:00:00.000Z"), as_ours=True)
+    assert story.tell(hers, ours).last_incoming == LastIncoming(hers, -315_619_200.0)
+
+
 def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incoming_one() -> None:
     story = Story()
     assert story.tell(_said("live")).last_incoming == LastIncoming(_said("live"), 1)

@@ -1,0 +1,148 @@
+"""The SQL that finds the events of a query, and what stands in a row of them. Pure."""
+
+import json
+from collections.abc import Collection
+from itertools import chain
+from typing import Any
+
+from bridge.store.database import Observer, Query, Recorded
+from bridge.store.tables import member
+from bridge.text import searchable
+
+# What a bridge said comes back from the room within a minute: xmppSend waits no longer.
+_RECORDED = f"""
+SELECT events.id, events.at, jid, events.event, account, nickname, run, events.shared, CASE
+  WHEN NOT events.shared AND {member("direction")} = 'out' THEN EXISTS (
+    SELECT 1 FROM events AS copy WHERE copy.room = events.room AND copy.kind = 'message'
+    AND copy.at BETWEEN events.at - 1000 AND events.at + 60000
+    AND {member("direction", "copy")} = 'in'
+    AND {member("id", "copy")} = {member("id")}
+    AND {member("sender", "copy")} = {member("sender")}
+    AND {member("from", "copy")} = {member("from")})
+  ELSE FALSE END
+FROM events NOT INDEXED LEFT JOIN rooms ON rooms.id = events.room
+LEFT JOIN observers ON observers.id = events.observer
+"""
+
+# The text of an event is one of these fields. What is `plain` has no letters beyond ASCII, and
+# nothing hidden. Of the rest, Python makes the searchable form, which takes ten times as long.
+_CONTAINS = f"""
+CASE WHEN plain THEN instr(lower(event), ?) ELSE instr(searchable(CAST(
+  coalesce({member("body")}, {member("subject")}, {member("status")}) AS BLOB)), ?) END
+"""
+
+_STANZAS = """
+SELECT events.id, at, '', CASE typeof(direction) || typeof(connection) || typeof(xml)
+  WHEN 'texttexttext' THEN json_object('kind', 'stanza', 'direction', direction,
+  'bytes', length(CAST(xml AS BLOB)), 'connection', connection, 'xml', xml) END,
+  account, nickname, run, 0, 0
+FROM stanzas AS events LEFT JOIN observers ON observers.id = events.observer
+"""
+
+_ASTRAY = "observer NOT IN (SELECT id FROM observers)"
+"""A condition on rows that no query would find, since what they refer to is not there."""
+
+LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999: a later time cannot be written, and is none of ours."""
+
+DATED = f"at BETWEEN 0 AND {LATEST}"
+"""A condition on rows whose time may be one that a bridge wrote."""
+
+_ROW = (int, int, str, str, str, str, str, int, int)
+"""Of what types the columns are of `_RECORDED` and `_STANZAS`."""
+
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def matching(query: Query) -> tuple[str, list[object]]:
+    """Return the SQL that finds what matches, for `recorded` to read, with its values.
+
+    Rows that no query would find, since what they refer to is not there, are found too.
+    """
+    within_, values = within(query)
+    conditions, further = _conditions(query)
+    select, astray = _STANZAS, _ASTRAY
+    if not query.stanzas:
+        select, astray = _RECORDED, f"{_ASTRAY} OR room NOT IN (SELECT id FROM rooms)"
+    return f"{select} WHERE ({within_} OR {astray}) AND {conditions}", [*values, *further]
+
+
+def within(query: Query) -> tuple[str, list[object]]:
+    """Return the query's rooms and accounts as an SQL condition, with its values."""
+    by = f"observer IN (SELECT id FROM observers WHERE {among('account', query.connection_of)})"
+    if query.stanzas:
+        return by, [*query.connection_of]
+    rooms = f"SELECT id FROM rooms WHERE domain = ? AND {among('jid', query.rooms)}"
+    none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
+    return (
+        f"(room IN ({rooms}) OR (room IN ({none}) AND {by}))",
+        [query.domain, *query.rooms, query.domain, *query.connection_of],
+    )
+
+
+def _conditions(query: Query) -> tuple[str, list[object]]:
+    """Return the other conditions of the query as SQL, and their values."""
+    where, values = ["TRUE"], list[object]()
+    for condition, bound in (("at >= ?", query.start), ("at <= ?", query.end)):
+        if bound is not None:
+            where.append(condition)
+            values.append(round(bound * 1000))
+    if query.shared:
+        where.append("shared")
+    if query.kinds is not None:
+        where.append(among("kind", query.kinds))
+        values += query.kinds
+    if query.mentions:
+        where.append("instr(lower(event), lower(?))")
+        values.append(encoded(query.mentions)[1:-1])
+    if query.contains:
+        where.append(f"({' OR '.join([_CONTAINS] * len(query.contains))})")
+        for text in map(storable, query.contains):
+            values += [encoded(text)[1:-1], text]
+    return " AND ".join(where), values
+
+
+def among(name: str, wanted: Collection[str]) -> str:
+    """Return the condition that a column has one of so many values."""
+    return f"{name} IN ({', '.join('?' * len(wanted))})"
+
+
+def recorded(row: tuple[Any, ...]) -> Recorded | None:
+    """Return what stands in a row; None where that is nothing that a bridge writes."""
+    if tuple(map(type, row)) == _ROW and 0 <= row[1] <= LATEST and row[7] in {0, 1}:
+        id_, at, room, exact, *by, shared, echoed = row
+        try:
+            event = json.loads(exact)
+        except (ValueError, RecursionError):
+            event = None
+        if type(event) is dict and type(event.get("kind")) is str and _is_flat(event):
+            observer = Observer(*by)
+            return Recorded(id_, at / 1000, room, event, observer, bool(shared), bool(echoed))
+    return None
+
+
+def _is_flat(event: dict[str, Any]) -> bool:
+    """Whether it holds nothing but texts, numbers, truth values and lists of these."""
+    lists = [one for one in event.values() if type(one) is list]
+    nested = chain.from_iterable(lists)
+    return dict not in map(type, event.values()) and {dict, list}.isdisjoint(map(type, nested))
+
+
+def encoded(value: object) -> str:
+    """Return a value as JSON that can be stored."""
+    return storable(_encode(value))
+
+
+def storable(text: str) -> str:
+    """Return `text` without the half characters that only a server that lies can send."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def is_plain(exact: str) -> bool:
+    """Whether the searchable form of a text in this JSON is the text in lower case."""
+    return exact.isascii() and exact.isprintable() and "\\r" not in exact
+
+
+def searchable_of(text: bytes | None) -> str | None:
+    """Return a text of an event as `contains` looks at it."""
+    return None if text is None else searchable(text.decode(errors="replace"))

@@ -1,0 +1,287 @@
+"""Rows that no bridge wrote: whatever stands in one, the others are read, and recording goes on."""
+
+import random
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.recorded import Reader, Walk
+from bridge.store.database import Happened, Lease, Observer, TracedXml
+from bridge.store.errors import BrokenStoreError
+from bridge.store.location import put_aside
+from bridge.store.queries import LATEST
+from bridge.store.recorder import Recorder
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import Entered, Moment, Writer
+from bridge.xmpp.events import MessageReceived
+from bridge.xmpp.filter import EventFilter
+from tests.store.damaged import damage
+from tests.store.hall import Hall
+from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
+
+HEADER_BYTES = 100
+"""Of a file of SQLite's: what is damaged there makes it another program's."""
+
+NO_UTF8 = "CAST(x'ff' AS TEXT)"
+ANOTHER = ["5", "1.5", "x'7b7d'", NO_UTF8]
+"""Values of other types than a text."""
+
+EVENTS = [
+    "'{'",
+    '\'["kind","message"]\'',
+    "'\"message\"'",
+    "'{}'",
+    """'{"kind":7}'""",
+    """'{"kind":["message"]}'""",
+    "replace(event, '}', ',')",
+    "replace(event, '\"body\":\"', '\"body\":\"' || CAST(x'ff' AS TEXT))",
+    "'{\"kind\":' || replace(hex(zeroblob(50000)), '0', '[')",
+    "'{\"kind\":\"message\",\"body\":1' || replace(hex(zeroblob(5000)), '0', '1') || '}'",
+]
+"""In the place of the exact form of an event: nothing that could be one."""
+
+FORMS = [
+    """'{"kind":"nothing"}'""",
+    """'{"kind":"message","from":"a","sender":"b","body":5}'""",
+    """'{"kind":"message","from":"a","sender":["b"],"body":"c"}'""",
+    """'{"kind":"message","from":"a","sender":{"b":1},"body":"c"}'""",
+    """'{"kind":"message","from":"a","sender":"b","bodx":"c"}'""",
+    """'{"kind":"message","from":"a","sender":"b","source":"nowhere"}'""",
+    """'{"kind":"message","from":"a","sender":"b","stanzaId":["c"]}'""",
+    """'{"kind":"message","from":"a","sender":"b","delayedFrom":5}'""",
+    """'{"kind":"message","from":"a","sender":"b","reactions":"c"}'""",
+    """'{"kind":"message","direction":"out","from":"a","sender":"b","id":["c"]}'""",
+    """'{"kind":"leave","from":"a","sender":"b","codes":[[110]]}'""",
+    """'{"kind":"leave","from":"a","sender":"b","codes":["110"]}'""",
+    """'{"kind":"config","codes":110}'""",
+    """'{"kind":"connection","phase":"nowhere"}'""",
+    """'{"kind":"connection","phase":"waiting","condition":"a","text":5}'""",
+    """'{"kind":"connection","phase":"waiting","nextAttemptInMs":"soon"}'""",
+]
+"""JSON that has a kind, and is the exact form of no event."""
+
+TIMES = ["'soon'", "x'00'", NO_UTF8, "-1", "1e300", "9223372036854775807", "253402300800000"]
+
+ROWS = [
+    *(("event", value) for value in [*EVENTS, *ANOTHER]),
+    *(("at", value) for value in TIMES),
+    *(("room", value) for value in ["99", "'x'", "x'00'"]),
+    *(("observer", value) for value in ["99", "'x'", "x'00'"]),
+    *(("shared", value) for value in ["'x'", "x'00'", "0.5"]),
+]
+"""A column of an event, and what stands there."""
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    made = Shelf(tmp_path / "rooms.db")
+    made.say("before", at=1)
+    other = Observer("another@example", "Another", "other")
+    made.put(MessageReceived(f"{ROOM}/Wilma", "Wilma", "damaged"), at=2, by=other)
+    made.say("after", at=3)
+    return made
+
+
+async def _read(shelf: Shelf, **more: Any) -> tuple[list[Any], Walk]:
+    walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter(), **more)
+    return [one.event.get("body") async for one in walk], walk
+
+
+@pytest.mark.parametrize(("column", "value"), [*ROWS, *(("event", value) for value in FORMS)])
+async def test_a_row_that_cannot_be_read_is_left_out_and_counted(
+    column: str, value: str, shelf: Shelf
+) -> None:
+    damage(shelf.path, "events", 2, column, value)
+    told, walk = await _read(shelf)
+    assert (told, walk.unreadable) == (["before", "after"], 1)
+    assert (walk.more, walk.next) == (False, walk.cursor_of(3))
+    told, walk = await _read(shelf, backward=True)
+    assert (told, walk.unreadable) == (["after", "before"], 1)
+
+
+async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) -> None:
+    damage(shelf.path, "events", 2, "at", str(LATEST))
+    told, walk = await _read(shelf)
+    assert (told, walk.unreadable) == (["before", "damaged", "after"], 0)
+
+
+async def test_a_chunk_of_nothing_but_damage_ends_no_walk(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.recorded.CHUNK", 1)
+    damage(shelf.path, "events", 2, "event", "'{'")
+    for backward in (False, True):
+        told, walk = await _read(shelf, backward=backward)
+        assert (sorted(told), walk.unreadable) == (["after", "before"], 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "told"),
+    [
+        ("observers", "account", NO_UTF8, ["before", "after"]),
+        ("observers", "nickname", "x'00'", ["before", "after"]),
+        ("observers", "run", NO_UTF8, ["before", "after"]),
+        ("rooms", "beat", "'x'", ["before", "damaged", "after"]),
+        ("store", "id", NO_UTF8, ["before", "damaged", "after"]),
+        ("store", "id", "'../'", ["before", "damaged", "after"]),
+        ("store", "id", "''", ["before", "damaged", "after"]),
+        ("rooms", "evicted", "'x'", ["before", "damaged", "after"]),
+        ("rooms", "evicted", NO_UTF8, ["before", "damaged", "after"]),
+    ],
+)
+async def test_no_row_of_another_table_keeps_the_rest_from_being_read(
+    table: str, column: str, value: str, told: list[str], shelf: Shelf
+) -> None:
+    damage(shelf.path, table, 2 if table == "observers" else None, column, value)
+    found, walk = await _read(shelf)
+    assert (found, walk.unreadable) == (told, 3 - len(told))
+    again, _ = await _read(shelf, since=walk.next)
+    assert again == []
+
+
+@pytest.mark.parametrize("column", ["direction", "connection", "xml"])
+@pytest.mark.parametrize("value", ["x'00'", NO_UTF8])
+async def test_a_stanza_that_cannot_be_read_is_left_out_and_counted(
+    column: str, value: str, shelf: Shelf
+) -> None:
+    with shelf.opened() as database, database.transaction():
+        database.append_stanzas(
+            Observer(ACCOUNT, "McpDebug", "own"), [TracedXml(1.0, "in", "1", "<a/>")] * 2
+        )
+    damage(shelf.path, "stanzas", 1, column, value)
+    walk = await Reader(shelf.path, ACCOUNT).walk([ROOM], EventFilter(), stanzas=True)
+    assert [one.id async for one in walk] == [2]
+    assert walk.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [*ROWS, *(("event", value) for value in FORMS), ("kind", NO_UTF8)]
+)
+def test_another_bridge_records_on_beside_a_row_that_cannot_be_read(
+    column: str, value: str, tmp_path: Path
+) -> None:
+    hall = Hall(tmp_path)
+    first, second = hall.start(), hall.start()
+    for one in (first, second):
+        hall.enter(one)
+    hall.pass_time(1)
+    second.stalled = True
+    hall.say()
+    lost = hall.say()
+    hall.say()
+    hall.pass_time(1)
+    (path,) = tmp_path.glob("*.db")
+    with closing(sqlite3.connect(path)) as store:
+        ((row,),) = store.execute(
+            "SELECT id FROM events WHERE json_extract(event, '$.mark') = ?", (lost,)
+        ).fetchall()
+    damage(path, "events", row, column, value)
+    second.stalled = False
+    hall.pass_time(1)
+    hall.kill(first)
+    mark = hall.say()
+    third = hall.start()
+    hall.enter(third)
+    hall.pass_time(20)
+    with closing(sqlite3.connect(path)) as store:
+        marks = "SELECT count(*) FROM events WHERE id > ? AND instr(event, '\"mark\":' || ?) > 0"
+        assert store.execute(marks, (row, mark)).fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("recorder", NO_UTF8),
+        ("recorder", "5"),
+        ("beat", "'x'"),
+        ("beat", "x'00'"),
+        ("beat", "9e999"),
+        ("beat", "NULL"),
+        ("seen_until", "'x'"),
+        ("seen_until", "9223372036854775807"),
+        ("seen_until", "-9223372036854775807"),
+        ("seen_until", "NULL"),
+        ("jid", NO_UTF8),
+    ],
+)
+def test_a_lease_that_cannot_be_read_is_taken(column: str, value: str, tmp_path: Path) -> None:
+    hall = Hall(tmp_path)
+    hall.enter(hall.start())
+    hall.pass_time(1)
+    (path,) = tmp_path.glob("*.db")
+    for one in hall.bridges:
+        hall.kill(one)
+    damage(path, "rooms", None, column, value)
+    hall.enter(hall.start())
+    hall.pass_time(20)
+    mark = hall.say()
+    hall.pass_time(1)
+    assert mark in [event.get("mark") for event, shared, _ in hall.rows() if shared]
+
+
+@pytest.fixture
+def recorder(shelf: Shelf) -> Iterator[Recorder]:
+    one = Recorder(partial(SqliteDatabase, shelf.path), partial(put_aside, shelf.path))
+    yield one
+    one.close()
+
+
+async def test_the_recorder_says_how_many_rows_it_left_out(
+    recorder: Recorder, shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = time.monotonic()
+    with shelf.opened() as database, database.transaction():
+        database.take(ROOM, "example", Lease(NIGHTLY.run, now, 4.0))
+    damage(shelf.path, "events", 2, "event", "'{'")
+    recorder.add(Observer(ACCOUNT, "McpDebug", "own"))
+    recorder.add(Entered(ROOM, 0.0, now))
+    await recorder.flush()
+    assert recorder.problem is None
+    (warning,) = recorder.warnings
+    assert warning.startswith("1 row of the store cannot be read")
+    assert [one.getMessage() for one in caplog.records] == [warning]
+    await recorder.flush()
+    assert len(caplog.records) == 1
+
+
+FLIPS = 150
+
+
+async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_to_be_broken(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    with shelf.opened() as database, database.transaction():
+        database.take(ROOM, "example", Lease(NIGHTLY.run, 1_000.0, 3.0))
+    whole, damaged = shelf.path.read_bytes(), tmp_path / "damaged.db"
+    written = [place for place, one in enumerate(whole) if one and place >= HEADER_BYTES]
+    seed = time.time_ns() % 10**6
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    outcomes = Counter[str]()
+    for _ in range(FLIPS):
+        for one in tmp_path.glob("damaged.db*"):  # noqa: ASYNC240 - nothing else runs here
+            one.unlink()
+        place = chance.choice(written)
+        other = chance.choice([whole[place] ^ 1 << chance.randrange(8), chance.randrange(256)])
+        damaged.touch(0o600)
+        damaged.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
+        with suppress(BrokenStoreError):
+            walk = await Reader(damaged, ACCOUNT).walk([ROOM], EventFilter())
+            _ = [walk.record(one) async for one in walk]
+            outcomes["read"] += 1
+        with suppress(BrokenStoreError), closing(SqliteDatabase(damaged)) as database:
+            writer, me = Writer(lambda: 1_020.0), Observer(ACCOUNT, "McpDebug", "own")
+            writer.write(database, [me, Entered(ROOM, 3.0, 1_000.0)], Moment(4.0, 1_001.0))
+            for number in (1, 2):
+                event = {"kind": "message", "sender": "Wilma", "body": str(number)}
+                happened = Happened(5.0, ROOM, event, shared=True)
+                moment = Moment(20.0, 1_020.0 + number, closing=number == 2)
+                writer.write(database, [happened], moment)
+            outcomes["written"] += 1
+    assert min(outcomes["read"], outcomes["written"]) > FLIPS / 4, seed

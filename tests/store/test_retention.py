@@ -1,0 +1,453 @@
+"""What `record` deletes, and when: on a real store, with clocks that the test moves."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.store import retention as module
+from bridge.store.database import Amount, Happened, Holding, Observer, TracedXml
+from bridge.store.retention import (
+    DAY_SECONDS,
+    EXPIRE_SECONDS,
+    JUMP_SECONDS,
+    PUT_OFF_SECONDS,
+    Clocks,
+    Retention,
+    surplus_of,
+)
+from bridge.store.sqlite import SqliteDatabase
+from tests.store.recorded import rows
+
+ME = Observer("bot@localhost", "McpDebug", "run")
+ROOM = "room@conference.localhost"
+NOISY, QUIET = "noisy@conference.localhost", "quiet@conference.localhost"
+NOW = 1_700_000_000.0
+DAYS = 30
+YEARS = 10 * 365 * DAY_SECONDS
+MIB = 1 << 20
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rooms.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[SqliteDatabase]:
+    with closing(SqliteDatabase(path)) as opened:
+        yield opened
+
+
+def _say(
+    database: SqliteDatabase,
+    count: int,
+    at: float = NOW,
+    *,
+    step: float = 0.001,
+    room: str = ROOM,
+    body: str = "x",
+) -> None:
+    """Record so many messages of the same size, one after the other from `at` on."""
+    event = {"kind": "message", "body": body}
+    with database.transaction():
+        told = (Happened(at + one * step, room, event, shared=True) for one in range(count))
+        database.append(ME, told)
+
+
+def _kept(path: Path) -> Counter[str]:
+    return Counter(one["room"] for one in rows(path))
+
+
+@dataclass
+class Machine:
+    """A machine on which `record` runs, and its clocks."""
+
+    database: SqliteDatabase
+    days: int = DAYS
+    megabytes: int = 1_024
+    wall: float = NOW
+    elapsed: float = 5_000.0
+    running: float = 3_000.0
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start `record` anew."""
+        self.retention = Retention(self.days, self.megabytes)
+        self.look()
+
+    def look(self) -> None:
+        while self.retention.apply(self.database, Clocks(self.wall, self.elapsed, self.running)):
+            pass
+
+    def run(self, seconds: float, step: float = 60.0) -> None:
+        """Let `record` run for so long."""
+        while seconds > 0:
+            passed = min(step, seconds)
+            seconds -= passed
+            self.wall += passed
+            self.elapsed += passed
+            self.running += passed
+            self.look()
+
+    def sleep(self, seconds: float) -> None:
+        self.wall += seconds
+        self.elapsed += seconds
+
+    def jump(self, seconds: float) -> None:
+        self.wall += seconds
+
+
+# --- Age ----------------------------------------------------------------------------------------
+
+
+def test_what_is_too_old_goes_at_once_and_what_is_not_stays(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 5, NOW - DAYS * DAY_SECONDS - 5)
+    _say(database, 95)
+    Machine(database)
+    assert len(rows(path)) == 95
+
+
+def test_it_goes_a_little_at_a_time(
+    database: SqliteDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 40)
+    _say(database, 50, NOW - DAYS * DAY_SECONDS - 1)
+    _say(database, 450)
+    retention, clocks = Retention(DAYS, 1_024), Clocks(NOW, 0.0, 0.0)
+    assert [retention.apply(database, clocks) for _ in range(3)] == [True, False, False]
+    assert len(rows(path)) == 450
+
+
+def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 2_000, NOW - DAYS * DAY_SECONDS, step=1)
+    machine = Machine(database)
+    for _ in range(5):
+        machine.run(300)
+        machine.start()
+    assert len(rows(path)) == 2_000 - 5 * 300
+
+
+def test_so_does_one_on_a_machine_that_sleeps_most_of_the_time(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 100, NOW - DAYS * DAY_SECONDS + 3_600)
+    machine = Machine(database)
+    for _ in range(4):
+        machine.run(600)
+        machine.sleep(1_800)
+    machine.run(60)
+    assert rows(path) == []
+
+
+@pytest.mark.parametrize("jump", [-90 * DAY_SECONDS, -61.0, 61.0, 90 * DAY_SECONDS])
+def test_after_a_jump_nothing_goes_for_its_age_for_an_hour_of_running(
+    jump: float, database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Machine(database)
+    machine.jump(jump)
+    machine.run(60)
+    assert [one.getMessage()[:16] for one in caplog.records] == ["the clock jumped"]
+    _say(database, 5, machine.wall - (DAYS + 1) * DAY_SECONDS)
+    _say(database, 95, machine.wall)
+    machine.run(PUT_OFF_SECONDS - 60)
+    assert len(rows(path)) == 100
+    machine.run(60)
+    assert len(rows(path)) == 95
+
+
+def test_what_ntp_corrects_is_no_jump(database: SqliteDatabase, path: Path) -> None:
+    machine = Machine(database)
+    machine.jump(JUMP_SECONDS)
+    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
+    _say(database, 95)
+    machine.run(EXPIRE_SECONDS)
+    assert len(rows(path)) == 95
+
+
+def test_the_hour_is_added_up_over_runs_and_time_asleep_is_not_in_it(
+    database: SqliteDatabase, path: Path
+) -> None:
+    machine = Machine(database)
+    machine.jump(120)
+    machine.run(60)
+    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
+    _say(database, 95)
+    for _ in range(6):
+        machine.run(590)
+        assert len(rows(path)) == 100
+        machine.sleep(7_200)
+        machine.start()
+    machine.run(120)
+    assert len(rows(path)) == 95
+
+
+def test_a_newest_event_in_the_future_puts_it_off_too_and_does_so_once(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 5, NOW - (DAYS + 1) * DAY_SECONDS)
+    _say(database, 95)
+    _say(database, 1, NOW + YEARS)
+    machine = Machine(database)
+    for _ in range(5):
+        machine.run(700)
+        assert len(rows(path)) == 101
+        machine.start()
+    machine.run(120)
+    assert len(rows(path)) == 96
+
+
+def test_what_was_recorded_while_the_clock_was_ahead_keeps_nothing_else_from_going(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 3_000, NOW + YEARS)
+    _say(database, 100, NOW - DAYS * DAY_SECONDS - 100)
+    Machine(database)
+    assert len(rows(path)) == 3_000
+
+
+def test_a_clock_that_is_years_ahead_takes_a_tenth_in_a_day_of_running(
+    database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _say(database, 1_000, NOW - 1_000)
+    machine = Machine(database, wall=NOW + YEARS)
+    assert len(rows(path)) == 900
+    (told,) = caplog.records
+    assert "more than a tenth of the store is older than 30 days" in told.getMessage()
+    for _ in range(24):  # however often it is started anew
+        machine.run(3_590, 359)
+        machine.start()
+    assert len(rows(path)) == 900
+    caplog.clear()
+    machine.run(300)
+    assert len(rows(path)) == 810
+    machine.run(4 * 3_600, 600)
+    assert len(caplog.records) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 400), min_size=20, max_size=60))
+def test_no_more_than_a_tenth_goes_of_rows_of_any_size(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "rooms.db"
+    with closing(SqliteDatabase(path)) as database:
+        for number, size in enumerate(sizes):
+            _say(database, 1, NOW + number, room=f"r{number % 3}@x", body="x" * size)
+        before = sum(one.bytes for one in database.holdings())
+        Machine(database, wall=NOW + YEARS)
+        left = sum(one.bytes for one in database.holdings())
+    assert 0.9 * before <= left or len(rows(path)) == len(sizes) - 1
+    assert left < before
+
+
+def test_once_it_is_right_again_what_it_would_have_taken_stays(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 1_000, NOW - 1_000)
+    machine = Machine(database, wall=NOW + YEARS)
+    machine.run(7_200, 600)
+    machine.jump(-YEARS)
+    machine.run(3 * DAY_SECONDS, 600)
+    assert len(rows(path)) == 900
+
+
+def test_what_grows_too_old_while_the_clock_is_steady_goes_however_much_it_is(
+    database: SqliteDatabase, path: Path
+) -> None:
+    machine = Machine(database, days=1)
+    for _ in range(6):
+        _say(database, 100, machine.wall)
+        machine.run(DAY_SECONDS / 2, 600)
+        assert len(rows(path)) <= 300
+    machine.run(DAY_SECONDS, 600)
+    assert rows(path) == []
+
+
+def test_a_store_of_few_large_events_gets_rid_of_one_a_day(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 3, NOW - 60 * DAY_SECONDS)
+    machine = Machine(database)
+    assert len(rows(path)) == 2
+    machine.run(DAY_SECONDS, 600)
+    assert len(rows(path)) == 1
+
+
+def test_stanzas_and_connections_grow_old_as_rooms_do(database: SqliteDatabase, path: Path) -> None:
+    old = NOW - (DAYS + 1) * DAY_SECONDS
+    with database.transaction():
+        database.append_stanzas(ME, [TracedXml(at, "in", "1", "<a/>") for at in (old, NOW)])
+    _say(database, 1, old, room="")
+    _say(database, 1, old)
+    _say(database, 60)
+    Machine(database)
+    assert len(rows(path)) == 60
+    with closing(sqlite3.connect(path)) as store:
+        assert store.execute("SELECT at FROM stanzas").fetchall() == [(NOW * 1000,)]
+
+
+def test_a_row_that_is_damaged_is_deleted_as_any_other(path: Path) -> None:
+    event = {"kind": "message", "body": "x", "stanzaId": "of-the-room"}
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(ME, [Happened(NOW - 60 * DAY_SECONDS, ROOM, event, shared=True)])
+        _say(database, 20)
+    content = path.read_bytes()
+    assert content.count(b'{"kind":"message","body":"x","stanzaId"') == 1
+    path.write_bytes(content.replace(b'{"kind":"message","body":"x","stanzaId"', b"\xff" * 39))
+    with closing(SqliteDatabase(path)) as database:
+        Machine(database)
+    assert len(rows(path)) == 20
+
+
+# --- Size ---------------------------------------------------------------------------------------
+
+
+def _drained(database: SqliteDatabase, megabytes: int) -> int:
+    """Delete what is too much; return how many transactions it took."""
+    retention, clocks = Retention(365, megabytes), Clocks(NOW, 0.0, 0.0)
+    passes = 0
+    while retention.apply(database, clocks):
+        passes += 1
+    return passes
+
+
+def test_what_is_too_much_goes_the_oldest_first_and_the_file_shrinks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 100)
+    with closing(SqliteDatabase(path)) as database:
+        _say(database, 1_500, body="long " * 200)
+        assert 3 < _drained(database, 1) < 30
+        kept = [one["time"] for one in rows(path)]
+    assert kept[-1] == round(1000 * NOW) + 1_499
+    assert kept[0] > round(1000 * NOW)
+    assert len(kept) * 1_000 > 0.7 * MIB
+    assert path.stat().st_size < 1.5 * MIB
+
+
+@pytest.mark.parametrize("text", ["é", "x", "\U0001f600", '"\\'])
+def test_noise_in_a_room_leaves_the_past_of_a_quiet_one(text: str, path: Path) -> None:
+    noise = text * (6_000 // len(json.dumps(text, ensure_ascii=False)[1:-1].encode()))
+    with closing(SqliteDatabase(path)) as database:
+        _say(database, 2_000, room=QUIET, body="what somebody says in a quiet room")
+        for number in range(10):
+            _say(database, 400, NOW + number, room=NOISY, body=noise)
+            _drained(database, 10)
+        assert database.size() <= 10 * MIB
+    kept = _kept(path)
+    assert kept[QUIET] == 2_000
+    assert kept[NOISY] * 6_000 > 6.9 * MIB
+
+
+def test_rooms_that_are_equally_noisy_keep_as_much_of_each(path: Path) -> None:
+    names = [f"room{number}@conference.localhost" for number in range(5)]
+    with closing(SqliteDatabase(path)) as database:
+        for name in names:
+            _say(database, 300, room=name, body="long " * 1_000)
+        _drained(database, 2)
+    kept = _kept(path)
+    assert min(kept[name] for name in names) > 0.8 * max(kept.values())
+
+
+@pytest.mark.parametrize("of", ["stanzas", "connections"])
+def test_neither_stanzas_nor_connections_push_a_room_out_of_its_share(of: str, path: Path) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        _say(database, 400, room=QUIET, body="long " * 100)
+        _say(database, 400, room=NOISY, body="long " * 100)
+        if of == "stanzas":
+            with database.transaction():
+                xml = f"<message>{'long ' * 1_000}</message>"
+                database.append_stanzas(ME, [TracedXml(NOW, "in", "1", xml)] * 400)
+        else:
+            _say(database, 400, room="", body="long " * 1_000)
+        _drained(database, 1)
+    kept = _kept(path)
+    assert (kept[QUIET], kept[NOISY]) == (400, 400)
+
+
+def test_what_was_recorded_while_the_clock_was_ahead_is_not_kept_in_place_of_what_comes(
+    path: Path,
+) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        _say(database, 1_500, NOW + YEARS, body="long " * 200)
+        for _ in range(3):
+            _say(database, 500, body="long " * 200)
+            _drained(database, 1)
+    assert {one["time"] < 1000 * (NOW + YEARS) for one in rows(path)} == {True}
+
+
+def test_each_text_is_stored_once_as_utf8(path: Path) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        _say(database, 100, body="é" * 10_000)
+        assert 2_000_000 < database.size() < 2_600_000
+
+
+def test_what_a_room_holds_is_counted_as_it_is_written_and_deleted(path: Path) -> None:
+    twice = {"kind": "message", "body": "é", "stanzaId": "1"}
+    with closing(SqliteDatabase(path)) as database:
+        for _ in range(2):
+            with database.transaction():
+                database.append(ME, [Happened(NOW, ROOM, twice, shared=True)] * 2)
+        _say(database, 7, body="ü" * 50)
+        with database.transaction():
+            (room,) = database.holdings()
+            gone = database.delete(room, Amount(3, inf), None)
+            assert gone == (3, room.bytes - database.holdings()[0].bytes)
+        (room,) = database.holdings()
+        with database.transaction():
+            assert database.delete(room, Amount(99, inf), None) == (5, room.bytes)
+        assert database.holdings() == []
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 10**6)), max_size=8),
+    st.floats(1.0, 3.0),
+    st.integers(1, 10**6),
+)
+def test_no_room_loses_what_is_within_its_share_and_something_goes_while_it_is_too_much(
+    held: list[tuple[bool, int]], overhead: float, most: int
+) -> None:
+    holdings = [Holding(one, "r@x" * room, size, 0.0) for one, (room, size) in enumerate(held)]
+    total = sum(one.bytes for one in holdings)
+    size = int(total * overhead) + 1
+    found = surplus_of(holdings, size, most)
+    assert (found is not None) == (size > most and bool(holdings))
+    if found is not None:
+        fullest, surplus = found
+        rooms = sum(room for room, _ in held)
+        share = total * most / size / max(1, rooms)
+        assert surplus > 0
+        assert not fullest.name or fullest.bytes - surplus >= share - 1e-6
+        assert total - surplus >= total * most / size - 1e-6
+
+
+def _settled(path: Path) -> dict[str, Any]:
+    with closing(sqlite3.connect(path)) as store:
+        store.row_factory = sqlite3.Row
+        return dict(store.execute("SELECT * FROM store").fetchone())
+
+
+def test_looking_at_a_store_that_has_nothing_to_delete_writes_nothing(
+    database: SqliteDatabase, path: Path
+) -> None:
+    _say(database, 10)
+    before, wal = _settled(path), Path(f"{path}-wal").stat().st_size
+    Machine(database).run(600)
+    assert (_settled(path), Path(f"{path}-wal").stat().st_size) == (before, wal)

@@ -1,0 +1,211 @@
+"""What xmppHistory tells, from memory, of what the store that it reads does not have yet."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.recording import Recording
+from bridge.store.database import Happened, Observer
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import MAX_COMPARED, Entered, Item, Left, Moment, Writer
+from bridge.text import iso
+from bridge.tools.history import xmpp_history
+from bridge.tools.link import RoomLink
+from bridge.xmpp import events
+from bridge.xmpp.events import Event, MessageReceived, MessageSent, Phase, Source, encode
+from bridge.xmpp.participant import Participant
+from tests.store.shelf import ACCOUNT, ROOM, SETTINGS
+from tests.tools.looking import bodies
+from tests.tools.played import arguments, wire
+
+LONG_AGO = iso(1.0)
+ME = f"{ROOM}/McpDebug"
+MYSELF = events.OccupantJoined(ME, "McpDebug", "participant", "none", self_=True)
+HERE = events.OccupantJoined(f"{ROOM}/Wilma", "Wilma", "participant", "none")
+
+
+def _said(body: str, **more: Any) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/Wilma", "Wilma", body, **more)
+
+
+class Night:
+    """A recorder that writes when a test says so, and holds the room's lease."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = SqliteDatabase(path)
+        self._writer = Writer(time.monotonic)
+        observer = Observer("recorder@example", "McpDebug-record", "night")
+        self.writes(observer, Entered(ROOM, time.time(), time.monotonic()))
+
+    def writes(self, *items: Item) -> None:
+        self._writer.write(self._database, items, Moment(time.time(), time.monotonic()))
+
+    def hears(self, *happened: Event) -> None:
+        """Let it write what it has heard; it then still holds the lease."""
+        self.writes(*(Happened(time.time(), ROOM, encode(one), shared=True) for one in happened))
+
+    def ends(self) -> None:
+        self.writes(Left(ROOM, time.time(), time.monotonic()))
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class Day:
+    """The bridge beside it, or after it."""
+
+    def __init__(self, path: Path) -> None:
+        self.participant = Participant(SETTINGS)
+        self.recording = Recording(self.participant, path)
+        self.link = RoomLink(
+            lambda: self.participant,
+            reader_for=lambda account: self.recording.reader(ACCOUNT),
+        )
+
+    def happens(self, *happened: Event) -> None:
+        for one in happened:
+            self.participant.publish(one, self.participant.memberships[0])
+
+    def enters(self, *told: Event) -> None:
+        """Let it into the room, which tells this of the time before."""
+        self.happens(events.ConnectionChanged(Phase.JOINING), HERE, MYSELF, *told)
+        self.happens(events.SubjectChanged("x"), events.ConnectionChanged(Phase.JOINED))
+
+    async def page(self, **given: object) -> dict[str, Any]:
+        asked = {"kinds": ["message"]} | ({} if "since" in given else {"after": LONG_AGO}) | given
+        return wire(await xmpp_history(self.link, **arguments(xmpp_history, asked)))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rooms.db"
+
+
+@pytest.fixture
+def night(path: Path) -> Iterator[Night]:
+    with closing(Night(path)) as night:
+        night.hears(_said("early", stanza_id="s0"))
+        yield night
+
+
+@pytest.fixture
+def day(path: Path, night: Night) -> Iterator[Day]:
+    day = Day(path)
+    yield day
+    day.recording.recorder.close()
+
+
+async def test_beside_a_living_recorder_what_it_has_not_written_yet_is_told_once(
+    night: Night, day: Day
+) -> None:
+    day.enters(_said("early", stanza_id="s0", source=Source.HISTORY))
+    night.hears()
+    day.happens(_said("late", stanza_id="s1"), _said("later"))
+    page = await day.page()
+    assert (bodies(page), page["more"]) == (["early", "late", "later"], False)
+    assert [one.get("source") for one in page["entries"]] == ["recorded", None, None]
+    night.hears(_said("late", stanza_id="s1"), _said("later"))
+    after = await day.page(since=page["next"])
+    assert (after["entries"], after["more"]) == ([], False)
+    day.happens(_said("at last"))
+    assert bodies(await day.page(since=page["next"])) == ["at last"]
+    assert bodies(await day.page()) == ["early", "late", "later", "at last"]
+
+
+async def test_where_all_is_written_the_next_place_is_in_the_store(night: Night, day: Day) -> None:
+    day.enters()
+    night.hears()
+    assert (await day.page())["next"].startswith("recorded:")
+    day.happens(_said("late"))
+    other = await day.page(kinds=["leave"])
+    assert other["entries"] == []
+    assert other["next"].startswith("recorded:")
+
+
+async def test_what_we_said_is_heard_though_the_recorder_has_not_written_it(
+    night: Night, day: Day
+) -> None:
+    day.enters()
+    night.hears()
+    heard = MessageReceived(ME, "McpDebug", "hello", id="m1", own=True)
+    day.happens(MessageSent(ME, "McpDebug", "hello", "m1"), heard)
+    day.happens(MessageSent(ME, "McpDebug", "unheard", "m2"))
+    for _ in range(2):
+        told = [(one["body"], one.get("heard")) for one in (await day.page())["entries"]]
+        assert sorted(told, key=lambda one: one[0]) == [
+            ("early", None),
+            ("hello", True),
+            ("unheard", False),
+        ]
+    night.hears(replace(heard, own=False))
+    told = [(one["body"], one.get("heard")) for one in (await day.page())["entries"]]
+    assert told == [("early", None), ("unheard", False), ("hello", None)]
+
+
+@pytest.mark.parametrize("ending", ["ended", "killed"])
+async def test_after_a_restart_what_the_room_tells_of_meanwhile_is_told_once(
+    ending: str, night: Night, day: Day
+) -> None:
+    if ending == "ended":
+        night.ends()
+    day.enters(
+        _said("early", stanza_id="s0", source=Source.HISTORY),
+        _said("meanwhile", stanza_id="s1", source=Source.HISTORY),
+    )
+    day.happens(_said("late"))
+    page = await day.page()
+    assert (bodies(page), page["more"]) == (["early", "meanwhile", "late"], False)
+    assert bodies(await day.page(since=page["next"])) == []
+    rooms = await day.page(room="lobby")
+    assert bodies(rooms) == bodies(page)
+
+
+async def test_what_a_locked_store_does_not_take_is_told(
+    path: Path, night: Night, day: Day
+) -> None:
+    del night
+    with closing(sqlite3.connect(path, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        day.enters()
+        day.happens(_said("late"), _said("psst", type="chat"))
+        page = await day.page()
+        assert (bodies(page), page["more"]) == (["early", "late", "psst"], False)
+        lock.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
+async def test_pages_of_any_size_tell_each_once(limit: int, night: Night, day: Day) -> None:
+    day.enters()
+    night.hears(_said("seen by it alone"))
+    day.happens(*map(_said, "abcd"))
+    told: list[str] = []
+    page = await day.page(limit=limit)
+    while page["more"]:
+        told += bodies(page)
+        page = await day.page(limit=limit, since=page["next"])
+    told += bodies(page)
+    assert told == ["early", "seen by it alone", *"abcd"]
+
+
+async def test_times_hold_for_what_is_not_recorded_too(night: Night, day: Day) -> None:
+    day.enters()
+    night.hears()
+    day.happens(_said("late"))
+    assert bodies(await day.page(after=LONG_AGO, before=iso(time.time() - 60))) == []
+    assert bodies(await day.page(before=iso(time.time() + 60)))[-1] == "late"
+
+
+async def test_a_rooms_history_is_known_behind_any_number_of_other_events(
+    night: Night, day: Day
+) -> None:
+    status = (replace(HERE, status=str(number)) for number in range(MAX_COMPARED + 100))
+    night.hears(*(events.OccupantChanged(**vars(one)) for one in status))
+    day.enters(_said("early", stanza_id="s0", source=Source.HISTORY))
+    day.happens(_said("late"))
+    assert bodies(await day.page()) == ["early", "late"]
