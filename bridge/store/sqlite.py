@@ -349,11 +349,7 @@ class SqliteDatabase:
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         try:
             self._all(these, (queries.encoded(ids),))
-        except (
-            BrokenStoreError
-        ) as error:  # what is damaged in a row stands in the indexes as it was
-            if getattr(error.__cause__, "sqlite_errorcode", 0) != sqlite3.SQLITE_CORRUPT_INDEX:
-                raise
+        except BrokenStoreError:  # the indexes may have a damaged row as it was
             self._all(f"REINDEX {table}", ())
             self._all(these, (queries.encoded(ids),))
         return Amount(len(ids), gone)
