@@ -128,6 +128,14 @@ def _is_flat(event: dict[str, Any]) -> bool:
     return dict not in map(type, event.values()) and {dict, list}.isdisjoint(map(type, nested))
 
 
+def decoded(text: bytes) -> str | bytes:
+    """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
+
+
 def encoded(value: object) -> str:
     """Return a value as JSON that can be stored."""
     return storable(_encode(value))

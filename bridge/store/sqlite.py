@@ -35,14 +35,7 @@ from bridge.store.errors import (
     NotOurStoreError,
     left_out,
 )
-from bridge.store.location import (
-    FILE_MODE,
-    Location,
-    exists,
-    identity,
-    lying_aside,
-    unusable,
-)
+from bridge.store.location import FILE_MODE, Location, exists, identity, lying_aside, unusable
 from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
 from bridge.text import iso
 
@@ -57,6 +50,9 @@ PAGES_FREED = 500
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest row id that a table ever had."""
+
+_TIMED = "at > -9e999"
+"""A condition on rows whose time is not NULL; SQLite takes no column for that which must not be."""
 
 _NAME = re.compile("[0-9a-f]{1,32}")
 """Of a store."""
@@ -90,7 +86,7 @@ class SqliteDatabase:
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
-                self._connection.text_factory = _decoded
+                self._connection.text_factory = queries.decoded
                 self._connection.create_function(
                     "searchable", 1, queries.searchable_of, deterministic=True
                 )
@@ -131,7 +127,7 @@ class SqliteDatabase:
         try:
             yield
         except UnicodeDecodeError as error:  # what SQLite says of damaged tables quotes them
-            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file) from error
+            raise self._broken() from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             text = f"{str(self._path)!r}: {error}"
@@ -141,6 +137,9 @@ class SqliteDatabase:
             if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise BusyStoreError(text) from error
             raise FullStoreError(text) from error
+
+    def _broken(self) -> BrokenStoreError:
+        return BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
 
     def _has_our_tables(self) -> bool:
         with closing(sqlite3.connect(":memory:")) as new:
@@ -173,8 +172,9 @@ class SqliteDatabase:
         )
         # A trigger would take as long as the inserting.
         self._connection.execute(
-            f"UPDATE rooms SET bytes = bytes + more FROM (SELECT room, sum({weight_of('event')}) "
-            "AS more FROM events WHERE id > ? GROUP BY room) WHERE id = room",
+            "UPDATE rooms SET bytes = coalesce(bytes, 0) + more FROM "
+            f"(SELECT room, sum({weight_of('event')}) AS more FROM events "
+            "WHERE id > ? GROUP BY room) WHERE id = room",
             (newest,),
         )
 
@@ -190,7 +190,9 @@ class SqliteDatabase:
             rows,
         )
         if more := sum(len(row[-1].encode()) + ROW_BYTES for row in rows):
-            self._connection.execute("UPDATE store SET stanza_bytes = stanza_bytes + ?", (more,))
+            self._connection.execute(
+                "UPDATE store SET stanza_bytes = coalesce(stanza_bytes, 0) + ?", (more,)
+            )
 
     def lease(self, room: str, domain: str) -> Lease | None:
         """Return the lease of the room for accounts of this domain; None if none can be read."""
@@ -243,7 +245,7 @@ class SqliteDatabase:
             (start, *values, start, table, end, table, *values, end),
         )
         if len(found) != 1:
-            raise BrokenStoreError(f"{str(self._path)!r} has other tables", self._file)
+            raise self._broken()
         ((name, oldest, first, last),) = found
         store = name if isinstance(name, str) and _NAME.fullmatch(name) else "0"
         whole = Span(store, _seconds(oldest, inf), 0, -inf, 0, first, last)
@@ -273,11 +275,8 @@ class SqliteDatabase:
         more matches above the id that is returned. With `backward` it starts at `until` with the
         last event, and there may be more up to the id that is returned.
         """
-        first, last = after, until
-        if backward:
-            first = max(after, until - SPAN)
-        else:
-            last = min(until, after + SPAN)
+        first = max(after, until - SPAN) if backward else after
+        last = until if backward else min(until, after + SPAN)
         statement, values = queries.matching(query)
         rows = self._all(
             f"{statement} AND events.id > ? AND events.id <= ? "
@@ -295,19 +294,24 @@ class SqliteDatabase:
 
     def latest(self) -> tuple[int, float]:
         """Return row id and time of the newest event; without one (0, minus infinity)."""
-        found = self._all("SELECT id, CAST(at AS INTEGER) FROM events ORDER BY id DESC LIMIT 1", ())
+        found = self._all(
+            f"SELECT id, CAST(at AS INTEGER) FROM events WHERE {_TIMED} ORDER BY id DESC LIMIT 1",
+            (),
+        )
         return (found[0][0], found[0][1] / 1000) if found else (0, -inf)
 
     def holdings(self) -> Sequence[Holding]:
         """Return what there is to delete from."""
         found = self._all(
             "SELECT id, jid, CAST(bytes AS INTEGER), CAST((SELECT at FROM events WHERE room = "
-            "rooms.id ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms WHERE oldest NOT NULL "
-            "UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), CAST((SELECT at FROM stanzas "
-            "ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM store WHERE oldest NOT NULL",
+            f"rooms.id AND {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) AS oldest FROM rooms "
+            "WHERE oldest NOT NULL UNION ALL SELECT 0, '', CAST(stanza_bytes AS INTEGER), "
+            f"CAST((SELECT at FROM stanzas WHERE {_TIMED} ORDER BY at LIMIT 1) AS INTEGER) "
+            "AS oldest FROM store WHERE oldest NOT NULL",
             (),
         )
-        return [Holding(id_, name, size, at / 1000) for id_, name, size, at in found]
+        # What is damaged may say that it holds nothing, or less.
+        return [Holding(id_, name, max(size or 0, 1), at / 1000) for id_, name, size, at in found]
 
     def size(self) -> int:
         """Return how many bytes of the disk are in use, free pages not counted."""
@@ -343,7 +347,11 @@ class SqliteDatabase:
             ids.append(id_)
             gone += weight
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
-        self._all(these, (queries.encoded(ids),))
+        try:
+            self._all(these, (queries.encoded(ids),))
+        except BrokenStoreError:  # the indexes may have a damaged row as it was
+            self._all(f"REINDEX {table}", ())
+            self._all(these, (queries.encoded(ids),))
         return Amount(len(ids), gone)
 
     def shrink(self) -> None:
@@ -354,8 +362,10 @@ class SqliteDatabase:
 
     def ageing(self) -> Ageing:
         """Return what was written last by `set_ageing`."""
-        names = ", ".join(f"CAST({name} AS REAL)" for name in Ageing._fields)
-        return Ageing(*self._all(f"SELECT {names} FROM store", ())[0])
+        names = ", ".join(f"coalesce(CAST({name} AS REAL), 0)" for name in Ageing._fields)
+        for found in self._all(f"SELECT {names} FROM store", ()):
+            return Ageing(*found)
+        raise self._broken()
 
     def set_ageing(self, ageing: Ageing) -> None:
         """Keep it for this process and later ones."""
@@ -381,20 +391,16 @@ class SqliteDatabase:
             insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"
             self._all(insert, key[1:])
             select = f"SELECT id FROM {table} WHERE ({names}) = ({places})"
-            self._ids[key] = self._all(select, key[1:])[0][0]
+            match self._all(select, key[1:]):
+                case [(int(id_),)]:
+                    self._ids[key] = id_
+                case _:  # the index has it, and the table does not
+                    raise self._broken()
         return self._ids[key]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._translated():
             return self._connection.execute(statement, values).fetchall()
-
-
-def _decoded(text: bytes) -> str | bytes:
-    """Return a text of the store; what is no UTF-8 is of another type, as a text is no number."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return text
 
 
 def _seconds(milliseconds: float | None, otherwise: float) -> float:

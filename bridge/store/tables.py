@@ -15,7 +15,7 @@ ROW_BYTES = 100
 
 def weight_of(text: str) -> str:
     """Return the bytes of a row as an SQL expression."""
-    return f"length(CAST({text} AS BLOB)) + {ROW_BYTES}"
+    return f"coalesce(length(CAST({text} AS BLOB)), 0) + {ROW_BYTES}"
 
 
 def member(name: str, table: str = "events") -> str:
@@ -52,8 +52,8 @@ CREATE UNIQUE INDEX events_stanza_id ON events (room, {member("stanzaId", "")})
 CREATE INDEX events_id ON events (room, {member("id", "")}, {member("sender", "")}, at)
   WHERE kind = 'message';
 CREATE TRIGGER event_deleted AFTER DELETE ON events BEGIN
-  UPDATE rooms SET bytes = bytes - ({weight_of("old.event")}), evicted = max(evicted, old.id)
-  WHERE id = old.room;
+  UPDATE rooms SET bytes = coalesce(bytes, 0) - ({weight_of("old.event")}),
+    evicted = max(coalesce(CAST(evicted AS INTEGER), 0), old.id) WHERE id = old.room;
 END;
 CREATE TABLE stanzas (
   id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
@@ -61,7 +61,7 @@ CREATE TABLE stanzas (
   connection TEXT NOT NULL, xml TEXT NOT NULL);
 CREATE INDEX stanzas_at ON stanzas (at);
 CREATE TRIGGER stanza_deleted AFTER DELETE ON stanzas BEGIN
-  UPDATE store SET stanza_bytes = stanza_bytes - ({weight_of("old.xml")});
+  UPDATE store SET stanza_bytes = coalesce(stanza_bytes, 0) - ({weight_of("old.xml")});
 END;
 COMMIT;
 PRAGMA journal_mode = WAL;

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from bridge.recorded import Reader, Walk
-from bridge.store.database import Happened, Lease, Observer, TracedXml
+from bridge.store.database import Ageing, Happened, Lease, Observer, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import put_aside
 from bridge.store.queries import LATEST
 from bridge.store.recorder import Recorder
+from bridge.store.retention import Clocks, Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Moment, Writer
 from bridge.xmpp.events import MessageReceived
@@ -251,6 +252,33 @@ async def test_the_recorder_says_how_many_rows_it_left_out(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *(("events", column) for column in ("at", "event", "kind", "plain", "shared", "observer")),
+        *(("rooms", column) for column in ("bytes", "evicted")),
+        *(("stanzas", column) for column in ("at", "xml", "observer")),
+        *(("store", column) for column in ("stanza_bytes", *Ageing._fields)),
+    ],
+)
+@pytest.mark.parametrize("value", ["NULL", "'x'", "x'00'", NO_UTF8, "-9223372036854775807"])
+def test_what_is_damaged_keeps_nothing_from_being_written_and_deleted(
+    table: str, column: str, value: str, shelf: Shelf
+) -> None:
+    stanzas = [TracedXml(1.0, "in", "1", "<a/>")] * 2
+    with shelf.opened() as database, database.transaction():
+        database.append_stanzas(NIGHTLY, stanzas)
+    damage(shelf.path, table, 2 if table in {"events", "stanzas"} else None, column, value)
+    shelf.say("later", at=4)
+    with shelf.opened() as database:
+        with database.transaction():
+            database.append_stanzas(NIGHTLY, stanzas)
+        retention = Retention(1, 0)
+        for now in range(0, 200, 20):
+            retention.apply(database, Clocks(2e9, now, now))
+        assert database.holdings() == []
+
+
 FLIPS = 150
 
 
@@ -284,4 +312,9 @@ async def test_whatever_byte_is_damaged_the_rest_is_used_or_the_store_is_known_t
                 moment = Moment(20.0, 1_020.0 + number, closing=number == 2)
                 writer.write(database, [happened], moment)
             outcomes["written"] += 1
-    assert min(outcomes["read"], outcomes["written"]) > FLIPS / 4, seed
+        with suppress(BrokenStoreError), closing(SqliteDatabase(damaged)) as database:
+            retention = Retention(1, 0)
+            for now in range(3):
+                retention.apply(database, Clocks(2e9, now, now))
+            outcomes["deleted"] += 1
+    assert min(outcomes[one] for one in ("read", "written", "deleted")) > FLIPS / 4, seed
