@@ -21,7 +21,11 @@ MAX_TOKEN_BYTES = 1024 * 1024
 all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one attribute."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Of the stream's header, whose namespaces are parsed with each stanza. Real ones have 300."""
+"""Of the stream's header. Real ones have 300."""
+
+MAX_DECLARED_BYTES = 512
+"""Of the header's declarations of namespaces, which are parsed with each stanza, and of which each
+may stand in each name. Real ones have 100."""
 
 MAX_NAMESPACE_BYTES = 256
 """Of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
@@ -92,7 +96,7 @@ class RestrictedXmlError(NotWellFormedError):
 
 
 class StanzaTooLongError(XmlStreamError):
-    """The header, or one tag, is longer than its limit."""
+    """The header, its namespaces, or one tag, are longer than their limit."""
 
     condition = "policy-violation"
 
@@ -201,6 +205,8 @@ class XmlStream:
         self._name = _name_of(tag)
         declared = (b" %b=%b" % one for one in _attributes(tag) if _is_namespace(one[0]))
         self._prefix = b"<s%b>" % b"".join(declared)
+        if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
+            raise StanzaTooLongError
         parser = XMLParser()  # noqa: S314 - what could expand has been refused
         try:
             parser.feed(data[: self._at] + (b"</%b>" % self._name) * self._depth)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.xmlstream import (
+    MAX_DECLARED_BYTES,
     MAX_HEADER_BYTES,
     MAX_MENDED_CHILDREN,
     MAX_NAMES,
@@ -338,6 +339,15 @@ def test_a_header_has_a_bound() -> None:
         header = start.ljust(length + HEADER.index(b"<stream") - 2, b"x") + b"'>"
         assert outcome([header, b"<message/>"])[1] is error
         assert outcome([header[:-1], b"><message/>"])[1] is error
+
+
+@pytest.mark.parametrize("declared", [b" xmlns:n='%b'", b" xmlns:m='m' xmlns:n='%b'"])
+def test_the_namespaces_of_a_header_have_a_bound(declared: bytes) -> None:
+    others = len(b" xmlns='' xmlns:s=''" + CLIENT[1:-1].encode() + declared) - len(b"%b") + 1
+    for length, error in ((MAX_DECLARED_BYTES, None), (MAX_DECLARED_BYTES + 1, StanzaTooLongError)):
+        namespaces = declared % (b"n" * (length - others))
+        header = b"<s:stream xmlns='jabber:client' xmlns:s='s'" + namespaces + b">"
+        assert outcome([header, b"<message/>"])[1] is error
 
 
 @pytest.mark.parametrize(("opening", "end"), [(b"a b='", b"'/>"), (b"![CDATA[", b"]]>")])
