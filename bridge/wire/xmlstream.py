@@ -23,6 +23,10 @@ all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be on
 MAX_HEADER_BYTES = 16 * 1024
 """Of the stream's header. Real ones have 300."""
 
+MAX_GROWTH = 16
+"""How many times as many bytes as are read of a stanza are skipped of it. Servers write a namespace
+with each name in it: of 250 kB they make 32 MB and more, and Prosody has a buffer of 32 MB."""
+
 MAX_DECLARED_BYTES = 512
 """Of the header's declarations of namespaces, which are parsed with each stanza, and of which each
 may stand in each name. Real ones have 100."""
@@ -130,8 +134,8 @@ class DamagedElement(Element):
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    Of a stanza at most `max_bytes` and `max_depth` levels are read. One with more than twice as
-    many bytes ends the stream.
+    Of a stanza at most `max_bytes` and `max_depth` levels are read. One of which more than
+    `MAX_GROWTH` times as many bytes are left ends the stream.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
@@ -184,7 +188,7 @@ class XmlStream:
             self._trim()
         opened = self._data.find(b"<", self._at)
         token = len(self._data) - opened - 1 if opened >= 0 else 0
-        if token > MAX_TOKEN_BYTES or self._skipped > self._max_bytes:
+        if token > MAX_TOKEN_BYTES or self._skipped > MAX_GROWTH * self._max_bytes:
             raise StanzaTooLongError
 
     def _read_header(self) -> Element | None:
