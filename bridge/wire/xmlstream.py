@@ -20,8 +20,19 @@ MAX_TOKEN_BYTES = 1024 * 1024
 """Of a tag with its attributes, or a CDATA section: while it is not whole it is scanned again with
 all that comes. Servers pass on stanzas of 256 to 512 kB, all of which may be one attribute."""
 
+KEPT_TAG_BYTES = 4 * 1024
+"""Of a longer tag: the common attributes of a stanza are in them."""
+
 MAX_HEADER_BYTES = 16 * 1024
-"""Of the stream's header, whose namespaces are parsed with each stanza. Real ones have 300."""
+"""Of the stream's header, with what stands before it. Real ones have 300."""
+
+MAX_GROWTH = 16
+"""How many times as many bytes as are read of a stanza are skipped of it. Servers write a namespace
+with each name in it: of 250 kB they make 32 MB and more, and Prosody has a buffer of 32 MB."""
+
+MAX_DECLARED_BYTES = 512
+"""Of the header's declarations of namespaces, which are parsed with each stanza, and of which each
+may stand in each name. Real ones have 100."""
 
 MAX_NAMESPACE_BYTES = 256
 """Of a namespace, which ElementTree keeps with each name in it; real ones have up to 80."""
@@ -31,8 +42,8 @@ MAX_MENDED_CHILDREN = 64
 takes some 20 us. Of more the first and the last are."""
 
 MAX_NAMES = 250_000
-"""Names of elements and attributes in a stanza, which take up to 700 bytes each. A listing of 80,000
-rooms has as many; of 250 kB, which servers let pass, come 60,000 at most."""
+"""Names of elements and attributes in a stanza, which take up to 700 bytes each. A listing of
+80,000 rooms has as many; of 250 kB, which servers let pass, come 60,000 at most."""
 
 COMMON_ATTRIBUTES = (b"to", b"from", b"id", b"type")
 """What says whose a stanza is, and what about (RFC 6120, section 8.1)."""
@@ -59,12 +70,16 @@ _TOKEN = re.compile(
 )
 """A tag or a CDATA section, with the text before it. The last group that matched says which."""
 
+_OPENED = re.compile(rb"<[^\s<>\"'/]+" + _ATTRIBUTES, re.VERBOSE)
+"""The beginning of a tag, up to the quote of a value that is not whole."""
+
 _START, _END, _EMPTY, _BROKEN, _CDATA, _RESTRICTED = None, 1, 2, 3, 4, 5
 """The tokens by `lastindex`. `_BROKEN` is `<` within a tag, which is never well-formed.
 `_RESTRICTED` is a comment, a processing instruction or a declaration (RFC 6120, section 11.1)."""
 
-_ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
-"""The name of an attribute, and its value in quotes."""
+_ATTRIBUTE = re.compile(rb"""(?<![^\s"'])([^\s=<>"'/]+)\s*=\s*("[^"]*"|'[^']*')""")
+"""The name of an attribute, and its value in quotes. It begins behind a blank or a quote alone:
+tried at each letter of a long name, it would take quadratic time."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:<\?(?:[^>]*>)+?(?<=\?>)[ \t\r\n]*)*")
 """What stands before the root's tag."""
@@ -92,7 +107,7 @@ class RestrictedXmlError(NotWellFormedError):
 
 
 class StanzaTooLongError(XmlStreamError):
-    """The header, or one tag, is longer than its limit."""
+    """The header, its namespaces, or one tag, are longer than their limit."""
 
     condition = "policy-violation"
 
@@ -126,8 +141,8 @@ class DamagedElement(Element):
 class XmlStream:
     """The other side's stream, from its header to its end.
 
-    Of a stanza at most `max_bytes` and `max_depth` levels are read. One with more than twice as
-    many bytes ends the stream.
+    Of a stanza at most `max_bytes` and `max_depth` levels are read. One of which more than
+    `MAX_GROWTH` times as many bytes are left ends the stream.
     """
 
     def __init__(self, *, max_bytes: int, max_depth: int) -> None:
@@ -147,6 +162,8 @@ class XmlStream:
         """Whether that may have more in it than is read."""
         self._skipped = 0
         """Bytes that were not kept since the last stanza."""
+        self._cut = False
+        """Whether a tag in the stanza under way was cut."""
         self._depth = 0
         """Elements that are open, the root among them."""
         self._name = b""
@@ -179,8 +196,11 @@ class XmlStream:
         elif self._depth:
             self._trim()
         opened = self._data.find(b"<", self._at)
-        token = len(self._data) - opened - 1 if opened >= 0 else 0
-        if token > MAX_TOKEN_BYTES or self._skipped > self._max_bytes:
+        # Once one was too long, no other in the stanza is scanned so often.
+        longest = MAX_TOKEN_BYTES // 16 if self._cut else MAX_TOKEN_BYTES
+        if 0 <= opened < len(self._data) - 1 - longest:
+            self._cut_tag(opened)
+        if self._skipped > MAX_GROWTH * self._max_bytes:
             raise StanzaTooLongError
 
     def _read_header(self) -> Element | None:
@@ -189,7 +209,7 @@ class XmlStream:
         begin = _check_prolog(data)
         token = _TOKEN.match(data, begin)
         self._at = len(data) if token is None else token.end()
-        if self._at - begin > MAX_HEADER_BYTES:
+        if self._at > MAX_HEADER_BYTES:
             raise StanzaTooLongError
         if token is None or token.lastindex == _RESTRICTED:  # of `<?xml ... ?>`
             return None
@@ -201,6 +221,8 @@ class XmlStream:
         self._name = _name_of(tag)
         declared = (b" %b=%b" % one for one in _attributes(tag) if _is_namespace(one[0]))
         self._prefix = b"<s%b>" % b"".join(declared)
+        if len(self._prefix) - len(b"<s>") > MAX_DECLARED_BYTES:
+            raise StanzaTooLongError
         parser = XMLParser()  # noqa: S314 - what could expand has been refused
         try:
             parser.feed(data[: self._at] + (b"</%b>" % self._name) * self._depth)
@@ -254,12 +276,29 @@ class XmlStream:
             self._at = most
             self._skipped += end - most
 
+    def _cut_tag(self, opened: int) -> None:
+        """Forget most of a tag that is not whole, and leave what no parser takes for a tag."""
+        if not self._depth or self._data[opened + 1] in b"!/":
+            raise StanzaTooLongError
+        kept = _OPENED.match(self._data, opened, opened + KEPT_TAG_BYTES)
+        known = _OPENED.match(self._data, opened)
+        if kept is None or known is None:
+            raise StanzaTooLongError
+        quote = self._data[known.end() : known.end() + 1]
+        self._skipped += len(self._data) - kept.end()
+        self._data[kept.end() :] = b'""' + quote
+        self._cut = True
+
     def _finished(self) -> Element:
         """Return the stanza that ends at `_at`; it has no tail."""
         self.raw = data = bytes(self._data[self._begin : self._at])
-        self._skipped = 0
-        if self._beyond_limits or len(data) > MAX_NAMES:  # a name takes a byte at least
+        cut, self._cut, self._skipped = self._cut, False, 0
+        if self._beyond_limits or cut or len(data) > min(MAX_NAMES, self._max_bytes):
             parts = self._parts(data)
+            if cut:
+                parts = parts._replace(
+                    reason=f"a tag in it has more than {MAX_TOKEN_BYTES:,} bytes"
+                )
             if parts.reason:
                 return self._mended(parts)
         try:

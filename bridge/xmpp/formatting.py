@@ -23,7 +23,7 @@ _ENDS_NICKNAME = re.compile(r"(?<=\s)\s|^\s|\s$|[^\S ]|[<>\u2800\ufe64\ufe65\uff
 _ENDS_NOTE = re.compile(rf"\([^{_OPENING}{_CLOSING}]*\)|([{_OPENING}{_CLOSING}])")
 """Matches brackets in pairs, which end nothing, without a group."""
 _BEGINS_LIKE_NOTE = re.compile(
-    rf"\A([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
+    rf"([\s\u2800\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]*)([{_OPENING}])"
 )
 """Matches blanks, and the marks that are drawn on a blank, before the bracket."""
 
@@ -60,12 +60,13 @@ def format_event(entry: Mapping[str, object]) -> str:
 def unambiguous_nickname(nickname: str) -> str:
     """Return a nickname as it stands between `<` and `>`: in one line, and whole."""
     line = one_line(nickname, MAX_TEXT_CHARACTERS)
-    return _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
+    return line if line.isalnum() else _ENDS_NICKNAME.sub(lambda it: _escaped(it[0]), line)
 
 
 def unambiguous_body(body: str) -> str:
     """Return a body that does not begin like a note on it; it is not escaped otherwise."""
-    return _BEGINS_LIKE_NOTE.sub(lambda it: it[1] + _escaped(it[2]), body)
+    note = _BEGINS_LIKE_NOTE.match(body)
+    return body if note is None else f"{note[1]}{_escaped(note[2])}{body[note.end() :]}"
 
 
 def notes_on_message(entry: Mapping[str, object]) -> str:
@@ -201,6 +202,8 @@ def _text(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
 
 def _plain(entry: Mapping[str, object], name: str, separator: str = ", ") -> str:
     value = entry.get(name, "")
+    if isinstance(value, str):
+        return value
     return separator.join(map(_scalar, value)) if isinstance(value, list) else _scalar(value)
 
 

@@ -208,7 +208,7 @@ async def test_changes_that_nobody_reads_of_are_told_once_when_somebody_reads_ag
         await talk_goes_on(witness, bridge, 2 * asked * len(BODY) // READ_BYTES)
         for number in range(CHANGES):
             async with Witness(sandbox, sandbox.witness, room, f"Fred {number}"):
-                await bridge.stderr_says(f"Fred {number} is here")
+                await bridge.stderr_says(f"<Fred {number}> is here")
                 await asyncio.sleep(CHANGES_SECONDS)  # a client that reads would be told each
         bridge.send({"jsonrpc": "2.0", "id": "last", "method": "ping"})
         replies = client.messages()

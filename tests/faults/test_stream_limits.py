@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import MAX_GROWTH, NotWellFormedError, StanzaTooLongError
 from bridge.xmpp.stanzas import CLIENT
 from bridge.xmpp.stream import (
     MAX_DEPTH,
@@ -105,7 +105,7 @@ async def test_a_stanza_at_the_edge_is_whole_and_one_beyond_alone_is_not(
     ("data", "settled", "taken"),
     [
         (message_of(MAX_NEGOTIATION_BYTES) + b" ", False, 1),
-        (message_of(2 * MAX_STANZA_BYTES + 2 * SLICE_BYTES), True, 0),
+        (message_of((1 + MAX_GROWTH) * MAX_STANZA_BYTES + 2 * SLICE_BYTES), True, 0),
     ],
     ids=["too much talk", "far too long"],
 )

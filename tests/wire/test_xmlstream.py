@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.wire.xmlstream import (
+    MAX_DECLARED_BYTES,
+    MAX_GROWTH,
     MAX_HEADER_BYTES,
     MAX_MENDED_CHILDREN,
     MAX_NAMES,
@@ -203,7 +205,7 @@ ODD = {
     "a long namespace": b"<a xmlns='" + LONG + b"'/>",
     "a long namespace of a prefix": b'<a b="1" xmlns:c="' + LONG + b'" c:d="2"/>',
     "many elements": b"<a>" + b"<b/>" * MAX_NAMES + b"</a>",
-    "many attributes": b"<a %b/>" % b" ".join(b"a%d=''" % n for n in range(MAX_NAMES)),
+    "many attributes": b"<a>" + b"<b c='' d=''/>" * (MAX_NAMES // 3 + 1) + b"</a>",
     "deep elements": b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH,
 }
 
@@ -313,11 +315,12 @@ def test_an_element_of_the_most_bytes_is_whole_and_a_longer_one_is_cut(size: int
 )
 def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -> None:
     xml = stream()
+    pieces = [more * (5_000 // len(more))] * 20 * (MAX_GROWTH + 2)
     list(xml.feed(HEADER + b"<message><body>a</body>"))
     tracemalloc.start()
     try:
         with pytest.raises(StanzaTooLongError):
-            list(chain.from_iterable(map(xml.feed, [more * (5_000 // len(more))] * 100)))
+            list(chain.from_iterable(map(xml.feed, pieces)))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -325,7 +328,7 @@ def test_a_stanza_without_end_takes_no_more_memory_than_its_limit(more: bytes) -
 
 
 def test_what_is_skipped_of_a_stanza_is_bounded_and_what_follows_is_read() -> None:
-    text = b"x" * (2 * MAX_BYTES)
+    text = b"x" * ((1 + MAX_GROWTH) * MAX_BYTES)
     for piece, error in ((text, None), (text + b"x", StanzaTooLongError)):
         pieces = [HEADER, b"<a>", piece[3:], b"</a>", STANZAS[0]]
         assert outcome(pieces)[1] is error
@@ -335,29 +338,72 @@ def test_what_is_skipped_of_a_stanza_is_bounded_and_what_follows_is_read() -> No
 def test_a_header_has_a_bound() -> None:
     start = HEADER[:-1] + b" a='"
     for length, error in ((MAX_HEADER_BYTES, None), (MAX_HEADER_BYTES + 1, StanzaTooLongError)):
-        header = start.ljust(length + HEADER.index(b"<stream") - 2, b"x") + b"'>"
+        header = start.ljust(length - 2, b"x") + b"'>"
         assert outcome([header, b"<message/>"])[1] is error
         assert outcome([header[:-1], b"><message/>"])[1] is error
 
 
-@pytest.mark.parametrize(("opening", "end"), [(b"a b='", b"'/>"), (b"![CDATA[", b"]]>")])
-def test_what_is_not_whole_yet_has_a_bound(opening: bytes, end: bytes) -> None:
+@pytest.mark.parametrize("declared", [b" xmlns:n='%b'", b" xmlns:m='m' xmlns:n='%b'"])
+def test_the_namespaces_of_a_header_have_a_bound(declared: bytes) -> None:
+    others = len(b" xmlns='' xmlns:s=''" + CLIENT[1:-1].encode() + declared) - len(b"%b") + 1
+    for length, error in ((MAX_DECLARED_BYTES, None), (MAX_DECLARED_BYTES + 1, StanzaTooLongError)):
+        namespaces = declared % (b"n" * (length - others))
+        header = b"<s:stream xmlns='jabber:client' xmlns:s='s'" + namespaces + b">"
+        assert outcome([header, b"<message/>"])[1] is error
+
+
+def test_a_cdata_section_that_is_not_whole_yet_has_a_bound() -> None:
     for length, error in ((MAX_TOKEN_BYTES, None), (MAX_TOKEN_BYTES + 1, StanzaTooLongError)):
-        pieces = [HEADER, b"<message>some text<", opening.ljust(length, b"x"), end + b"</message>"]
+        opening = b"![CDATA[".ljust(length, b"x")
+        pieces = [HEADER, b"<message>some text<", opening, b"]]></message>"]
         found, raised = outcome(pieces, 2 * MAX_TOKEN_BYTES)
         assert raised is error
         assert len(found) == (error is None)
 
 
+@pytest.mark.parametrize("length", [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1, 3 * MAX_TOKEN_BYTES])
+@pytest.mark.parametrize("size", [8_192, 4 * MAX_TOKEN_BYTES])
+@pytest.mark.parametrize(
+    ("opening", "more", "end"),
+    [(b"<a b='", b"x", b"'/>"), (b'<a b="', b"'>/x", b'"></a>'), (b"<a ", b"b='>' ", b"/>")],
+)
+def test_a_tag_that_is_too_long_while_it_is_not_whole_is_left_out(
+    opening: bytes, more: bytes, end: bytes, size: int, length: int
+) -> None:
+    tag = (opening + more * (length // len(more) + 1))[: length + 1]
+    if more.endswith(b" "):
+        tag += b"'" * (tag.count(b"'") % 2)
+    before, behind = b"<message from='b'><c/>", b"<d/></message><presence/>"
+    xml = stream(20 * MAX_TOKEN_BYTES)
+    list(xml.feed(HEADER))
+    pieces = [*torn(before + tag, size), end + behind]
+    found = [one for piece in pieces for one in xml.feed(piece)]
+    assert [one.tag for one in found] == [f"{CLIENT}message", f"{CLIENT}presence"]
+    assert found[0].get("from") == "b"
+    assert [one.tag[-1] for one in found[0] if one.tag[-1] != "a"] == ["c", "d"]
+    if length > MAX_TOKEN_BYTES and more == b"x":
+        assert isinstance(found[0], DamagedElement)
+        assert found[0].reason == "a tag in it has more than 1,048,576 bytes"
+        assert len(xml.raw) < MAX_TOKEN_BYTES
+
+
 @pytest.mark.parametrize("inside", [b"", b"<message>"], ids=["between stanzas", "in a stanza"])
 @pytest.mark.parametrize("opening", [b"<a b='", b'<a b="', b"<a ", b"<![CDATA["])
 def test_no_tag_goes_on_without_end(opening: bytes, inside: bytes) -> None:
-    pieces = [HEADER + inside + opening, *torn(b"x" * (MAX_TOKEN_BYTES + 1_000), 100_000)]
-    assert outcome(pieces) == ([], StanzaTooLongError)
+    xml = stream()
+    pieces = [HEADER + inside + opening, *[b"x" * 100_000] * (MAX_GROWTH + 12)]
+    tracemalloc.start()
+    try:
+        with pytest.raises(StanzaTooLongError):
+            list(chain.from_iterable(map(xml.feed, pieces)))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * MAX_TOKEN_BYTES
 
 
-def test_blanks_between_stanzas_go_on_as_long_as_a_stanza_may() -> None:
-    blanks = [HEADER, *[b" " * 10_000] * (MAX_BYTES // 10_000)]
+def test_blanks_between_stanzas_go_on_as_long_as_what_is_skipped_of_one() -> None:
+    blanks = [HEADER, *[b" " * MAX_BYTES] * MAX_GROWTH]
     assert outcome([*blanks, STANZAS[0], *blanks[1:], STANZAS[0]]) == ([WHOLE[0]] * 2, None)
     assert outcome([*blanks, b" ", STANZAS[0]]) == ([], StanzaTooLongError)
 
@@ -387,3 +433,19 @@ def test_nothing_is_read_behind_the_end() -> None:
     xml = stream()
     list(xml.feed(STREAM + STANZAS[0]))
     assert list(xml.feed(STANZAS[0])) == []
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<{}/>", "<a {}/>", "<a b='{}'/>", "<a {}='b'/>", "<a>{}</a>", "<a><![CDATA[{}]]></a>",
+        "<a xmlns:{}='b'/>", "</{}>",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["x", " ", "b ", "b=", "b = ", '""', "=", "]>", "/", "&amp;", "' x="]
+)
+def test_no_long_text_takes_quadratic_time(xml: str, text: str) -> None:
+    data = f"<m>{xml.format(text * (900_000 // len(text)))}</m>".encode()
+    # Quadratic time would be an hour: the run gives up a test after ten minutes.
+    outcome([HEADER, *torn(data, 100_000)], 1_000_000)

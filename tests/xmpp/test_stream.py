@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.wire.xmlstream import NotWellFormedError, StanzaTooLongError
+from bridge.wire.xmlstream import MAX_GROWTH, NotWellFormedError, StanzaTooLongError
 from bridge.xmpp import stanzas
 from bridge.xmpp.stream import (
     MAX_DEPTH,
@@ -180,7 +180,7 @@ async def test_an_element_may_be_as_long_as_the_limit_and_no_longer(
     settled: bool, most: int
 ) -> None:
     around = len(_message(""))
-    for size in (most, 2 * most + 2 * SLICE_BYTES):
+    for size in (most, (1 + MAX_GROWTH) * most + 2 * SLICE_BYTES):
         async with _line(settled=settled) as line:
             await line.send(HEADER)
             element = _message("x" * (size - around))
