@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,9 @@ class SqliteDatabase:
         if not writable or exists(path):
             _refuse_foreign(path)
         self._location = Location(path) if writable else None
-        try:
+        with ExitStack() as undo:
             if self._location is not None:
+                undo.callback(self._location.close)
                 if not exists(path):
                     self._location.lock(alone=True)
                     if not exists(path):  # another bridge may have been faster
@@ -86,15 +87,13 @@ class SqliteDatabase:
             self._file = identity(path)
             with self._translated():
                 self._connection = _connect(path, "rw" if writable else "ro")
+                undo.callback(self._connection.close)
                 self._connection.text_factory = queries.decoded
                 self._connection.create_function(
                     "searchable", 1, queries.searchable_of, deterministic=True
                 )
                 self._connection.execute("PRAGMA synchronous = NORMAL")
-        except BaseException:
-            if self._location is not None:
-                self._location.close()
-            raise
+            undo.pop_all()
 
     def _warn(self, location: Location) -> None:
         if exposed := location.restrict():
