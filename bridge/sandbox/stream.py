@@ -9,14 +9,10 @@ from xml.etree.ElementTree import Element
 from bridge.sandbox.errors import SandboxError
 from bridge.sandbox.scram import AuthenticationError, Exchange, decode
 from bridge.sandbox.stanza import CLIENT, DOMAIN, escape, tag
-from bridge.wire.xmlstream import (
-    DamagedElement,
-    XmlStream,
-    XmlStreamError,
-)
+from bridge.wire.xmlstream import DamagedElement, XmlStream, XmlStreamError
 
 STANZA_LIMIT = 262_144
-"""Bytes of one stanza, give or take one read; Prosody's and ejabberd's limit too."""
+"""Bytes of one stanza; Prosody's and ejabberd's limit too."""
 
 DEPTH_LIMIT = 64
 """Elements inside one another; `xmlwriter.written` recurses for each level."""
