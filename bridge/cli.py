@@ -44,7 +44,7 @@ KINDS = (
     *("message", "join", "leave", "nick", "role", "subject", "config", "error", "gap"),
     "connection",
 )
-"""The kinds of events, as `bridge.xmpp.events` has them, which `serve` is not to load so early."""
+"""The kinds of events, as `bridge.xmpp.model.events` has them, not to be loaded so early."""
 
 EXIT_CODES = """\
 exit codes:
@@ -402,7 +402,7 @@ def _add_settings(command: Parser) -> None:
 
 
 def _add_filters(command: Parser) -> None:
-    """Add the options that `bridge.console.selection` reads: each narrows what is shown."""
+    """Add the options that `bridge.views.selection` reads: each narrows what is shown."""
     group = command.add_argument_group(
         "filters", "A room, sender or kind may be given again, for one more of them."
     )

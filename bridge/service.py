@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from bridge import __version__
-from bridge.batcher import TurnBatcher
 from bridge.logs import TIMED
 from bridge.mcp.asking import RequestStates
 from bridge.mcp.catalogue import Catalogue
@@ -24,8 +23,8 @@ from bridge.mcp.stdio import Stdio
 from bridge.mcp.toolset import CollaboratorError, Toolset, ToolsetError, merge
 from bridge.settings.sources import Problem
 from bridge.settings.table import Configuration
-from bridge.standalone import serve_sets
 from bridge.text import one_line
+from bridge.toolkit.serving import serve_sets
 from bridge.tools import (
     check,
     diagnose,
@@ -42,12 +41,13 @@ from bridge.tools import (
 from bridge.tools.check import CurrentSettings
 from bridge.tools.link import RoomLink
 from bridge.tools.send import RateLimiter
-from bridge.xmpp.formatting import format_event
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.muc.batcher import TurnBatcher
 
 if TYPE_CHECKING:
-    from bridge.recorded import Reader
-    from bridge.recording import Recording
-    from bridge.xmpp.participant import Participant
+    from bridge.recording.recorded import Reader
+    from bridge.recording.recording import Recording
+    from bridge.xmpp.muc.participant import Participant
 
 FIRST_ANSWER_GRACE_SECONDS = 0.25
 """How long the room waits for the client's first request. Loading what the room needs takes as
@@ -171,7 +171,7 @@ def _tools(
     if not (named or only or configuration.toolsets):
         return base, ()
     # Only who asks for further sets waits for what finds them.
-    from bridge.toolsets import join_toolsets, load_toolset
+    from bridge.toolkit.finding import join_toolsets, load_toolset
 
     if only:
         sets = {name: load_toolset(name) for name in only}
@@ -213,7 +213,7 @@ class _LazyParticipant:
     @cached_property
     def participant(self) -> "Participant":
         # slixmpp comes with it, which takes longer to load than the first answer may take.
-        from bridge.recording import participate
+        from bridge.recording.recording import participate
 
         made, self.recording = participate(self._configuration, os.environ)
         made.listen(lambda record: self.batcher.add(made.journal.encode(record)))
@@ -266,7 +266,7 @@ async def _take_part(lazy: _LazyParticipant, session: Session) -> None:
             await session.listed.wait()
     # In a thread: whoever asks meanwhile is not kept waiting by what slixmpp takes to load.
     try:
-        await asyncio.to_thread(importlib.import_module, "bridge.recording")
+        await asyncio.to_thread(importlib.import_module, "bridge.recording.recording")
     except ImportError as error:  # each tool says so, too
         log.error("the bridge is not whole and joins no room: %s", one_line(str(error), 200))
         return

@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from tests.console.screen import Screen
-from tests.console.terminal import COLUMNS, Terminal
+from tests.client.terminal import COLUMNS, Terminal
+from tests.views.screen import Screen
 
 PICTURE = Path(__file__).with_name("terminal.svg")
 SAID = "is anybody here?"

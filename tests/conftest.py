@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-screens",
         action="store_true",
-        help="write down what the screens in tests/console/screens really show; read the diff",
+        help="write down what the screens in tests/views/screens really show; read the diff",
     )
 
 

@@ -29,16 +29,16 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Implementation, Server
 from bridge.mcp.session import Session
 from bridge.mcp.toolset import Toolset
-from bridge.recording import Recording
+from bridge.recording.recording import Recording
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.tools import status
-from bridge.xmpp import stanzas
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.formatting import format_event
-from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.trace import Trace
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.trace import Trace
+from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.muc.participant import Participant
 from tests.e2e.bridge_process import COMMAND
 from tests.prerequisites import do_without
 from tests.xmpp.elements import append
@@ -191,7 +191,7 @@ def test_an_end_of_input_before_any_question_loads_nothing_to_say_goodbye(tmp_pa
     imported = [line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()]
     assert "bridge.service" in imported
     assert "[Server] Ready to accept connections" in ran.stderr
-    assert [one for one in imported if one in {"bridge.xmpp.participant", "slixmpp"}] == []
+    assert [one for one in imported if one in {"bridge.xmpp.muc.participant", "slixmpp"}] == []
 
 
 def test_few_dataclasses_are_made_before_the_first_answer(

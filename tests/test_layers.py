@@ -39,7 +39,7 @@ SPEAKS_XMPP = frozenset(
 LOADS_THEM = frozenset({"bridge.console", "bridge.service", "bridge.tools"})
 """Who may import one of those, and only inside a function, or for its types."""
 
-TALKS = ("bridge.console.client", "bridge.console.errors", "bridge.console.process")
+TALKS = ("bridge.client.client", "bridge.client.errors", "bridge.client.process")
 """With what a registered command is tried: as a client of it."""
 UNKNOWN_TO_TESTS = tuple(f"bridge.{name}" for name in ("console", "llm", "mcp", "service", "tools"))
 """What the tests of bots do without."""
@@ -195,7 +195,7 @@ def _breaches(*found: Import) -> list[str]:
 def test_the_imports_were_read() -> None:
     told = {(one.importer, one.imported, one.on_loading) for one in IMPORTS}
     assert ("bridge.service", "bridge.mcp.stdio.Stdio", True) in told
-    assert ("bridge.service", "bridge.xmpp.participant.Participant", False) in told
+    assert ("bridge.service", "bridge.xmpp.muc.participant.Participant", False) in told
     assert set(TREES) >= PURE | SPEAKS_XMPP | LOADS_THEM
 
 
@@ -234,7 +234,7 @@ def test_nodes_know_the_mcp_wing_and_settings_and_only_their_own_tools_the_room(
         "bridge.mcp",
         "bridge.settings",
         "bridge.text",
-        "bridge.httpclient",
+        "bridge.llm.httpclient",
     )
     assert not _breaches(
         *(
@@ -253,7 +253,7 @@ def test_nothing_imports_the_nodes_unless_they_are_asked_for() -> None:
             one
             for one in IMPORTS
             if one.of("bridge.llm")
-            and not one.by("bridge.llm", "bridge.toolkit", "bridge.console.interpreting")
+            and not one.by("bridge.llm", "bridge.toolkit", "bridge.client.interpreting")
         )
     )
 
@@ -274,7 +274,7 @@ def test_the_http_client_is_imported_in_a_thread_by_its_one_wrapper() -> None:
         for module, tree in TREES.items()
         if any(isinstance(node, ast.Constant) and node.value == "httpx" for node in ast.walk(tree))
     }
-    assert users - {"bridge.logs"} == {"bridge.httpclient"}  # the log keeps it quiet
+    assert users - {"bridge.logs"} == {"bridge.llm.httpclient"}  # the log keeps it quiet
     assert not _breaches(*(one for one in IMPORTS if one.of("httpx")))
 
 
@@ -347,7 +347,7 @@ def test_tests_of_bots_know_neither_agents_nor_tools_and_are_known_to_commands_a
 
 @pytest.mark.parametrize(
     ("library", "importer"),
-    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.console.screen")],
+    [("tomlkit", "bridge.registration.tomlfile"), ("wcwidth", "bridge.views.screen")],
 )
 def test_a_library_for_one_purpose_is_imported_by_one_module(library: str, importer: str) -> None:
     assert {one.importer for one in IMPORTS if one.of(library)} == {importer}
@@ -363,7 +363,10 @@ def test_nothing_imports_that_corner_when_it_is_loaded() -> None:
             # These are for people and tests, who wait for the room anyway, and what `service` loads
             # late.
             and not one.by(
-                "bridge.console", "bridge.testing", "bridge.recording", "bridge.commands.record"
+                "bridge.console",
+                "bridge.testing",
+                "bridge.recording.recording",
+                "bridge.commands.record",
             )
             and (one.on_loading or not one.by(*LOADS_THEM))
         )
@@ -417,7 +420,7 @@ def test_the_command_starts_without_what_only_the_room_or_a_person_needs() -> No
     loaded = set(child.stdout.split())
     assert "bridge.mcp.stdio" in loaded
     heavy = {
-        "bridge.toolsets",
+        "bridge.toolkit.finding",
         "importlib.metadata",
         "httpx",
         "bridge.llm",

@@ -8,10 +8,10 @@ from functools import partial
 
 from bridge.commands.exit import FAILURE, INTERRUPTED, SUCCESS, UNKNOWN, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.console.check import check, show_unconfigured
-from bridge.console.monitoring import Level, Limits, plugin_line
 from bridge.logs import can_print, complain, open_log, write_out
-from bridge.xmpp.report import settings_stage
+from bridge.views.check import check, show_unconfigured
+from bridge.views.monitoring import Level, Limits, plugin_line
+from bridge.xmpp.checks.report import settings_stage
 
 
 def run(parsed: argparse.Namespace) -> int:

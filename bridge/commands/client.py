@@ -4,9 +4,9 @@ import argparse
 import asyncio
 import sys
 
+from bridge.client.conversation import run_client
 from bridge.commands.exit import FAILURE
 from bridge.commands.settings import read
-from bridge.console.conversation import run_client
 from bridge.logs import can_print
 
 

@@ -9,20 +9,20 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
+from bridge.client.errors import ArgumentError
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.console.errors import ArgumentError
-from bridge.console.log import NEWEST, Log
-from bridge.console.moments import moment
-from bridge.console.output import READER_GONE
-from bridge.console.selection import selection_of
 from bridge.logs import can_print, complain
-from bridge.recorded import Reader as StoreReader
-from bridge.recording import store_path
+from bridge.recording.recorded import Reader as StoreReader
+from bridge.recording.recording import store_path
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.store.errors import StoreError
 from bridge.text import iso
-from bridge.xmpp.filter import EventFilter
+from bridge.views.log import NEWEST, Log
+from bridge.views.moments import moment
+from bridge.views.output import READER_GONE
+from bridge.views.selection import selection_of
+from bridge.xmpp.model.filter import EventFilter
 
 
 def run(parsed: argparse.Namespace) -> int:

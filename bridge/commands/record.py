@@ -10,22 +10,22 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
+from bridge.client.frontend import call_on_termination
 from bridge.commands.exit import FAILURE, MISTAKE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.console.frontend import call_on_termination
 from bridge.logs import TIMED, complain, open_log, write_out
-from bridge.recording import Recording, store_path
+from bridge.recording.recording import Recording, store_path
 from bridge.registration.launch import own_command
 from bridge.settings.sources import TO_TRUST_IT
 from bridge.settings.table import Configuration
 from bridge.store.errors import NotOurStoreError, StoreError
 from bridge.store.retention import Retention
 from bridge.store.sqlite import SqliteDatabase
-from bridge.xmpp.events import ConnectionChanged
-from bridge.xmpp.faults import Fault, Retry
-from bridge.xmpp.formatting import format_event
-from bridge.xmpp.journal import Record
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.model.events import ConnectionChanged
+from bridge.xmpp.model.faults import Fault, Retry
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.participant import Participant
 
 HISTORY = 1_000
 """Events kept in memory, which nobody asks this process for."""

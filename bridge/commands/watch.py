@@ -3,12 +3,12 @@
 import argparse
 from functools import partial
 
+from bridge.client.errors import ArgumentError
 from bridge.commands.exit import FAILURE, SUCCESS, USAGE
 from bridge.commands.settings import Reader, complain_of, run_with_settings
-from bridge.console.errors import ArgumentError
-from bridge.console.selection import Selection, selection_of
-from bridge.console.watch import watch
 from bridge.logs import can_print, complain, open_log
+from bridge.views.selection import Selection, selection_of
+from bridge.views.watch import watch
 
 
 def run(parsed: argparse.Namespace) -> int:

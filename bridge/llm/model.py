@@ -7,7 +7,7 @@ with chat completions, the HTTP API of OpenAI that many services speak.
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.httpclient import WebService
+from bridge.llm.httpclient import WebService
 from bridge.llm.prompt import Prompt
 from bridge.mcp.asking import read_sampling, sampling
 from bridge.mcp.context import Context

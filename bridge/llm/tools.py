@@ -15,7 +15,7 @@ from bridge.text import visible
 from bridge.tools.entries import RESULT_BYTES, Entry, json_size, sanitized
 from bridge.tools.link import RoomLink, RoomName
 from bridge.tools.paging import MAX_BYTES, MAX_LIMIT, Limit, LostEntries, Page, Since, event_filter
-from bridge.xmpp.journal import Record
+from bridge.xmpp.model.journal import Record
 
 MAX_QUESTION_CHARACTERS = 2_000
 """Of a question to the scout: it is one question."""

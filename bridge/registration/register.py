@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bridge.console.client import Client as McpClient
-from bridge.console.errors import RequestError, ServerError
-from bridge.console.process import ServerProcess
+from bridge.client.client import Client as McpClient
+from bridge.client.errors import RequestError, ServerError
+from bridge.client.process import ServerProcess
 from bridge.logs import complain, write_out
 from bridge.registration import jsonfile, tomlfile
 from bridge.registration.clients import SEND_TOOL, client

@@ -1,7 +1,7 @@
 """The interface of a store's database, and the values that go in and come out. Pure.
 
-Events are kept in their exact form (`bridge.xmpp.events.encode`), without cursor, time and room,
-which have columns of their own. SQLite (`bridge.store.sqlite`) is the one database so far.
+Events are kept in their exact form (`bridge.xmpp.model.events.encode`), without cursor, time and
+room, which have columns of their own. SQLite (`bridge.store.sqlite`) is the one database so far.
 
 Each event has a row id, and is read in the order of these ids: the order in which it was written.
 """

@@ -22,16 +22,16 @@ from bridge.testing.engine import Engine
 from bridge.testing.errors import ActorError, ExpectationError
 from bridge.testing.expectation import Conditions, Expectation, Expected
 from bridge.text import iso, one_line, quoted
-from bridge.xmpp import stanzas
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
-from bridge.xmpp.events import Joined, MessageReceived, OccupantJoined, OccupantLeft
-from bridge.xmpp.faults import FaultError, quoted_text
-from bridge.xmpp.formatting import format_event
-from bridge.xmpp.journal import Record
-from bridge.xmpp.message_body import check_body
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import Occupant
-from bridge.xmpp.stanzas import IqError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.stanzas import IqError
+from bridge.xmpp.model.events import Joined, MessageReceived, OccupantJoined, OccupantLeft
+from bridge.xmpp.model.faults import FaultError, quoted_text
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.message_body import check_body
+from bridge.xmpp.model.room import Occupant
+from bridge.xmpp.muc.participant import Participant
 
 __tracebackhide__ = True  # pytest shows the line of the test; `--full-trace` shows ours
 

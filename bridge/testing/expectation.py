@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypedDict, TypeVar
 
 from bridge.text import quoted
-from bridge.xmpp.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
-from bridge.xmpp.filter import EventFilter, Pattern
-from bridge.xmpp.journal import Record
+from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, OccupantLeft, Source
+from bridge.xmpp.model.filter import EventFilter, Pattern
+from bridge.xmpp.model.journal import Record
 
 OTHER_TEXT, OTHER_SENDER = "another text", "from somebody else"
 FAR = frozenset({OTHER_TEXT, OTHER_SENDER})

@@ -40,11 +40,11 @@ from bridge.tools.paging import (
 )
 
 if TYPE_CHECKING:
-    from bridge.recorded import Reader
+    from bridge.recording.recorded import Reader
     from bridge.store.database import Recorded
-    from bridge.xmpp.events import Event
-    from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Record
+    from bridge.xmpp.model.events import Event
+    from bridge.xmpp.model.filter import EventFilter
+    from bridge.xmpp.model.journal import Record
 
 BUDGET_SECONDS = 25.0
 """For one page: clients give up on a call after a minute, and a search can be gone on with."""
@@ -298,7 +298,8 @@ async def _read_archive(asked: _Asked, limit: int, sender: str | None) -> tuple[
     `ArgumentError` for what no archive can be asked.
     """
     # Deferred, as all that speaks XMPP is, until the first answer has gone out.
-    from bridge.xmpp import archive, events, faults
+    from bridge.xmpp.model import events, faults
+    from bridge.xmpp.muc import archive
 
     link, room, page, wanted, shorten, most, since, start, end = asked
     membership = link.room(room)

@@ -10,13 +10,13 @@ from bridge.tools.entries import noticed
 from bridge.xmpp.errors import NotInRoomError
 
 if TYPE_CHECKING:
-    from bridge.recorded import Reader
-    from bridge.xmpp.connection import Connection
-    from bridge.xmpp.faults import Fault
-    from bridge.xmpp.journal import Record, Records
-    from bridge.xmpp.membership import Membership
-    from bridge.xmpp.participant import Participant
-    from bridge.xmpp.room import RoomStatus
+    from bridge.recording.recorded import Reader
+    from bridge.xmpp.link.connection import Connection
+    from bridge.xmpp.model.faults import Fault
+    from bridge.xmpp.model.journal import Record, Records
+    from bridge.xmpp.model.room import RoomStatus
+    from bridge.xmpp.muc.membership import Membership
+    from bridge.xmpp.muc.participant import Participant
 
 MAX_NAMED = 20
 """Rooms or occupants that are named when another one is asked for; the rest are counted."""

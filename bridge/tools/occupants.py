@@ -28,8 +28,8 @@ from bridge.tools.link import (
 from bridge.tools.paging import MAX_LIMIT, Page
 
 if TYPE_CHECKING:
-    from bridge.xmpp.membership import Membership
-    from bridge.xmpp.room import Departure, Occupant
+    from bridge.xmpp.model.room import Departure, Occupant
+    from bridge.xmpp.muc.membership import Membership
 
 OCCUPANT_BYTES = range(600, 2_000)
 """Of JSON, for one of them: the share of each, so that nobody hides the others behind a long status

@@ -11,8 +11,8 @@ from bridge.mcp.schema import Bounds, always
 from bridge.tools.entries import RESULT_BYTES, Kind, json_size
 
 if TYPE_CHECKING:
-    from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Numbered, Records
+    from bridge.xmpp.model.filter import EventFilter
+    from bridge.xmpp.model.journal import Numbered, Records
 
 MIN_BYTES = 2_000
 """Bytes of JSON that a caller may ask for at least: the envelope, and an entry with all its
@@ -210,7 +210,7 @@ async def event_filter(
     Raises `ArgumentError` for a pattern that is invalid.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp.filter import EventFilter, Pattern, PatternError
+    from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
 
     compiled = None
     if pattern is not None:

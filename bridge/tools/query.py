@@ -15,13 +15,13 @@ from bridge.tools.link import RoomLink, RoomName, failed
 from bridge.tools.occupants import nobody, occupant_entry
 from bridge.tools.paging import Page
 from bridge.tools.send import MAX_WAIT_SECONDS
-from bridge.xmpp.faults import ConnectionFailedError
+from bridge.xmpp.model.faults import ConnectionFailedError
 
 if TYPE_CHECKING:
-    from bridge.xmpp.connection import Connection
-    from bridge.xmpp.iq_errors import Target
-    from bridge.xmpp.membership import Membership
-    from bridge.xmpp.ping import Pong
+    from bridge.xmpp.link.connection import Connection
+    from bridge.xmpp.muc.membership import Membership
+    from bridge.xmpp.queries.iq_errors import Target
+    from bridge.xmpp.queries.ping import Pong
 
 MAX_TARGET_CHARACTERS = 3071
 """The longest JID: three parts of 1,023 bytes with `@` and `/` between (RFC 7622, section 3)."""
@@ -75,7 +75,7 @@ async def xmpp_ping(
     name with an @, is reached by their full JID, `room@service/nickname`.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import iq_errors, ping
+    from bridge.xmpp.queries import iq_errors, ping
 
     connection = link.connection(link.room(room))
     try:
@@ -113,7 +113,8 @@ async def xmpp_info(
     the address refuses.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import disco, iq_errors, stanzas, xeps
+    from bridge.xmpp.link import stanzas
+    from bridge.xmpp.queries import disco, iq_errors, xeps
 
     connection = link.connection(link.room(room))
     kind, address, _ = find(link, target, room)
@@ -235,7 +236,8 @@ def find(link: RoomLink, target: str, name: str | None = None) -> "Target":
     and for a nickname when not in the room.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import iq_errors, stanzas
+    from bridge.xmpp.link import stanzas
+    from bridge.xmpp.queries import iq_errors
 
     kinds, target_of = iq_errors.TargetKind, iq_errors.Target
     membership = link.room(name)

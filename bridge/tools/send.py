@@ -26,8 +26,8 @@ from bridge.tools.entries import (
 from bridge.tools.link import RoomLink, RoomName, failed, not_in_room
 from bridge.tools.paging import Page, Sender, event_filter
 from bridge.xmpp.errors import NotInRoomError, UnsendableError
-from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
-from bridge.xmpp.message_body import MAX_BODY_BYTES, check_body
+from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentError
+from bridge.xmpp.model.message_body import MAX_BODY_BYTES, check_body
 
 MAX_WAIT_SECONDS = 50
 """Clients give up on a tool call after a minute."""

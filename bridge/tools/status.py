@@ -11,7 +11,7 @@ from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size, nonempty, sani
 from bridge.tools.link import RoomLink
 
 if TYPE_CHECKING:
-    from bridge.xmpp.room import LastIncoming, RoomStatus
+    from bridge.xmpp.model.room import LastIncoming, RoomStatus
 
 ROOM_BYTES = 148
 """Of JSON, at least, for each of several rooms in a status: its phase, the condition of its fault

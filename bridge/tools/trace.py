@@ -62,7 +62,8 @@ async def xmpp_trace(
     are of the whole `xml`; `note` says why `of` found nothing, `gap` what is lost.
     """
     # Deferred, since tools are listed before it is loaded.
-    from bridge.xmpp import stanza_filter, stanzas, trace
+    from bridge.xmpp.link import stanzas, trace
+    from bridge.xmpp.muc import stanza_filter
 
     kept, memberships = link.participant.trace, link.participant.memberships
     jid = None if room is None else link.room(room).jid

@@ -33,8 +33,8 @@ from bridge.tools.paging import (
 from bridge.tools.send import MAX_WAIT_SECONDS, PROGRESS_SECONDS
 
 if TYPE_CHECKING:
-    from bridge.xmpp.filter import EventFilter
-    from bridge.xmpp.journal import Record
+    from bridge.xmpp.model.filter import EventFilter
+    from bridge.xmpp.model.journal import Record
 
 MIN_CATCH_UP_SECONDS = 1.0
 """For searching past events, even with a timeout of 0."""

@@ -14,7 +14,7 @@ from bridge.store.location import put_aside
 from bridge.store.recorder import Recorder
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import MAX_WAITING, Entered
-from bridge.xmpp.events import MessageReceived, encode
+from bridge.xmpp.model.events import MessageReceived, encode
 
 MESSAGES = 100_000
 IDLE_SECONDS = 10

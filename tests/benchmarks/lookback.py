@@ -16,8 +16,8 @@ from time import perf_counter, thread_time
 
 from bridge.text import iso
 from bridge.tools.history import xmpp_history
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.journal import DEFAULT_CAPACITY, Journal
+from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.journal import DEFAULT_CAPACITY, Journal
 from tests.store.shelf import SETTINGS, Shelf
 from tests.tools.played import ROOM, Played, arguments
 

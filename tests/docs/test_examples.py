@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.terminal import GREETING, Terminal
+from tests.client.terminal import GREETING, Terminal
 from tests.docs.pages import (
     ELISION,
     PAGES,

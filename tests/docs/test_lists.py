@@ -21,10 +21,12 @@ from bridge.settings.table import HISTORIES, SEND_RATES, VARIABLES, Configuratio
 from bridge.testing import plugin
 from bridge.tools import answers, entries, paging, send
 from bridge.wire import scram
-from bridge.xmpp import backoff, diagnosis, faults, stream
-from bridge.xmpp.events import Phase
-from bridge.xmpp.faults import Fault, Place, Retry
-from bridge.xmpp.report import expected_stages
+from bridge.xmpp.checks import diagnosis
+from bridge.xmpp.checks.report import expected_stages
+from bridge.xmpp.link import stream
+from bridge.xmpp.model import backoff, faults
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.faults import Fault, Place, Retry
 from tests.docs.pages import PAGES, README, TOP, blocks, prose, quoted, section, tables
 from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bridge.console.check import BLOCKS
+from bridge.views.check import BLOCKS
 from docs.terminal import PICTURE, record, svg
 from tests.docs.pages import README, TOP, alike
 

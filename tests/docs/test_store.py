@@ -12,7 +12,7 @@ from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.tables import APPLICATION_ID, VERSION
 from bridge.store.writer import gap
-from bridge.xmpp.events import MessageReceived, OccupantLeft, encode
+from bridge.xmpp.model.events import MessageReceived, OccupantLeft, encode
 from tests.docs.pages import PAGES, Block, blocks, prose, quoted, tables
 
 PAGE = PAGES["docs/store.md"]

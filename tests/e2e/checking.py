@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.console.screen import Screen
 from tests.e2e.bridge_process import COMMAND
 from tests.e2e.watching import SECONDS, Watching
+from tests.views.screen import Screen
 
 STAGES = ["settings", "resolve", "connect", "tls", "sasl", "bind"]
 IN_THE_ROOM = ["disco", "join", "occupants", "leave"]

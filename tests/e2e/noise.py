@@ -112,9 +112,9 @@ def with_limits(module: str, **limits: float) -> str:
 
 SOON_SECONDS = 0.25
 """The first pause before a bridge comes back, where a test waits until it has; users are promised
-a second, to which tests/xmpp/test_backoff.py holds it."""
+a second, to which tests/xmpp/model/test_backoff.py holds it."""
 
-COMES_BACK_SOON = with_limits("bridge.xmpp.backoff", FIRST_SECONDS=SOON_SECONDS)
+COMES_BACK_SOON = with_limits("bridge.xmpp.model.backoff", FIRST_SECONDS=SOON_SECONDS)
 
 
 def on_import_of(*names: str) -> str:

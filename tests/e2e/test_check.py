@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from bridge.xmpp.connection import DEADLINES
-from bridge.xmpp.faults import Stage
+from bridge.xmpp.link.connection import DEADLINES
+from bridge.xmpp.model.faults import Stage
 from tests.e2e import noise
 from tests.e2e.bridge_process import CHANGE_SECONDS, BridgeProcess, RpcFailedError
 from tests.servers.endpoint import Endpoint

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.xmpp.probe import MESSAGE
+from bridge.xmpp.checks.probe import MESSAGE
 from tests.e2e import noise
 from tests.e2e.checking import IN_THE_ROOM, STAGES, XTERM, run, stages
 from tests.faults import scripted_server as scripted

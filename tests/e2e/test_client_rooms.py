@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.console.piped import run
+from tests.client.piped import run
 from tests.servers.server import XmppServer
 from tests.servers.witness import Witness
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.piped import run
+from tests.client.piped import run
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.interop.test_sdk_asking import Person
 from tests.interop.test_sdk_client import MODES, connected, text_of

@@ -13,14 +13,14 @@ import pytest
 from bridge.store.database import Observer, TracedXml
 from bridge.store.errors import REMEDY
 from bridge.text import iso
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     ConnectionChanged,
     MessageReceived,
     MessageSent,
     OccupantLeft,
     Phase,
 )
-from bridge.xmpp.faults import Fault
+from bridge.xmpp.model.faults import Fault
 from tests.e2e.bridge_process import COMMAND
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, ROOM, Shelf

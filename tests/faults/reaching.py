@@ -8,8 +8,8 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp import backoff
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.model import backoff
+from bridge.xmpp.muc.participant import Participant
 from tests.e2e.noise import SOON_SECONDS
 from tests.faults.scene import Eyes
 from tests.faults.scripted_server import DOMAIN, NICKNAME, PASSWORD, ROOM, USERNAME, ScriptedServer

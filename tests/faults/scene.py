@@ -12,8 +12,9 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp import backoff, connection
-from bridge.xmpp.events import (
+from bridge.xmpp.link import connection
+from bridge.xmpp.model import backoff
+from bridge.xmpp.model.events import (
     ConnectionChanged,
     Event,
     Gap,
@@ -22,12 +23,12 @@ from bridge.xmpp.events import (
     Phase,
     Source,
 )
-from bridge.xmpp.faults import Fault, Stage
-from bridge.xmpp.journal import Record
-from bridge.xmpp.keepalive import Timing
-from bridge.xmpp.membership import Membership
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import RoomStatus
+from bridge.xmpp.model.faults import Fault, Stage
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.room import RoomStatus
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.queries.keepalive import Timing
 from tests.e2e.noise import SOON_SECONDS
 from tests.faults.relay import Relay, Secured
 from tests.servers.certificates import Authority

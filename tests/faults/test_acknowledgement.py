@@ -9,9 +9,9 @@ from time import perf_counter
 
 import pytest
 
-from bridge.xmpp.events import Phase
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.session import MAX_UNANSWERED
+from bridge.xmpp.link.session import MAX_UNANSWERED
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.muc.participant import Participant
 from tests.faults.reaching import settings_for
 from tests.faults.scene import CALM, Eyes
 from tests.faults.scripted_server import (

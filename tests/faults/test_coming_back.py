@@ -10,9 +10,9 @@ import pytest
 
 from bridge.settings.values import Secret
 from bridge.text import iso
-from bridge.xmpp import backoff
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import (
+from bridge.xmpp.model import backoff
+from bridge.xmpp.model.events import (
     Connected,
     MessageSent,
     OccupantLeft,
@@ -21,10 +21,10 @@ from bridge.xmpp.events import (
     Source,
     encode,
 )
-from bridge.xmpp.faults import BouncedError, NotReflectedError, NotSentError
-from bridge.xmpp.formatting import format_event
-from bridge.xmpp.joining import suffixed
-from bridge.xmpp.keepalive import Timing
+from bridge.xmpp.model.faults import BouncedError, NotReflectedError, NotSentError
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.muc.joining import suffixed
+from bridge.xmpp.queries.keepalive import Timing
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import HASTY, NICKNAME, Eyes, Scene, configure, scene, told
 from tests.servers.certificates import Authority

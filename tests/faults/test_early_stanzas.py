@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.xmpp.events import Connected, MessageReceived, Phase
-from bridge.xmpp.stream import MAX_NEGOTIATION_BYTES
+from bridge.xmpp.link.stream import MAX_NEGOTIATION_BYTES
+from bridge.xmpp.model.events import Connected, MessageReceived, Phase
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at
 from tests.faults.scripted_server import HONEST, ROOM, ScriptedServer, Step, Wire

@@ -8,8 +8,14 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp import archive, stanzas
-from bridge.xmpp.archive import (
+from bridge.xmpp.checks.probe import record_of
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.events import Event, MessageReceived
+from bridge.xmpp.model.faults import ConnectionFailedError, Place
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc import archive
+from bridge.xmpp.muc.archive import (
     MAX_PAGES,
     MAX_RESULTS,
     ArchiveError,
@@ -17,12 +23,7 @@ from bridge.xmpp.archive import (
     ArchiveQuery,
     ArchiveTimeoutError,
 )
-from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import Event, MessageReceived
-from bridge.xmpp.faults import ConnectionFailedError, Place
-from bridge.xmpp.journal import Record
-from bridge.xmpp.membership import Membership
-from bridge.xmpp.probe import record_of
+from bridge.xmpp.muc.membership import Membership
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,

@@ -7,10 +7,10 @@ from typing import Literal
 import pytest
 
 from bridge.settings.values import Secret
-from bridge.xmpp.backoff import FIRST_SECONDS, MINUTE_SECONDS
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import ConnectionChanged, Phase
-from bridge.xmpp.keepalive import Timing
+from bridge.xmpp.model.backoff import FIRST_SECONDS, MINUTE_SECONDS
+from bridge.xmpp.model.events import ConnectionChanged, Phase
+from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
 from tests.faults.relay import Treatment, Way
 from tests.faults.scene import CALM, DEADLINES, HASTY, NICKNAME, Eyes, Scene, configure, scene, told

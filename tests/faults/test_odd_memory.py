@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bridge.wire.xmlstream import XmlStream
-from bridge.xmpp.journal import Numbering
-from bridge.xmpp.stream import MAX_DEPTH, MAX_STANZA_BYTES
-from bridge.xmpp.trace import MAX_WEIGHT, Trace
+from bridge.xmpp.link.stream import MAX_DEPTH, MAX_STANZA_BYTES
+from bridge.xmpp.link.trace import MAX_WEIGHT, Trace
+from bridge.xmpp.model.journal import Numbering
 from tests.faults.odd_xml import CLASSICS
 
 HEADER = b"<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"

@@ -9,11 +9,12 @@ import pytest
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
-from bridge.xmpp import disco, stanzas
-from bridge.xmpp.archive import RoomArchive
-from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import Connected, MessageReceived, OccupantJoined, StanzaDamaged
-from bridge.xmpp.stanzas import IqError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import IqError
+from bridge.xmpp.model.events import Connected, MessageReceived, OccupantJoined, StanzaDamaged
+from bridge.xmpp.muc.archive import RoomArchive
+from bridge.xmpp.queries import disco
 from tests.faults.odd_xml import CLASSICS, odd_children
 from tests.faults.scene import NICKNAME, SECONDS, Eyes, Scene, scene
 from tests.servers.certificates import Authority

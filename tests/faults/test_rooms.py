@@ -15,11 +15,11 @@ from slixmpp.xmlstream.matcher import StanzaPath
 from slixmpp.xmlstream.stanzabase import StanzaBase
 
 from bridge.settings.values import MAX_ROOMS, Secret
-from bridge.xmpp import backoff
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import Connected, ConnectionChanged, Event, Gap, Phase
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.keepalive import Timing
+from bridge.xmpp.model import backoff
+from bridge.xmpp.model.events import Connected, ConnectionChanged, Event, Gap, Phase
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.queries.keepalive import Timing
 from tests.faults import deeds
 from tests.faults.relay import Way
 from tests.faults.scene import CALM, HASTY, NICKNAME, Eyes, Scene, configure, scene, told

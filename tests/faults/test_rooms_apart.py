@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bridge.settings.values import MAX_ROOMS
-from bridge.xmpp.events import OccupantJoined, Phase, SendFailed, SubjectChanged
-from bridge.xmpp.faults import BouncedError
+from bridge.xmpp.model.events import OccupantJoined, Phase, SendFailed, SubjectChanged
+from bridge.xmpp.model.faults import BouncedError
 from tests.faults.reaching import participant_at
 from tests.faults.scene import Eyes
 from tests.faults.scripted_server import (

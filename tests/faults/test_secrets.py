@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bridge.settings.values import Secret
-from bridge.xmpp.events import Phase
-from bridge.xmpp.stanzas import xml_of
-from bridge.xmpp.trace import REDACTED
+from bridge.xmpp.link.stanzas import xml_of
+from bridge.xmpp.link.trace import REDACTED
+from bridge.xmpp.model.events import Phase
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess, RpcFailedError
 from tests.faults.relay import Way

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bridge.xmpp.events import MessageReceived, OccupantError, Phase, SendFailed, Source
-from bridge.xmpp.faults import NotReflectedError
-from bridge.xmpp.keepalive import Timing
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.model.events import MessageReceived, OccupantError, Phase, SendFailed, Source
+from bridge.xmpp.model.faults import NotReflectedError
+from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.queries.keepalive import Timing
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.reaching import participant_at, settings_for

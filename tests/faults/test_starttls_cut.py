@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bridge.xmpp.events import ConnectionChanged, Phase
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Record
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.model.events import ConnectionChanged, Phase
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.participant import Participant
 from tests.e2e import checking
 from tests.faults.scripted_server import (
     DOMAIN,

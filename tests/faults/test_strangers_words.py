@@ -32,10 +32,13 @@ from bridge.tools.query import xmpp_info, xmpp_ping
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.status import describe_status
 from bridge.tools.wait import xmpp_wait
-from bridge.xmpp import faults, iq_errors, probe, stanzas
-from bridge.xmpp.faults import Fault, Place, Stage
-from bridge.xmpp.iq_errors import DecodedError, TargetKind
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.checks import probe
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import Fault, Place, Stage
+from bridge.xmpp.muc.participant import Participant
+from bridge.xmpp.queries import iq_errors
+from bridge.xmpp.queries.iq_errors import DecodedError, TargetKind
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted
 from tests.faults.lies import (

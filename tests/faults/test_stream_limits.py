@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from bridge.wire.xmlstream import MAX_GROWTH, NotWellFormedError, StanzaTooLongError
-from bridge.xmpp.stanzas import CLIENT
-from bridge.xmpp.stream import (
+from bridge.xmpp.link.stanzas import CLIENT
+from bridge.xmpp.link.stream import (
     MAX_DEPTH,
     MAX_NEGOTIATION_BYTES,
     MAX_STANZA_BYTES,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from bridge.settings.values import Service
-from bridge.xmpp.endpoint import Endpoint, connect
+from bridge.xmpp.link.endpoint import Endpoint, connect
 from tests.e2e import noise
 from tests.e2e.bridge_process import BridgeProcess
 from tests.faults import scripted_server as scripted

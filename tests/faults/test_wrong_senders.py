@@ -8,11 +8,11 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from bridge.xmpp import stanzas
-from bridge.xmpp.archive import ArchiveQuery
-from bridge.xmpp.events import MessageReceived, Phase
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.stanzas import IqError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.stanzas import IqError
+from bridge.xmpp.model.events import MessageReceived, Phase
+from bridge.xmpp.muc.archive import ArchiveQuery
+from bridge.xmpp.muc.participant import Participant
 from tests.faults.reaching import settings_for
 from tests.faults.scripted_server import (
     DOMAIN,

@@ -11,8 +11,8 @@ from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
 from bridge.settings.table import Configuration
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.journal import Journal
 from tests.llm.model_service import KEY, Asked, ModelService
 from tests.llm.test_model import settings
 from tests.mcp.sample_tools import IMPLEMENTATION, envelope, request, states

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from bridge import httpclient
-from bridge.httpclient import MAX_REPLY_BYTES
-from bridge.llm import model
+from bridge.llm import httpclient, model
+from bridge.llm.httpclient import MAX_REPLY_BYTES
 from bridge.llm.model import ATTEMPTS, SECRET_CHARACTERS, Endpoint
 from bridge.llm.prompt import Prompt
 from bridge.mcp.errors import ToolError

@@ -23,12 +23,12 @@ from bridge.llm.tools import (
 from bridge.mcp.jsonrpc import compact
 from bridge.mcp.schema import render
 from bridge.tools.entries import RESULT_BYTES, sanitized
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     MessageReceived,
     OccupantJoined,
     SubjectChanged,
 )
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.model.journal import Journal
 from tests.llm.model_service import (
     KEY,
     Asked,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bridge.httpclient import MAX_REPLY_BYTES
+from bridge.llm.httpclient import MAX_REPLY_BYTES
 from bridge.mcp.errors import ArgumentError, ToolError
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.samples import weather

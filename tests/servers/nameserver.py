@@ -9,7 +9,7 @@ from typing import cast
 import aiodns
 import pytest
 
-from bridge.xmpp import endpoint
+from bridge.xmpp.link import endpoint
 
 SRV = 33
 NAME_ERROR = 3

@@ -5,12 +5,12 @@ from contextlib import closing, contextmanager
 from math import inf
 from pathlib import Path
 
-from bridge.recorded import Reader
+from bridge.recording.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
 from bridge.store.database import Amount, Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
-from bridge.xmpp.events import Event, MessageReceived, encode
+from bridge.xmpp.model.events import Event, MessageReceived, encode
 
 ROOM = "lobby@conference.example"
 ACCOUNT = "bot@example"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bridge.recorded import Reader, Walk
+from bridge.recording.recorded import Reader, Walk
 from bridge.store.database import Ageing, Happened, Lease, Observer, TracedXml
 from bridge.store.errors import BrokenStoreError
 from bridge.store.location import put_aside
@@ -21,8 +21,8 @@ from bridge.store.recorder import Recorder
 from bridge.store.retention import Clocks, Retention
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import Entered, Moment, Writer
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.filter import EventFilter
+from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.model.filter import EventFilter
 from tests.store.damaged import damage
 from tests.store.hall import Hall
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
@@ -116,7 +116,7 @@ async def test_the_last_millisecond_that_can_be_written_is_read(shelf: Shelf) ->
 async def test_a_chunk_of_nothing_but_damage_ends_no_walk(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.recorded.CHUNK", 1)
+    monkeypatch.setattr("bridge.recording.recorded.CHUNK", 1)
     damage(shelf.path, "events", 2, "event", "'{'")
     for backward in (False, True):
         told, walk = await _read(shelf, backward=backward)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.recorded import CHUNK, Reader
+from bridge.recording.recorded import CHUNK, Reader
 from bridge.store import sqlite
 from bridge.store.database import Happened, Query, TracedXml
 from bridge.store.errors import FullStoreError, NotOurStoreError
 from bridge.store.sqlite import SPAN, SqliteDatabase
 from bridge.text import searchable
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
@@ -23,8 +23,8 @@ from bridge.xmpp.events import (
     OccupantLeft,
     SubjectChanged,
 )
-from bridge.xmpp.filter import EventFilter
-from bridge.xmpp.journal import CursorError
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import CursorError
 from tests.store.shelf import ACCOUNT, NIGHTLY, ROOM, Shelf
 
 MANY = 100_000
@@ -78,7 +78,7 @@ def test_a_text_is_found_fast_among_very_many_events(large: Path) -> None:
 async def test_the_loop_turns_on_while_the_store_is_searched(
     large: Path, wanted: EventFilter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.recorded.WALK_SECONDS", 1.0)
+    monkeypatch.setattr("bridge.recording.recorded.WALK_SECONDS", 1.0)
     longest, turns = 0.0, 0
 
     async def turn() -> None:
@@ -135,7 +135,7 @@ async def test_a_look_goes_through_a_bounded_part_of_the_store(large: Path) -> N
 async def test_a_walk_ends_when_its_time_is_over_and_goes_on_where_it_came_to(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridge.recorded.WALK_SECONDS", 0.0)
+    monkeypatch.setattr("bridge.recording.recorded.WALK_SECONDS", 0.0)
     reader = Reader(large, ACCOUNT)
     wanted = EventFilter(contains=f"number {MANY - 1}:")
     walk = await reader.walk([ROOM], wanted)

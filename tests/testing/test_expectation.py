@@ -4,10 +4,10 @@ import pytest
 
 from bridge.testing import expectation
 from bridge.testing.expectation import Expectation, nearest_misses
-from bridge.xmpp.events import MessageReceived, OccupantJoined, OccupantLeft, Source, encode
-from bridge.xmpp.filter import PatternError
-from bridge.xmpp.formatting import format_event
-from bridge.xmpp.journal import Record
+from bridge.xmpp.model.events import MessageReceived, OccupantJoined, OccupantLeft, Source, encode
+from bridge.xmpp.model.filter import PatternError
+from bridge.xmpp.model.formatting import format_event
+from bridge.xmpp.model.journal import Record
 
 ROOM = "room@example"
 PONG = MessageReceived(f"{ROOM}/Robot", "Robot", "Pong!")

@@ -7,21 +7,21 @@ from typing import Any, cast
 
 from bridge.mcp.schema import MismatchError, read_members, render
 from bridge.mcp.toolset import Tool
-from bridge.recorded import Reader
+from bridge.recording.recorded import Reader
 from bridge.settings.table import Settings
 from bridge.tools.link import RoomLink
-from bridge.xmpp import stanzas
-from bridge.xmpp.archive import RoomArchive
-from bridge.xmpp.connection import Connection
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import Event, MessageReceived, Phase, Tls
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.membership import Membership, Reflection
-from bridge.xmpp.message_body import check_body
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import Occupant, Room, RoomStatus
-from bridge.xmpp.trace import Trace
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.trace import Trace
+from bridge.xmpp.model.events import Event, MessageReceived, Phase, Tls
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.message_body import check_body
+from bridge.xmpp.model.room import Occupant, Room, RoomStatus
+from bridge.xmpp.muc.archive import RoomArchive
+from bridge.xmpp.muc.membership import Membership, Reflection
+from bridge.xmpp.muc.participant import Participant
 
 ROOM = "lobby@conference.example"
 LOGS = "Logs@conference.example"

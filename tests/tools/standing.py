@@ -7,12 +7,12 @@ from typing import TypeAlias, cast
 from xml.etree.ElementTree import Element
 
 from bridge.tools.link import RoomLink
-from bridge.xmpp.connection import Connection
-from bridge.xmpp.events import Phase
-from bridge.xmpp.faults import Fault, Place
-from bridge.xmpp.room import LastError, Occupant, RoomStatus
-from bridge.xmpp.session import StreamManagement
-from bridge.xmpp.stanzas import prepared
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.session import StreamManagement
+from bridge.xmpp.link.stanzas import prepared
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.faults import Fault, Place
+from bridge.xmpp.model.room import LastError, Occupant, RoomStatus
 from tests.tools.played import ROOM, STATUS, Played, in_room
 from tests.xmpp.elements import parsed
 

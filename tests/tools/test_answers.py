@@ -4,7 +4,7 @@ import pytest
 
 from bridge.tools.answers import Said, answer
 from bridge.tools.entries import Entry
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
@@ -13,7 +13,7 @@ from bridge.xmpp.events import (
     SendFailed,
     Source,
 )
-from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.model.journal import Journal, Record
 from tests.tools.played import ROOM
 
 ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"

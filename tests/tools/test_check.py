@@ -19,12 +19,7 @@ from bridge.tools import check
 from bridge.tools.check import CurrentSettings, told_of, xmpp_check
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.link import RoomLink
-from bridge.xmpp.events import Phase
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.membership import Membership
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.report import (
+from bridge.xmpp.checks.report import (
     MAX_ROOMS_NAMED,
     CheckedRoom,
     CheckStage,
@@ -33,8 +28,13 @@ from bridge.xmpp.report import (
     expected_stages,
     report_of,
 )
-from bridge.xmpp.room import Room, RoomStatus
-from bridge.xmpp.trace import Trace
+from bridge.xmpp.link.trace import Trace
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.room import Room, RoomStatus
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.participant import Participant
 from tests.mcp.sample_tools import UNASKED
 from tests.servers.ports import free_ports
 from tests.servers.server import XmppServer

@@ -1,4 +1,4 @@
-"""What xmppDiagnose asks and returns; what it finds is in tests/xmpp/test_diagnosis.py."""
+"""What xmppDiagnose asks and returns; what it finds is in tests/xmpp/checks/test_diagnosis.py."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,8 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.events import (
+from bridge.xmpp.link.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
+from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
@@ -23,9 +24,8 @@ from bridge.xmpp.events import (
     OccupantLeft,
     Phase,
 )
-from bridge.xmpp.faults import ConnectionFailedError
-from bridge.xmpp.journal import Journal
-from bridge.xmpp.stanzas import DISCO_ITEMS, PING, IqError, StanzaError
+from bridge.xmpp.model.faults import ConnectionFailedError
+from bridge.xmpp.model.journal import Journal
 from tests.store.shelf import SETTINGS, Shelf
 from tests.tools.played import FAULT, LOGS, ROOM, STATUS, Played, arguments, in_room, in_rooms, wire
 from tests.tools.standing import Asked, Standing, occupant

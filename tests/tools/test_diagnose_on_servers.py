@@ -10,7 +10,7 @@ from bridge.mcp.toolset import Tool
 from bridge.tools.diagnose import xmpp_diagnose
 from bridge.tools.entries import RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
-from bridge.xmpp.diagnosis import FINDINGS
+from bridge.xmpp.checks.diagnosis import FINDINGS
 from tests.docs.pages import (
     PAGES,
     blocks,

@@ -12,15 +12,15 @@ from bridge.mcp.errors import ArgumentError
 from bridge.mcp.schema import MismatchError
 from bridge.text import visible
 from bridge.tools import history, paging
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     Event,
     MessageReceived,
     MessageSent,
     OccupantJoined,
     SubjectChanged,
 )
-from bridge.xmpp.filter import EventFilter
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import (
     ROOM,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     Connected,
     ConnectionChanged,
     Event,

@@ -16,16 +16,16 @@ from bridge.text import iso
 from bridge.tools.entries import RESULT_BYTES, json_size
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     ConnectionChanged,
     MessageReceived,
     MessageSent,
     OccupantLeft,
     Phase,
 )
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.filter import EventFilter
-from bridge.xmpp.journal import Loss
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import Loss
 from tests.store.damaged import damage
 from tests.store.shelf import ACCOUNT, NIGHTLY, SETTINGS, Shelf
 from tests.tools.looking import bodies, page_of
@@ -107,7 +107,7 @@ async def test_memory_answers_as_far_as_it_reaches_and_else_the_store(
 
 
 async def test_memory_that_has_lost_its_oldest_does_not_reach_there(shelf: Shelf) -> None:
-    from bridge.xmpp.journal import Journal
+    from bridge.xmpp.model.journal import Journal
 
     played = _played(shelf, Played(journal=Journal("epoch", 2)))
     for at in (1, 2, 3):

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from bridge.mcp.errors import ArgumentError
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     ConnectionChanged,
     Phase,
 )
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import (
     FAULT,

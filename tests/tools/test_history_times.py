@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from bridge.mcp.errors import ArgumentError
 from bridge.text import iso
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     MessageReceived,
 )
-from bridge.xmpp.journal import Journal
+from bridge.xmpp.model.journal import Journal
 from tests.tools.looking import bodies, page_of
 from tests.tools.played import (
     LOGS,

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from bridge.recording import Recording
+from bridge.recording.recording import Recording
 from bridge.store.database import Happened, Observer
 from bridge.store.sqlite import SqliteDatabase
 from bridge.store.writer import MAX_COMPARED, Entered, Item, Left, Moment, Writer
 from bridge.text import iso
 from bridge.tools.history import xmpp_history
 from bridge.tools.link import RoomLink
-from bridge.xmpp import events
-from bridge.xmpp.events import Event, MessageReceived, MessageSent, Phase, Source, encode
-from bridge.xmpp.participant import Participant
+from bridge.xmpp.model import events
+from bridge.xmpp.model.events import Event, MessageReceived, MessageSent, Phase, Source, encode
+from bridge.xmpp.muc.participant import Participant
 from tests.store.shelf import ACCOUNT, ROOM, SETTINGS
 from tests.tools.looking import bodies
 from tests.tools.played import arguments, wire

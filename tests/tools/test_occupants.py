@@ -13,9 +13,9 @@ from bridge.tools import occupants, resources
 from bridge.tools.entries import NOTICE, RESULT_BYTES, json_size
 from bridge.tools.link import MAX_NAMED
 from bridge.tools.occupants import LEFT_BYTES, LEFT_SECONDS, MAX_LEFT
-from bridge.xmpp import events
-from bridge.xmpp.events import Phase
-from bridge.xmpp.room import Departure, LastError, Occupant
+from bridge.xmpp.model import events
+from bridge.xmpp.model.events import Phase
+from bridge.xmpp.model.room import Departure, LastError, Occupant
 from tests.tools.played import (
     FAULT,
     LOGS,

@@ -11,9 +11,9 @@ from bridge.mcp.errors import ArgumentError
 from bridge.text import one_line
 from bridge.tools import paging
 from bridge.tools.paging import MAX_INLINE_COST, Page, TimeSlice, event_filter
-from bridge.xmpp.events import MessageReceived, SubjectChanged
-from bridge.xmpp.filter import EventFilter, Pattern
-from bridge.xmpp.journal import Journal, Record
+from bridge.xmpp.model.events import MessageReceived, SubjectChanged
+from bridge.xmpp.model.filter import EventFilter, Pattern
+from bridge.xmpp.model.journal import Journal, Record
 
 SAID = MessageReceived("room@rooms/W", "W", "x" * 1_000)
 

@@ -16,10 +16,10 @@ from bridge.tools.query import (
     MAX_ITEMS,
     MAX_VALUES,
 )
-from bridge.xmpp import disco
-from bridge.xmpp.disco import ROOM_INFO
-from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
+from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
+from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.disco import ROOM_INFO
 from tests.tools.played import LOGS, ROOM
 from tests.tools.standing import outside, standing, standing_in
 from tests.xmpp.elements import parsed

@@ -12,8 +12,8 @@ from bridge.text import MAX_QUOTED_CHARACTERS
 from bridge.tools import query
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import RoomLink
-from bridge.xmpp.faults import ConnectionFailedError, Fault
-from bridge.xmpp.stanzas import PING, IqError, StanzaError
+from bridge.xmpp.link.stanzas import PING, IqError, StanzaError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
 from tests.tools.played import LOGS, ROOM, arguments
 from tests.tools.standing import OWN, outside, standing, standing_in
 from tests.xmpp.elements import parsed

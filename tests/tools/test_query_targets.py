@@ -4,7 +4,7 @@ from bridge.mcp.errors import ToolError
 from bridge.tools.entries import NOTICE
 from bridge.tools.link import MAX_NAME_CHARACTERS, MAX_NAMED
 from bridge.tools.query import find
-from bridge.xmpp.iq_errors import TargetKind
+from bridge.xmpp.queries.iq_errors import TargetKind
 from tests.tools.played import LOGS, ROOM, Played
 from tests.tools.standing import OWN, standing, standing_in
 

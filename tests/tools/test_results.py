@@ -34,9 +34,10 @@ from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.tools.status import xmpp_status
 from bridge.tools.trace import xmpp_trace
 from bridge.tools.wait import xmpp_wait
-from bridge.xmpp.archive import MAX_ID_BYTES
-from bridge.xmpp.diagnosis import FINDINGS
-from bridge.xmpp.events import (
+from bridge.xmpp.checks.diagnosis import FINDINGS
+from bridge.xmpp.checks.report import CheckStage, Report
+from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, IqError, StanzaError
+from bridge.xmpp.model.events import (
     Connected,
     ConnectionChanged,
     Event,
@@ -45,11 +46,10 @@ from bridge.xmpp.events import (
     MessageSent,
     Phase,
 )
-from bridge.xmpp.journal import Record
-from bridge.xmpp.membership import Reflection
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.report import CheckStage, Report
-from bridge.xmpp.stanzas import DATA_FORMS, DISCO_INFO, IqError, StanzaError
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.archive import MAX_ID_BYTES
+from bridge.xmpp.muc.membership import Reflection
+from bridge.xmpp.muc.participant import Participant
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments
 from tests.tools.standing import standing

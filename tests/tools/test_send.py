@@ -16,10 +16,10 @@ from bridge.tools.answers import MAX_ANSWERS
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.send import RateLimiter, xmpp_send
 from bridge.xmpp.errors import NotInRoomError
-from bridge.xmpp.events import Event, OccupantError, Phase, SendFailed
-from bridge.xmpp.faults import BouncedError, Fault, NotReflectedError, NotSentError
-from bridge.xmpp.membership import Reflection
-from bridge.xmpp.room import LastError
+from bridge.xmpp.model.events import Event, OccupantError, Phase, SendFailed
+from bridge.xmpp.model.faults import BouncedError, Fault, NotReflectedError, NotSentError
+from bridge.xmpp.model.room import LastError
+from bridge.xmpp.muc.membership import Reflection
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import (
     FAULT,

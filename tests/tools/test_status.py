@@ -17,10 +17,10 @@ from bridge.tools import status as status_module
 from bridge.tools.check import CurrentSettings
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
-from bridge.xmpp.events import MessageReceived, Phase, SubjectChanged
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import LastError, LastIncoming
+from bridge.xmpp.model.events import MessageReceived, Phase, SubjectChanged
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.room import LastError, LastIncoming
+from bridge.xmpp.muc.participant import Participant
 from tests.tools.played import (
     FAULT,
     LOGS,

@@ -13,9 +13,9 @@ from bridge.mcp.schema import MismatchError
 from bridge.tools import trace
 from bridge.tools.entries import MAX_BODY_BYTES, NOTICE, RESULT_BYTES
 from bridge.tools.paging import MAX_BYTES
-from bridge.xmpp.events import ConnectionChanged, Gap, Phase
-from bridge.xmpp.journal import Journal
-from bridge.xmpp.trace import CAPACITY, Direction
+from bridge.xmpp.link.trace import CAPACITY, Direction
+from bridge.xmpp.model.events import ConnectionChanged, Gap, Phase
+from bridge.xmpp.model.journal import Journal
 from tests.tools.played import LOGS, OTHER_LOBBY, ROOM, Played, arguments, in_rooms, wire
 from tests.xmpp.elements import append
 

@@ -18,7 +18,7 @@ from bridge.tools import paging, wait
 from bridge.tools.entries import NOTICE, RESULT_BYTES
 from bridge.tools.link import RoomLink
 from bridge.tools.send import MAX_WAIT_SECONDS
-from bridge.xmpp.events import (
+from bridge.xmpp.model.events import (
     ConnectionChanged,
     Event,
     MessageReceived,
@@ -27,11 +27,11 @@ from bridge.xmpp.events import (
     Phase,
     SubjectChanged,
 )
-from bridge.xmpp.faults import Fault
-from bridge.xmpp.filter import ASCII_COST
-from bridge.xmpp.journal import Journal, Record
-from bridge.xmpp.participant import Participant
-from bridge.xmpp.room import LastError
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.filter import ASCII_COST
+from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.model.room import LastError
+from bridge.xmpp.muc.participant import Participant
 from tests.mcp.sample_tools import UNASKED
 from tests.tools.played import (
     FAULT,

@@ -2,8 +2,8 @@
 
 from xml.etree.ElementTree import Element, fromstring
 
-from bridge.xmpp.stanzas import xml_of
-from bridge.xmpp.trace import Direction, Trace
+from bridge.xmpp.link.stanzas import xml_of
+from bridge.xmpp.link.trace import Direction, Trace
 
 
 def parsed(xml: str) -> Element:

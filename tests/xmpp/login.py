@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret
-from bridge.xmpp.stanzas import SASL, SASL_CB
+from bridge.xmpp.link.stanzas import SASL, SASL_CB
 from tests.xmpp.place import PLACE
 
 PASSWORD = "correct-horse"

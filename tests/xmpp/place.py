@@ -1,6 +1,6 @@
 """Where the unit tests of a connection and its room are."""
 
-from bridge.xmpp.faults import Place
+from bridge.xmpp.model.faults import Place
 
 PLACE = Place(
     service="xmpp://chat.example:5222",

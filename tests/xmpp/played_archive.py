@@ -5,11 +5,19 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, overload
 from xml.etree.ElementTree import Element, SubElement
 
-from bridge.xmpp import stanzas
-from bridge.xmpp.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
-from bridge.xmpp.connection import Connection, TooManyResultsError
-from bridge.xmpp.events import MessageReceived
-from bridge.xmpp.stanzas import CLIENT, DATA_FORMS, DELAY, DISCO_INFO, MAM, IqError, StanzaError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection, TooManyResultsError
+from bridge.xmpp.link.stanzas import (
+    CLIENT,
+    DATA_FORMS,
+    DELAY,
+    DISCO_INFO,
+    MAM,
+    IqError,
+    StanzaError,
+)
+from bridge.xmpp.model.events import MessageReceived
+from bridge.xmpp.muc.archive import FORWARD, RSM, ArchiveQuery, ArchiveResult, RoomArchive
 
 ROOM = "lobby@conference.example"
 OWN = f"{ROOM}/Me"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bridge.settings.load import load
 from bridge.settings.table import Settings
-from bridge.xmpp.probe import Probe
-from bridge.xmpp.report import CheckStage, Report
+from bridge.xmpp.checks.probe import Probe
+from bridge.xmpp.checks.report import CheckStage, Report
 
 
 def settings(environment: Mapping[str, str]) -> Settings:

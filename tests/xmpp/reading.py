@@ -1,7 +1,7 @@
 """Stanzas of one room, as they are read."""
 
-from bridge.xmpp import stanzas
-from bridge.xmpp.events import Event
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import Event
 from tests.xmpp.elements import parsed
 
 ROOM = "lobby@conference.example"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from bridge.xmpp import archive, stanzas
-from bridge.xmpp.events import SubjectChanged
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import SubjectChanged
+from bridge.xmpp.muc import archive
 from tests.xmpp.elements import parsed
 from tests.xmpp.played_archive import Line, result_of
 

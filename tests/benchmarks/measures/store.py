@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from time import perf_counter, process_time
 
-from bridge.xmpp.events import MessageReceived, encode
-from bridge.xmpp.filter import text_of
+from bridge.xmpp.model.events import MessageReceived, encode
+from bridge.xmpp.model.filter import text_of
 from tests.benchmarks.bench import BRIDGE, Bench
 from tests.benchmarks.figures import Aim, Outcome, Series, alternated, percentile
 from tests.benchmarks.peer import Peer, called

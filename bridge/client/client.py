@@ -1,0 +1,228 @@
+"""The client's side of MCP: the handshake, the dialects, requests, lists and calls of tools."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from bridge import __version__
+from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, parameters, prompt_parameters
+from bridge.client.errors import RequestError, ServerError
+from bridge.client.formatting import objects
+from bridge.client.process import ServerProcess
+from bridge.mcp import revisions
+from bridge.mcp.jsonrpc import Json
+from bridge.mcp.revisions import Revision
+from bridge.text import one_line
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a server may take to answer the handshake; a program that speaks no MCP never does."""
+
+MAX_PAGES = 100
+"""Most pages fetched of one list after the first: a server's list may never end."""
+
+CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
+
+FIRST_OFFER = revisions.HANDSHAKE[0]
+"""The revision that a server is offered first: most servers support `initialize`."""
+
+FALLBACK_OFFER = next(one for one in revisions.ALL if not one.handshake)
+"""The revision that a server is offered when it refuses `initialize`."""
+
+FORM = "elicitation/create"
+"""The request by which a server shows a person a form."""
+
+MAX_ROUNDS = 20
+"""How often one request is answered with questions before it is given up."""
+
+FillIn: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[dict[str, Json]]]
+"""Takes the params of such a request, and returns its result."""
+
+LISTS = ("tools", "resources", "prompts")
+"""What a server can be asked to list, by MCP's names."""
+
+
+@dataclass
+class ServerCatalogue:
+    """What the server has told of itself so far, for completion and for reading arguments."""
+
+    definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    """The tools as they were listed, by name."""
+    tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    resources: Sequence[str] = ()
+    nicknames: Sequence[str] = ()
+    """Who is in the room, as far as that was read."""
+
+
+class Client:
+    """Speaks MCP with one server; the dialect may be changed between any two requests."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.revision = FIRST_OFFER
+        self.bare = False
+        """Whether tools are called by bare JSON-RPC: a tool's name is the method, its arguments are
+        the params."""
+        self.capabilities: Mapping[str, Json] = {}
+        """The capabilities that the server declared; empty if it declared none."""
+        self.catalogue = ServerCatalogue()
+        self._fill_in: FillIn | None = None
+
+    def take_forms(self, fill_in: FillIn) -> None:
+        """Declare that a person can be asked, and ask them by `fill_in`; before `open`."""
+        self._fill_in = self.server.answering[FORM] = fill_in
+
+    @property
+    def _own_capabilities(self) -> dict[str, Json]:
+        return {} if self._fill_in is None else {"elicitation": {}}
+
+    @property
+    def dialect(self) -> str:
+        """How requests are worded now, for a person."""
+        spoken = f"MCP {self.revision.date}"
+        return f"bare JSON-RPC, and {spoken} for everything but tool calls" if self.bare else spoken
+
+    async def open(self, *, seconds: float = HANDSHAKE_SECONDS) -> None:
+        """Agree on a revision, with the handshake or without; raises `ServerError`."""
+        try:
+            async with asyncio.timeout(seconds):
+                try:
+                    await self.negotiate(FIRST_OFFER)
+                except RequestError as refusal:
+                    try:
+                        await self.negotiate(FALLBACK_OFFER)
+                    except RequestError:
+                        said = one_line(str(refusal), SHOWN_CHARACTERS)
+                        raise ServerError(f"the server refused the handshake: {said}") from refusal
+        except TimeoutError as error:
+            raise ServerError(f"no answer within {seconds:g} s: is it an MCP server?") from error
+
+    async def negotiate(self, revision: Revision) -> str:
+        """Offer `revision` to the server, and return the date of the revision agreed on.
+
+        Raises `RequestError`, and keeps the former revision then.
+        """
+        if revision.handshake:
+            offer: dict[str, Json] = {
+                "protocolVersion": revision.date,
+                "capabilities": self._own_capabilities,
+                "clientInfo": CLIENT_INFO,
+            }
+            result = await self.server.request("initialize", offer)
+            await self.server.notify("notifications/initialized")
+        else:
+            result = await self.server.request("server/discover", self._with_meta({}, revision))
+        told = result if isinstance(result, dict) else {}
+        date = str(told.get("protocolVersion", revision.date))
+        # A revision that we do not know is spoken as the one we offered: there is no other way.
+        self.revision = revisions.find(date) or revision
+        capabilities = told.get("capabilities")
+        self.capabilities = capabilities if isinstance(capabilities, dict) else {}
+        return date
+
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
+        """Return the result of a method of MCP; raises `RequestError`, `ServerError`.
+
+        What the server wants to know first is asked, and sent with the request once more
+        (2026-07-28, "Multi Round-Trip Requests").
+        """
+        sent = self._with_meta(params or {}, self.revision)
+        result = await self.server.request(method, sent)
+        for _ in range(MAX_ROUNDS):
+            match result:
+                case {"resultType": "input_required", **asked}:
+                    answers = {"inputResponses": await self._answers(asked.get("inputRequests"))}
+                    state = {name: asked[name] for name in ("requestState",) if name in asked}
+                    result = await self.server.request(method, sent | answers | state)
+                case _:
+                    return result
+        raise RequestError(f"the server asked for something {MAX_ROUNDS} times")
+
+    async def _answers(self, questions: Json) -> dict[str, Json]:
+        """Return the answers to the questions of a result, by their names."""
+        answers: dict[str, Json] = {}
+        for name, question in questions.items() if isinstance(questions, dict) else ():
+            match question:
+                case {"method": method, "params": dict() as params} if (
+                    method == FORM and self._fill_in is not None
+                ):
+                    answers[name] = await self._fill_in(params)
+                case _:
+                    raise RequestError("the server asks for what this client lacks")
+        return answers
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> Any:
+        """Return the result of a tool in the current dialect; raises as `request` does."""
+        if self.bare:
+            return await self.server.request(tool, arguments)
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    async def structured_content(self, tool: str) -> dict[str, Any]:
+        """Return the structured content of a tool's result; nothing if it has none, or failed.
+
+        The tool is called by MCP, without arguments, even while the dialect is bare.
+        """
+        try:
+            result = await self.request("tools/call", {"name": tool, "arguments": {}})
+        except RequestError:
+            return {}
+        content = result.get("structuredContent") if isinstance(result, dict) else None
+        return content if isinstance(content, dict) else {}
+
+    async def rooms(self) -> list[str]:
+        """Return the rooms that the server says it sits in, its default room first."""
+        status = await self.structured_content("xmppStatus")
+        listed = [one.get("room") for one in objects(status, "rooms")] or [status.get("room")]
+        return [one for one in listed if isinstance(one, str)]
+
+    async def list_all(self, kind: str) -> dict[str, Any]:
+        """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
+        items: list[Json] = []
+        params: dict[str, Json] = {}
+        for _ in range(MAX_PAGES + 1):
+            page = await self.request(f"{kind}/list", params)
+            result = page if isinstance(page, dict) else {}
+            items += objects(result, kind)
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                break
+            params = {"cursor": cursor}
+        return {**result, kind: items}
+
+    async def read_catalogue(self) -> None:
+        """Read the lists of tools, resources and prompts; one that is refused counts as empty."""
+        tools, resources, prompts = [await self._items(kind) for kind in LISTS]
+        there = self.catalogue
+        there.definitions = {str(one.get("name")): one for one in tools}
+        there.tools = {k: parameters(v.get("inputSchema")) for k, v in there.definitions.items()}
+        there.resources = [str(one.get("uri")) for one in resources]
+        there.prompts = {str(one.get("name")): prompt_parameters(one) for one in prompts}
+
+    async def read_nicknames(self) -> None:
+        """Read who is in the room, for completion, if the server is a bridge."""
+        if "xmppOccupants" in self.catalogue.tools:
+            with suppress(ServerError):  # the conversation reports the end of the server
+                page = await self.structured_content("xmppOccupants")
+                self.catalogue.nicknames = [
+                    str(one["nickname"]) for one in objects(page, "occupants") if "nickname" in one
+                ]
+
+    async def _items(self, kind: str) -> list[dict[str, Json]]:
+        """Return all items of a list, none if the server refuses it."""
+        if not self.capabilities or kind in self.capabilities:
+            with suppress(RequestError):
+                return objects(await self.list_all(kind), kind)
+        return []
+
+    def _with_meta(self, params: Mapping[str, Json], revision: Revision) -> dict[str, Json]:
+        """Return `params` with the `_meta` that a revision without handshake requires."""
+        if revision.handshake:
+            return dict(params)
+        meta: dict[str, Json] = {
+            revisions.PROTOCOL_VERSION: revision.date,
+            revisions.CLIENT_CAPABILITIES: self._own_capabilities,
+            revisions.CLIENT_INFO: CLIENT_INFO,
+        }
+        return {"_meta": meta, **params}

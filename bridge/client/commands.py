@@ -1,0 +1,312 @@
+"""The commands of the client: what can be typed, what it means, and carrying it out."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import NamedTuple, TypeAlias
+
+from bridge.client import formatting
+from bridge.client.arguments import SHOWN_CHARACTERS, Parameter, read_arguments
+from bridge.client.client import LISTS, Client
+from bridge.client.errors import ArgumentError, RequestError
+from bridge.client.formatting import Answer, console_error, console_message
+from bridge.mcp import jsonrpc, revisions
+from bridge.mcp.framing import Framing
+from bridge.mcp.jsonrpc import Id, Json, Malformed, Request
+from bridge.text import one_line
+
+RAW_SECONDS = 5.0
+"""How long an answer to a text that is no message is waited for: there may be none."""
+
+
+class ToolCommand(NamedTuple):
+    """A command that calls one tool."""
+
+    tool: str
+    argument: str | None = None
+    """The argument that words without a name are the value of."""
+    verbatim: bool = False
+    """Whether the whole rest of the line is that argument, as it stands."""
+    default: str = ""
+    """The rest of the line where none is typed."""
+    asks_all: bool = False
+    """Whether a person who types no argument is asked for all, and not only the required ones."""
+
+
+TOOL_COMMANDS = {
+    "status": ToolCommand("xmppStatus"),
+    "send": ToolCommand("xmppSend", "message", verbatim=True),
+    "history": ToolCommand("xmppHistory", "contains"),
+    "wait": ToolCommand("xmppWait", "contains"),
+    "occupants": ToolCommand("xmppOccupants", "nickname"),
+    "ping": ToolCommand("xmppPing", "target", default="server"),
+    "info": ToolCommand("xmppInfo", "target", default="server"),
+    "check": ToolCommand("xmppCheck"),
+    "trace": ToolCommand("xmppTrace", "contains"),
+}
+"""The commands that call a tool of the bridge."""
+
+ECHO = ToolCommand("echo", "message", verbatim=True)
+"""The call that a line without a command is."""
+
+PLAIN_NAMES = ("help", "exit", "quit", "status", "send")
+"""The commands that need no slash."""
+
+ROOM_ARGUMENT = "room"
+"""The argument by which the bridge's tools take a room."""
+
+LEAVE = frozenset({"exit", "quit"})
+"""The commands that end the client."""
+
+FRAMINGS = {"lines": Framing.LINES, "headers": Framing.HEADERS}
+
+USAGES = {
+    "TEXT": "send TEXT to the tool `echo`; //TEXT for a text that begins with a slash",
+    "status": "ask the tool `xmppStatus`",
+    "send TEXT": "say TEXT in the chat room",
+    "help": "this list",
+    "exit, quit": "leave (Ctrl-D does too); Ctrl-C cancels the call in flight",
+    "/status, /send TEXT": "the same as without the slash",
+    "/history [TEXT]": "what happened in the room, with TEXT in it",
+    "/wait [TEXT]": "wait for the next message, with TEXT in it",
+    "/occupants [NICK]": "who is in the room",
+    "/ping [TARGET]": "round trip to the server, or to room, self, a nickname or a JID",
+    "/info [TARGET]": "what the server, or room, self, a nickname or a JID, is and can do",
+    "/check": "walk a new connection through its stages",
+    "/trace [TEXT]": "the stanzas on the wire",
+    "/tools [NAME]": "the tools of the server; one with its arguments",
+    "/call NAME [{JSON}]": "call any tool; without JSON it asks for each argument",
+    "/resources [URI]": "the resources, or what stands in one",
+    "/prompts [NAME]": "the prompts, or one filled in",
+    "/raw {JSON}": "send this as it is; the answer is shown as it came",
+    "/room [NAME]": "use this room where a tool takes one; without NAME, which one that is",
+    "/framing [WORD]": "`lines`, or `headers` (Content-Length)",
+    "/revision [DATE]": "speak this revision of MCP",
+    "/bare [on|off]": "call tools by bare JSON-RPC, their name as the method",
+    "NAME=VALUE": "after a command that calls a tool: any of its arguments",
+}
+"""What `help` lists, in its order: a command with its arguments, and what it does."""
+
+HELP = "\n".join(f"{usage:{max(map(len, USAGES))}}  {does}" for usage, does in USAGES.items())
+
+NAMES = (*re.findall(r"/(\w+)", " ".join(USAGES)), "help", *sorted(LEAVE))
+"""The commands that may follow a slash."""
+
+
+class Command(NamedTuple):
+    """One line that was typed."""
+
+    name: str | None
+    """The word after the slash, whether there is such a command or not; None for a text."""
+    rest: str = ""
+    """What follows the word, or the text."""
+
+
+def parse(line: str) -> Command:
+    """Return what `line`, which is not blank, asks for."""
+    line = line.strip()
+    if line.startswith("//"):
+        return Command(None, line[1:])
+    word, _, rest = line.removeprefix("/").partition(" ")
+    rest = rest.strip()
+    # Without a slash, `send` is a command only with a text, and the others are only without.
+    if line.startswith("/") or (word in PLAIN_NAMES and bool(rest) == (word == "send")):
+        return Command(word, rest)
+    return Command(None, line)
+
+
+AskArgument: TypeAlias = Callable[[Parameter], Awaitable[dict[str, Json]]]
+"""Asks a person for an argument, and returns it by its name, or nothing."""
+
+
+Interpreter: TypeAlias = Callable[[Answer], Awaitable[Answer]]
+"""Takes an answer with an instruction, and returns the one that is shown."""
+
+
+class CommandRunner:
+    """Carries out commands, one after the other.
+
+    `ask` is None where nobody can be asked for arguments, `interpret` where no model can be.
+    """
+
+    def __init__(
+        self, client: Client, ask: AskArgument | None, interpret: Interpreter | None = None
+    ) -> None:
+        self._interpret = interpret
+        self.catalogue_is_stale = False
+        """Whether to read the lists of the server again before the next command."""
+        self._client = client
+        self._ask = ask
+        self.asking_seconds = 0.0
+        """How long the person took to answer, while the command was carried out."""
+        self._room: str | None = None
+        """The room that calls name where the user names none; None: the server's own default."""
+
+    async def run(self, command: Command) -> Answer:
+        """Carry out `command`; raises `ServerError` when the server has ended."""
+        if self.catalogue_is_stale:
+            self.catalogue_is_stale = False
+            await self._client.read_catalogue()
+        began, self.asking_seconds = monotonic(), 0.0
+        try:
+            answer = await self._run(command)
+        except ArgumentError as error:
+            return console_error(str(error))
+        except RequestError as refusal:
+            answer = formatting.error_response(refusal)
+        seconds = None if answer.own else monotonic() - began - self.asking_seconds
+        answer = replace(answer, seconds=seconds)
+        if answer.instruction and self._interpret is not None:
+            return await self._interpret(answer)
+        return answer
+
+    async def _run(self, command: Command) -> Answer:
+        name, rest = command.name, command.rest
+        tool_command = ECHO if name is None else TOOL_COMMANDS.get(name)
+        if tool_command is not None:
+            return await self._call(tool_command, rest or tool_command.default)
+        if name in LISTS:
+            return await self._show(name, *_two(rest))
+        others = {
+            "call": self._call_by_name,
+            "raw": self._raw,
+            "room": self._choose_room,
+            "framing": self._framing,
+            "bare": self._bare,
+            "revision": self._revision,
+        }
+        if name in others:
+            return await others[name](rest)
+        if name == "help":
+            return console_message(HELP, raw=USAGES)
+        unknown = f"There is no command /{name}; help lists them, //TEXT echoes a slash."
+        return console_error(one_line(unknown))
+
+    async def _call_by_name(self, rest: str) -> Answer:
+        tool, typed = _two(rest)
+        if not tool:
+            return console_error("Which tool? Type /call NAME; /tools lists them.")
+        return await self._call(ToolCommand(tool, asks_all=True), typed)
+
+    async def _call(self, command: ToolCommand, typed: str) -> Answer:
+        tool, main, catalogue = command.tool, command.argument, self._client.catalogue
+        if catalogue.definitions and tool not in catalogue.definitions:
+            return _no_tool(tool)
+        known = catalogue.tools.get(tool, ())
+        if main is None and len(known) == 1 and known[0].types == ("string",):
+            main = known[0].name
+        arguments = read_arguments(typed, known, main, verbatim=command.verbatim)
+        if not typed.startswith("{"):
+            every = command.asks_all and not typed
+            missing = [one for one in known if one.name not in arguments]
+            arguments |= await self._asked([one for one in missing if every or one.required])
+            if self._room is not None and ROOM_ARGUMENT in (one.name for one in missing):
+                arguments.setdefault(ROOM_ARGUMENT, self._room)
+        return formatting.tool_result(await self._client.call(tool, arguments))
+
+    async def _asked(self, wanted: Sequence[Parameter]) -> dict[str, Json]:
+        arguments: dict[str, Json] = {}
+        began = monotonic()
+        if self._ask is not None:
+            for one in wanted:
+                arguments |= await self._ask(one)
+        self.asking_seconds += monotonic() - began
+        return arguments
+
+    async def _show(self, kind: str, name: str, typed: str) -> Answer:
+        """Show a list, or the tool, resource or prompt of this name in it."""
+        client, catalogue = self._client, self._client.catalogue
+        if not name:
+            return formatting.listing(kind, await client.list_all(kind))
+        if kind == "tools":
+            tool = catalogue.definitions.get(name)
+            if tool is None:
+                return _no_tool(name)
+            return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])
+        if kind == "resources":
+            read = await client.request("resources/read", {"uri": name})
+            return formatting.resource_contents(read)
+        known = catalogue.prompts.get(name, ())
+        arguments = read_arguments(typed, known) if typed else await self._asked(known)
+        prompt = await client.request("prompts/get", {"name": name, "arguments": arguments})
+        return formatting.prompt_messages(prompt)
+
+    async def _raw(self, text: str) -> Answer:
+        if not text:
+            example = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+            return console_error(f"What? For example /raw {example}")
+        ids = _answered_ids(text)
+        try:
+            async with asyncio.timeout(RAW_SECONDS if None in ids else None):
+                responses = await self._client.server.send_raw(text.encode("utf-8", "replace"), ids)
+        except TimeoutError:
+            return console_error(f"no answer within {RAW_SECONDS:g} s")
+        if not responses:
+            return console_message("(sent; nothing answers that)")
+        wire = [json.loads(jsonrpc.encode(one)) for one in responses]
+        failed = any(
+            one.error is not None or formatting.tool_result(one.result).failed for one in responses
+        )
+        came: Json = wire[0] if len(wire) == 1 else wire
+        return Answer(came, came, failed=failed)
+
+    async def _choose_room(self, wanted: str) -> Answer:
+        """Make a room of the server the default of this session, or tell which one is."""
+        rooms = await self._client.rooms()
+        if wanted:
+            names = [(one, one.partition("@")[0]) for one in rooms]
+            found = [one for one in names if wanted.casefold() in map(str.casefold, one)]
+            if len(found) != 1:
+                listed = ", ".join(one_line(one, SHOWN_CHARACTERS) for one in rooms) or "none"
+                return console_error(f"The rooms of this server are: {listed}.")
+            self._room = found[0][0]
+        return console_message(f"room: {one_line(self._room or next(iter(rooms), 'none'))}")
+
+    async def _framing(self, wanted: str) -> Answer:
+        server = self._client.server
+        if wanted and wanted not in FRAMINGS:
+            return console_error("The framings are lines and headers.")
+        server.framing = FRAMINGS.get(wanted, server.framing)
+        return console_message(f"framing: {server.framing.value}")
+
+    async def _bare(self, wanted: str) -> Answer:
+        client = self._client
+        if wanted not in {"", "on", "off"}:
+            return console_error("Type /bare, /bare on or /bare off.")
+        client.bare = wanted == "on" if wanted else not client.bare
+        return console_message(f"speaking {client.dialect}")
+
+    async def _revision(self, wanted: str) -> Answer:
+        revision = revisions.find(wanted)
+        if wanted and revision is None:
+            dates = ", ".join(one.date for one in revisions.ALL)
+            return console_error(f"The revisions are {dates}.")
+        if revision is not None:
+            agreed = await self._client.negotiate(revision)
+            self.catalogue_is_stale = True  # older revisions say less of each tool
+            if agreed != wanted:
+                spoken = one_line(agreed, SHOWN_CHARACTERS)
+                return console_error(f"The server speaks {spoken} instead of {wanted}.")
+        return console_message(f"speaking {self._client.dialect}")
+
+
+def _two(rest: str) -> tuple[str, str]:
+    """Return the first word, and what follows it."""
+    first, _, others = rest.partition(" ")
+    return first, others.strip()
+
+
+def _no_tool(name: str) -> Answer:
+    return console_error(f"This server has no tool {one_line(name)}; /tools lists what it has.")
+
+
+def _answered_ids(text: str) -> list[Id | None]:
+    """Return the ids of the responses that `text` asks for; None for one without an id."""
+    decoded = jsonrpc.decode(text)
+    messages = decoded if isinstance(decoded, list) else [decoded]
+    if not messages:  # an empty batch is answered with an error
+        return [None]
+    return [one.id for one in messages if isinstance(one, (Request, Malformed))]

@@ -1,0 +1,311 @@
+"""The interactive test client: starts a server, reads lines, and shows what the server answers."""
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from bridge.client.client import Client
+from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, parse
+from bridge.client.errors import InputCancelledError, OutputError, ServerError
+from bridge.client.formatting import Answer, console_error
+from bridge.client.forms import fill_in
+from bridge.client.frontend import Frontend, Pipe, call_on_termination
+from bridge.client.interpreting import interpreter_for
+from bridge.client.process import ServerProcess
+from bridge.logs import complain, lines_of, open_log
+from bridge.mcp.framing import SkippedInput
+from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
+from bridge.settings.table import Configuration
+from bridge.text import one_line
+
+GREETING = 'Connected! Type a message or "help" for commands.'
+"""Shown once lines are read."""
+
+ROOM_SECONDS = 10.0
+"""How long the greeting waits until the bridge is in the room, or says why it is not."""
+
+SETTLED_PHASES = frozenset({"joined", "failed", "waiting", "unconfigured"})
+"""Phases in which the bridge stays for a while: the greeting waits no longer."""
+
+POLL_SECONDS = 0.05
+"""Between two calls of xmppStatus while the greeting waits."""
+
+SCRIPT_SECONDS = 300.0
+"""How long a script waits for one answer, as agents do; a person has Ctrl-C."""
+
+CLOSING_SECONDS = 1.0
+"""How long a terminal may take to restore its modes when the server has ended."""
+
+QUEUED = "(queued until the call that runs has ended; Ctrl-C cancels both)"
+"""Shown when a line is typed while a command is carried out."""
+
+EVENT_LINE = re.compile(r"\[Server\] (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*)")
+"""A line of the bridge's log about an event of the room, and what of it a person is shown."""
+
+SENDING_LINE = re.compile(r"\S+ ([^\s<*]\S*: )?sending, id ")
+"""The start of the line about a message of our own. It is not shown: the room's reflection follows.
+
+Lines about others have `<` or `*` after the time and perhaps the room: they do not match."""
+
+OCCUPANTS_CHANGED = (" * ", " in the room as ")
+"""Found in the lines after which the nicknames are read again, for completion."""
+
+
+async def run_client(command: Sequence[str], *, as_json: bool, configuration: Configuration) -> int:
+    """Talk to the MCP server that `command` starts; return the exit code.
+
+    From a pipe, stdout carries answers only, one a line; the greeting goes to stderr. The exit
+    code is 1 if any call failed, or the server did. `configuration` may have a model.
+    """
+    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    running = asyncio.create_task(
+        _run(command, configuration, interactive=interactive, as_json=as_json)
+    )
+    if interactive:
+        # SIGTERM and SIGHUP cancel the task, so that the terminal's modes are restored. The message
+        # of the cancellation is the signal's number, for the exit code.
+        call_on_termination(running.cancel)
+    try:
+        return await running
+    except asyncio.CancelledError as error:
+        if not error.args:
+            raise
+        return 128 + int(error.args[0])
+
+
+async def _run(
+    command: Sequence[str], configuration: Configuration, *, interactive: bool, as_json: bool
+) -> int:
+    # The server must not write to the terminal itself: it would garble the prompt, and may send
+    # escape sequences. We read its stderr and show it escaped, and the room's events in it.
+    to_terminal = sys.stderr is not None and sys.stderr.isatty()
+    level = os.environ.get("LOG_LEVEL", "").upper()
+    level = level if level in logging.getLevelNamesMapping() else "INFO"
+    if problem := open_log("[Client]", level, configuration.log_file):
+        complain(f"[Client] WARNING: {one_line(problem)}")
+    server = None
+    try:
+        stderr = PIPE if interactive or to_terminal else None
+        server = await ServerProcess.start(command, stderr=stderr)
+        client = Client(server)
+        frontend: Frontend = Pipe(json=as_json)
+        if interactive:
+            # Loads prompt_toolkit, which a script is not to wait for.
+            from bridge.client.terminal import Terminal
+
+            frontend = Terminal(client.catalogue)
+            if to_terminal:
+                shown = _LogHandler(frontend.tell)
+                shown.setLevel(level)
+                logging.getLogger("bridge").handlers[0] = shown
+        interpret = None if as_json else interpreter_for(configuration)
+        return await _Conversation(client, frontend, interpret, to_terminal=to_terminal).run()
+    except (ServerError, OutputError) as error:
+        complain(f"[Client] {error}")
+    finally:
+        if server is not None:
+            await server.stop()
+    return 1
+
+
+class _LogHandler(logging.Handler):
+    """Shows lines of our log above the prompt."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record of the log."""
+        for line in lines_of(record, "[Client]", traced=self.level <= logging.DEBUG):
+            self._tell(line)
+
+
+class _Conversation:
+    """The talk with one server, from the handshake to the end of input."""
+
+    def __init__(
+        self,
+        client: Client,
+        frontend: Frontend,
+        interpret: Interpreter | None,
+        *,
+        to_terminal: bool,
+    ) -> None:
+        """`to_terminal` says whether stderr is a terminal."""
+        self._client = client
+        self._server = client.server
+        self._frontend = frontend
+        self._interactive = frontend.ask is not None
+        self._to_terminal = to_terminal
+        self._note = frontend.tell if to_terminal else complain
+        """Shows a line of the client's own, or of the server's log."""
+        self._following = False
+        """Whether what happens in the room is shown at the prompt."""
+        self._server.on_log_line = self._take_log_line
+        self._runner = CommandRunner(client, frontend.ask, interpret)
+        self._reading_nicknames: asyncio.Task[None] | None = None
+        self._call: asyncio.Task[Answer] | None = None
+        """The command that is being carried out."""
+        self._server.on_unsolicited = self._take_unsolicited
+        self._asking = asyncio.Lock()
+        """Held while a form of the server is filled in: one at a time."""
+        client.take_forms(self._fill_in)
+
+    async def run(self) -> int:
+        """Return the exit code; raises `ServerError` when the server ends first."""
+        await self._client.open()
+        await self._client.read_catalogue()
+        if "xmppStatus" in self._client.catalogue.tools:
+            self._note(f"[Client] {await self._room_state()}")
+        self._frontend.tell(GREETING)
+        if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
+            self._following = True
+            await self._client.read_nicknames()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            return 1 if await self._converse() else 0
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+            self._following = False
+            self._frontend.close()
+
+    async def _fill_in(self, params: Mapping[str, Json]) -> dict[str, Json]:
+        """Have a form filled in for the command in flight; without one it is cancelled."""
+        async with self._asking:
+            if self._call is None or self._call.done():
+                return {"action": "cancel"}
+            began = monotonic()
+            try:
+                return await fill_in(params, self._frontend)
+            finally:
+                self._runner.asking_seconds += monotonic() - began
+                self._watch_typing()  # the prompt took its place
+
+    def _interrupt(self) -> None:
+        """Cancel the command in flight; while a line is typed, Ctrl-C is a key and no signal."""
+        if self._call is not None:
+            self._call.cancel()
+
+    async def _room_state(self) -> str:
+        """Return whether the bridge is in the room, once that is settled."""
+        deadline = monotonic() + ROOM_SECONDS
+        while True:
+            status = await self._client.structured_content("xmppStatus")
+            phase = one_line(str(status.get("phase", "unknown")))
+            if phase in SETTLED_PHASES or monotonic() > deadline:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+        error = status.get("lastError")
+        if phase == "joined":
+            room, nickname = (one_line(str(status.get(k))) for k in ("room", "nickname"))
+            return f"in the room {room} as {nickname}"
+        if isinstance(error, dict):
+            return f"not in the room: {one_line(str(error.get('message')))}"
+        if phase == "unconfigured":
+            return "not in the room: settings are missing or wrong; type status to see which"
+        return f"not in the room yet, {phase}; type status to see how far it is"
+
+    async def _converse(self) -> bool:
+        """Read lines and carry them out until the end of input; return whether any call failed."""
+        failed = False
+        while True:
+            try:
+                typed = await self._typed()
+            except InputCancelledError:
+                continue
+            except EOFError:
+                return failed
+            for line in filter(str.strip, typed.splitlines()):
+                command = parse(line)
+                if command.name in LEAVE:
+                    return failed
+                answer = await self._answer(command)
+                if answer is None:
+                    break  # the other lines that were pasted with it are given up too
+                failed = failed or answer.failed
+                self._frontend.show(answer)
+
+    async def _typed(self) -> str:
+        """Return what is typed next; raises `ServerError` when the server ends meanwhile."""
+        reading = asyncio.create_task(self._frontend.line())
+        try:
+            await asyncio.wait((reading, self._server.ended), return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                self._frontend.close()
+                if self._interactive:
+                    await asyncio.wait((reading,), timeout=CLOSING_SECONDS)
+                raise ServerError(await self._server.exit_description())
+            return reading.result()
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _answer(self, command: Command) -> Answer | None:
+        """Carry out `command` and return its answer; None if the person cancelled it."""
+        self._call = asyncio.create_task(self._runner.run(command))
+        self._watch_typing()
+        try:
+            async with asyncio.timeout(None if self._interactive else SCRIPT_SECONDS):
+                return await self._call
+        except TimeoutError:
+            return console_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # the whole client is to end
+                raise
+            self._frontend.tell("(cancelled)")
+        except (InputCancelledError, EOFError):
+            self._frontend.tell("(not called)")
+        finally:
+            if self._interactive:
+                asyncio.get_running_loop().remove_reader(sys.stdin)
+        return None
+
+    def _watch_typing(self) -> None:
+        """See to it that a line that is typed while no prompt stands is not met with silence."""
+        if self._interactive and self._call is not None and not self._call.done():
+            # Nobody reads it before the next prompt: the terminal keeps it.
+            asyncio.get_running_loop().add_reader(sys.stdin, self._tell_queued)
+
+    def _tell_queued(self) -> None:
+        """Say, once a command, that a line was typed while it is carried out."""
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        self._frontend.tell(QUEUED)
+
+    def _take_log_line(self, line: str) -> None:
+        """Show a line of the server's log, and read anew who is there if that may have changed."""
+        found = EVENT_LINE.match(line) if self._following else None
+        if found is None or not self._to_terminal:
+            self._note(one_line(line))
+        if found is None:
+            return
+        event = one_line(found[1])
+        if not SENDING_LINE.match(event):
+            self._frontend.tell(event)
+        reading = self._reading_nicknames
+        if any(words in event for words in OCCUPANTS_CHANGED) and (
+            reading is None or reading.done()
+        ):
+            self._reading_nicknames = asyncio.create_task(self._client.read_nicknames())
+
+    def _take_unsolicited(self, message: Message | SkippedInput) -> None:
+        match message:
+            case Notification(method="notifications/message", params=params):
+                said = params if isinstance(params, dict) else {}
+                level = one_line(str(said.get("level")), 20)
+                self._note(f"[Client] the server logs ({level}): {preview(said.get('data'))}")
+            case Notification(method=method) if method.endswith("/list_changed"):
+                self._runner.catalogue_is_stale = True
+            case Response(id=None, error=error):
+                self._note(
+                    f"[Client] the server reports an error without a request: {preview(error)}"
+                )
+            case Malformed(error=RpcError(data=reason)) | SkippedInput(reason=reason):
+                self._note(f"[Client] the server wrote to stdout what is no message: {reason}")

@@ -1,0 +1,41 @@
+"""Forms by which a server asks the person at the client (MCP, "Elicitation")."""
+
+from collections.abc import Mapping
+
+from bridge.client.arguments import Parameter, parameters
+from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.frontend import Frontend
+from bridge.mcp.jsonrpc import Json
+from bridge.text import one_line
+
+ANSWER = Parameter("answer", ("string",), required=True, choices=("accept", "decline", "cancel"))
+"""What is asked first; only who accepts is asked for the fields."""
+
+MAX_LINES = 50
+"""Lines of the server's message; what follows them stands in one line."""
+
+
+async def fill_in(params: Mapping[str, Json], frontend: Frontend) -> dict[str, Json]:
+    """Show a form and return what the person answered, as `elicitation/create` results in it.
+
+    A field that is left out has its default. Ctrl-C, the end of input, and in a script a value
+    that does not fit, cancel the form.
+    """
+    frontend.tell("[Client] the server asks you:")
+    for line in str(params.get("message")).split("\n", MAX_LINES):
+        frontend.tell(f"  {one_line(line)}")
+    content: dict[str, Json] = {}
+    try:
+        action = (await frontend.answer(ANSWER))[ANSWER.name]
+        if action != "accept":
+            return {"action": action}
+        for field in parameters(params.get("requestedSchema")):
+            if field.default is not None:
+                content[field.name] = field.default
+            content |= await frontend.answer(field)
+    except (InputCancelledError, EOFError):
+        return {"action": "cancel"}
+    except ArgumentError as error:
+        frontend.tell(f"  {error}; cancelled")
+        return {"action": "cancel"}
+    return {"action": action, "content": content}

@@ -1,0 +1,103 @@
+"""Where lines are typed and answers shown: what is common to both, and a pipe."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from bridge.client import formatting
+from bridge.client.arguments import Parameter
+from bridge.client.commands import AskArgument
+from bridge.client.errors import OutputError
+from bridge.client.formatting import Answer
+from bridge.logs import complain, write_out
+from bridge.mcp.jsonrpc import Json
+from bridge.mcp.stdio import read_chunks
+
+COMMENT = "#"
+"""Begins a line of a script that is no command."""
+
+
+class Frontend(Protocol):
+    """A terminal, or a pipe."""
+
+    @property
+    def ask(self) -> AskArgument | None:
+        """Asks a person for an argument; None where nobody is there."""
+
+    async def answer(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for a field of a form that a server shows, and return it by its name, or nothing.
+
+        Raises `ArgumentError` where a script answers what does not fit, and as `line` does.
+        """
+
+    async def line(self) -> str:
+        """Return what is typed next, perhaps several lines.
+
+        Raises `EOFError` at the end of input, and `InputCancelledError` after Ctrl-C.
+        """
+
+    def show(self, answer: Answer) -> None:
+        """Show the answer to a command; raises `OutputError` where it cannot be written."""
+
+    def tell(self, text: str) -> None:
+        """Show one line, already escaped, without disturbing what is being typed."""
+
+    def close(self) -> None:
+        """Stop reading lines."""
+
+
+class Pipe:
+    """Standard input and output of a script: one answer a line, and nothing else on stdout."""
+
+    ask = None
+
+    def __init__(self, *, json: bool = False) -> None:
+        self._format = formatting.for_program if json else formatting.for_pipe
+        self._lines = _stdin_lines()
+
+    async def answer(self, parameter: Parameter) -> dict[str, Json]:
+        """Take the next line as the value, and an empty one as none; stderr has the question."""
+        self.tell(parameter.question.rstrip())
+        text = await self.line()
+        return {parameter.name: parameter.read(text)} if text or parameter.required else {}
+
+    async def line(self) -> str:
+        """Return the next line that is no comment."""
+        async for line in self._lines:
+            if not line.startswith(COMMENT):
+                return line
+        raise EOFError
+
+    def show(self, answer: Answer) -> None:
+        """Write the answer at once: whoever reads it may choose the next line by it."""
+        if error := write_out(self._format(answer)):
+            raise OutputError(f"nobody reads the answers any more: {error.strerror}")
+
+    def tell(self, text: str) -> None:
+        """Write a line to stderr."""
+        complain(text)
+
+    def close(self) -> None:
+        """Do nothing: there is no prompt."""
+
+
+async def _stdin_lines() -> AsyncIterator[str]:
+    """Yield the lines of stdin, stripped; a closed stdin has none."""
+    if sys.stdin is None:
+        return
+    rest = b""
+    async for chunk in read_chunks(sys.stdin.fileno()):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace").strip()
+    if rest:
+        yield rest.decode("utf-8", "replace").strip()
+
+
+def call_on_termination(action: Callable[[int], object]) -> None:
+    """Have SIGTERM call `action` with its number, and SIGHUP too unless it is ignored (`nohup`)."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, action, number)

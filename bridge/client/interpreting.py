@@ -1,0 +1,48 @@
+"""Has a model report on data that a tool gave with an instruction (`bridge.mcp.content.Interpret`).
+
+The model has no tools, and its answer is only shown: what strangers wrote into the data can change
+what it says, and nothing else.
+"""
+
+import logging
+import secrets
+from dataclasses import replace
+
+from bridge.client.commands import Interpreter
+from bridge.client.formatting import Answer
+from bridge.llm.model import endpoint
+from bridge.llm.prompt import Material, write_prompt
+from bridge.mcp.errors import ToolError
+from bridge.settings.table import Configuration
+from bridge.text import one_line, visible
+
+TASK = "Report on the data below, as your instructions say. Answer in plain text."
+
+log = logging.getLogger(__name__)
+
+
+def interpreter_for(configuration: Configuration) -> Interpreter | None:
+    """Return what asks the model of the settings; None where they have none."""
+    try:
+        model = endpoint(configuration)
+    except ToolError as error:
+        log.warning("no model is asked: %s", one_line(error.message))
+        return None
+    if model is None:
+        return None
+
+    async def interpret(answer: Answer) -> Answer:
+        """Return the model's report; the answer as it was, and why in the log, without one."""
+        try:
+            material = Material(TASK, [answer.data])
+            prompt = write_prompt(answer.instruction, material, None, secrets.token_hex(8))
+            said = (await model.complete(prompt)).strip()
+        except ToolError as error:
+            log.warning("the model gave no report: %s", one_line(error.message))
+            return answer
+        if not said:
+            log.warning("the model gave no report: its answer is empty")
+            return answer
+        return replace(answer, value=None, text=visible(said))
+
+    return interpret

@@ -1,0 +1,296 @@
+"""An MCP server as a child process, and JSON-RPC with it over its stdin and stdout."""
+
+import asyncio
+import json
+import logging
+import re
+from asyncio.subprocess import PIPE
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from bridge.client.errors import RequestError, ServerError
+from bridge.mcp import framing, jsonrpc
+from bridge.mcp.framing import Frame, Framer, Framing, SkippedInput
+from bridge.mcp.jsonrpc import (
+    LOGGED_CHARACTERS,
+    Id,
+    Json,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+    preview,
+)
+from bridge.mcp.stdio import READ_BYTES
+from bridge.text import one_line
+
+STOP_SECONDS = 12.0
+"""How long the server may take to end after its stdin was closed: our own drains for 10 s."""
+
+NOTICE_SECONDS = 2.0
+"""How long that may take before the person at the terminal is told what is waited for."""
+
+TERMINATE_SECONDS = 2.0
+"""How long the server has after SIGTERM before it is killed (MCP, "Shutdown", stdio)."""
+
+EXIT_SECONDS = 1.0
+"""How long a server whose stdout has ended may take to exit, and a killed one to be gone."""
+
+MAX_DEPTH = 100
+"""Levels of nesting in a message: formatting recurses once for each."""
+
+MAX_LOG_LINE_BYTES = 16 * 1024
+"""Length of a line of the server's stderr; a longer one is handed over in pieces."""
+
+log = logging.getLogger(__name__)
+
+
+class ServerProcess:
+    """An MCP server that runs as our child.
+
+    `on_unsolicited` is called with what the server sends unasked, and `on_log_line` with each line
+    of its stderr, if that is a pipe.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.framing = Framing.LINES
+        """How the next message is framed; what comes in may be framed either way."""
+        self.on_unsolicited: Callable[[Message | SkippedInput], None] = lambda message: None
+        self.on_log_line: Callable[[str], None] = lambda line: None
+        self.answering: dict[str, Callable[[Mapping[str, Json]], Awaitable[Json]]] = {}
+        """What answers the requests of the server, by their methods; `ping` is answered anyway."""
+        self._answers: dict[Id | None, asyncio.Task[None]] = {}
+        """What is being answered, by the ids of the server."""
+        self._process = process
+        self._stdin = process.stdin
+        self._request_numbers = count(1)
+        self._waiting: dict[Id | None, asyncio.Future[Response]] = {}
+        """The answers that are waited for; under None the response without an id."""
+        self.ended = asyncio.create_task(self._read(process.stdout))
+        """Done once the server's stdout has ended, and no answer can come any more."""
+        self._readers = [self.ended]
+        if process.stderr is not None:
+            self._readers.append(asyncio.create_task(self._read_log(process.stderr)))
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stderr: int | None = None,
+    ) -> "ServerProcess":
+        """Start `command`; raises `ServerError` when that fails.
+
+        `environment`, `cwd` and `stderr` are our own unless given; `stderr` may be a pipe (`PIPE`).
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=stderr,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for us; the server hears of the end from us
+            )
+        except OSError as error:
+            raise ServerError(f"{command[0]} does not start: {error.strerror}") from error
+        return cls(process)
+
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Any:
+        """Send a request and return its result.
+
+        Raises `RequestError` for an error object and `ServerError` when the server ends first.
+        When the caller is cancelled, the request is cancelled at the server too.
+        """
+        id_ = f"client-{next(self._request_numbers)}"
+        body = jsonrpc.encode(Request(id_, method, params or {}))
+        began = monotonic()
+        try:
+            (response,) = await self._exchange(body, f"{method} id {id_}", [id_])
+        except asyncio.CancelledError:
+            if method == "initialize":  # which must not be cancelled (MCP, "Cancellation")
+                raise
+            cancelled = {"requestId": id_, "reason": "given up by the person at the prompt"}
+            self._write(jsonrpc.encode(Notification("notifications/cancelled", cancelled)))
+            log.debug("-> notifications/cancelled id %s", id_)
+            raise
+        log.debug("<- %s id %s, %.1f ms", one_line(method), id_, (monotonic() - began) * 1000)
+        if response.error is not None:
+            raise RequestError(response.error)
+        return response.result
+
+    async def send_raw(self, body: bytes, ids: Sequence[Id | None]) -> list[Response]:
+        """Send `body` as it is, and return the responses to `ids`.
+
+        None among `ids` stands for a response without an id, the answer to what is no message.
+        Such a response ends the waiting, whether it was expected or not. Raises `ServerError`.
+        """
+        return await self._exchange(body, "raw", ids, None)
+
+    async def notify(self, method: str) -> None:
+        """Send a notification."""
+        await self._send(jsonrpc.encode(Notification(method, {})), method)
+
+    async def exit_description(self) -> str:
+        """Return in words how the server ended, once its stdout has."""
+        if not await self._exited(EXIT_SECONDS):
+            return "the server closed its output"
+        code = self._process.returncode or 0
+        how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+        return f"the server ended: {how}"
+
+    async def stop(self) -> None:
+        """Close the server's stdin and wait for its exit; terminate, then kill it if need be."""
+        for answer in self._answers.values():
+            answer.cancel()
+        self._stdin.close()
+        if not await self._exited(NOTICE_SECONDS):
+            log.info("the server is still at work; waiting %g s at most", STOP_SECONDS)
+            if not await self._exited(STOP_SECONDS - NOTICE_SECONDS):
+                log.info("the server did not end when its input did, so it is told to")
+                with suppress(ProcessLookupError):  # it ended by then
+                    self._process.terminate()
+                    if not await self._exited(TERMINATE_SECONDS):
+                        self._process.kill()
+                        await self._exited(EXIT_SECONDS)
+        # A child that the server left behind may hold its stdout open for as long as it likes.
+        await asyncio.wait(self._readers, timeout=EXIT_SECONDS)
+        # asyncio has no public way to close the pipes of a process.
+        self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - as said
+        await asyncio.gather(*self._readers)
+
+    async def _exited(self, seconds: float) -> bool:
+        """Wait at most so long for the process to exit; return whether it did."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), seconds)
+        return self._process.returncode is not None
+
+    async def _exchange(
+        self, body: bytes, what: str, ids: Sequence[Id | None], *last: Id | None
+    ) -> list[Response]:
+        """Send `body` and wait for the responses to all of `ids`, or to one of `last`."""
+        loop = asyncio.get_running_loop()
+        waiting = {id_: loop.create_future() for id_ in (*ids, *last)}
+        self._waiting |= waiting
+        try:
+            await self._send(body, what)
+            complete = asyncio.gather(*(waiting[id_] for id_ in ids))
+            ends: set[asyncio.Future[Any]] = {complete, self.ended, *(waiting[id_] for id_ in last)}
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if done == {self.ended}:
+                raise ServerError("the server ended without an answer")
+            return [one.result() for one in waiting.values() if one.done()]
+        finally:
+            for id_ in waiting:
+                del self._waiting[id_]
+
+    async def _send(self, body: bytes, what: str) -> None:
+        log.debug("-> %s, %d bytes: %s", what, len(body), preview(body.decode("utf-8", "replace")))
+        self._write(body)
+        with suppress(ConnectionError):  # the task that reads stdout sees the end too
+            await self._stdin.drain()
+
+    def _write(self, body: bytes) -> None:
+        if not self._stdin.is_closing():
+            self._stdin.write(framing.encode(Frame(body, self.framing)))
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        framer = Framer()
+        while chunk := await stdout.read(READ_BYTES):
+            for frame in framer.feed(chunk):
+                self._take(frame)
+        for frame in framer.end():
+            self._take(frame)
+
+    async def _read_log(self, stderr: asyncio.StreamReader) -> None:
+        rest = b""
+        while chunk := await stderr.read(READ_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_LOG_LINE_BYTES:
+                lines.append(rest)
+                rest = b""
+            for line in lines:
+                self.on_log_line(line.decode("utf-8", "replace"))
+        if rest:
+            self.on_log_line(rest.decode("utf-8", "replace"))
+
+    def _take(self, frame: Frame | SkippedInput) -> None:
+        if isinstance(frame, SkippedInput):
+            self.on_unsolicited(frame)
+            return
+        message = jsonrpc.decode(frame.body)
+        if isinstance(message, Malformed):
+            log.debug("<- no message: %s", preview(frame.body[:LOGGED_CHARACTERS]))
+            if message.id is None:
+                message = message._replace(id=self._awaited_id_in(frame.body))
+        for one in message if isinstance(message, list) else [message]:
+            self._receive(one)
+
+    def _awaited_id_in(self, body: bytes) -> Id | None:
+        """Return the id of a waiting request that stands in malformed JSON, if one does.
+
+        The request would wait for ever otherwise: nothing else answers it.
+        """
+        for id_ in self._waiting:
+            if re.search(rb'"id"\s*:\s*%b\s*[,}]' % re.escape(json.dumps(id_).encode()), body):
+                return id_
+        return None
+
+    def _receive(self, message: Message) -> None:
+        if why := _flaw(message):
+            id_ = None if isinstance(message, Notification) else message.id
+            message = Malformed(jsonrpc.RpcError(jsonrpc.PARSE_ERROR, why), id_)
+        if isinstance(message, Malformed) and message.id in self._waiting:
+            why = f"the server's answer cannot be read: {message.error.data}"
+            message = Response(message.id, error={"message": why})
+        match message:
+            case Response(id=id_) if (answer := self._waiting.get(id_)) is not None:
+                if not answer.done():
+                    answer.set_result(message)
+            case Request(id=id_, method="ping"):
+                self._write(jsonrpc.encode(Response(id_, {})))
+            case Request(method=method) if method in self.answering:
+                self._answers[message.id] = asyncio.create_task(self._answer(message))
+            case Notification(
+                method="notifications/cancelled", params={"requestId": str() | int() as id_}
+            ) if id_ in self._answers:
+                self._answers[id_].cancel()
+            case Request(id=id_, method=method):
+                log.info("the server asked for %s, which this client lacks", one_line(method, 100))
+                error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
+                self._write(jsonrpc.encode(Response(id_, error=error)))
+            case _:
+                if isinstance(message, Notification):
+                    log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
+                self.on_unsolicited(message)
+
+    async def _answer(self, request: Request) -> None:
+        params = request.params if isinstance(request.params, dict) else {}
+        try:
+            result = await self.answering[request.method](params)
+            self._write(jsonrpc.encode(Response(request.id, result)))
+        finally:
+            self._answers.pop(request.id, None)  # a server may use one id twice
+
+
+def _flaw(value: object, levels: int = MAX_DEPTH) -> str:
+    """Return why a message, or a value in one, cannot be shown as JSON; empty if it can."""
+    if isinstance(value, float) and not isfinite(value):
+        return "it has a number beyond what computers count with"
+    if not isinstance(value, (dict, list, tuple)):
+        return ""
+    if levels < 0:
+        return f"it has more than {MAX_DEPTH} values inside one another"
+    inner = value.values() if isinstance(value, dict) else value
+    return next(filter(None, (_flaw(one, levels - 1) for one in inner)), "")

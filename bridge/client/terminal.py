@@ -1,0 +1,123 @@
+"""A terminal: line editing, history, completion, and events above the prompt, by prompt_toolkit.
+
+Only this module and what it imports for it (`completion`) load prompt_toolkit. Lines are remembered
+as long as the client runs, and kept nowhere: what is said in the room is for a store alone. Where
+a terminal can move no cursor (`TERM=dumb`, as in editors), prompt_toolkit edits nothing: it shows
+what is typed, and lines of ours are followed by the prompt once more.
+"""
+
+import os
+import sys
+
+from prompt_toolkit.application import create_app_session, get_app_or_none
+from prompt_toolkit.completion import Completer, WordCompleter
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.output.plain_text import PlainTextOutput
+from prompt_toolkit.shortcuts import CompleteStyle, PromptSession
+from prompt_toolkit.utils import is_dumb_terminal
+
+from bridge.client import formatting
+from bridge.client.arguments import SHOWN_CHARACTERS, Parameter
+from bridge.client.client import ServerCatalogue
+from bridge.client.completion import LineCompleter, possible_values
+from bridge.client.errors import ArgumentError, InputCancelledError
+from bridge.client.formatting import Answer
+from bridge.mcp.jsonrpc import Json
+from bridge.text import one_line
+
+PROMPT = "echo> "
+
+LEAVING = "Ctrl-D leaves, and so does exit."
+"""Shown after Ctrl-C at an empty prompt."""
+
+
+class Terminal:
+    """The frontend for a person at a terminal, on prompt_toolkit."""
+
+    def __init__(self, catalogue: ServerCatalogue) -> None:
+        self._catalogue = catalogue
+        # The terminal is not asked where its cursor is: one that never answers would cost seconds.
+        os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"
+        if not os.environ.get("TERM"):
+            os.environ["TERM"] = "dumb"
+        plain = PlainTextOutput(sys.stdout) if is_dumb_terminal() else None
+        with create_app_session(output=plain):
+            self._commands = _session(LineCompleter(catalogue))
+            self._arguments = _session()
+        self._prompt = ""
+        """What stands before the line that is being typed."""
+
+    async def line(self) -> str:
+        """Prompt, and return what was typed or pasted: perhaps several lines."""
+        try:
+            return await self._typed(self._commands, PROMPT)
+        except InputCancelledError:
+            if not self._commands.default_buffer.text:
+                self.tell(LEAVING)
+            raise
+
+    async def ask(self, parameter: Parameter) -> dict[str, Json]:
+        """Ask for an argument until it is valid, or left out; return it by its name."""
+        if parameter.description:
+            self.tell(f"  {formatting.first_line(parameter.description)}")
+        values = possible_values(parameter, self._catalogue)
+        self._arguments.completer = WordCompleter(
+            [*map(one_line, values)], ignore_case=True, sentence=True
+        )
+        while True:
+            text = (await self._typed(self._arguments, parameter.question)).strip()
+            if not (text or parameter.required):
+                return {}
+            try:
+                if text or "string" in parameter.types:
+                    return {parameter.name: parameter.read(text)}
+            except ArgumentError as error:
+                self.tell(f"  {error}")
+            else:
+                name = one_line(parameter.name, SHOWN_CHARACTERS)
+                self.tell(f"  {name} is required; Ctrl-C gives it up")
+
+    answer = ask
+
+    def show(self, answer: Answer) -> None:
+        """Write the answer as a person reads it."""
+        self.tell(formatting.for_person(answer))
+
+    def tell(self, text: str) -> None:
+        """Write lines above the line that is being typed."""
+        app = get_app_or_none()
+        shown = f"{text}\n"
+        if app is not None and is_dumb_terminal():
+            shown = f"\n{text}\n{self._prompt}{app.current_buffer.text}"
+        elif app is not None:
+            # Not `run_in_terminal`: it leaves raw mode meanwhile, and keys pressed then are lost.
+            app.renderer.erase()
+            app.invalidate()
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """End the prompt that stands, if one does."""
+        app = get_app_or_none()
+        if app is not None and not app.is_done:
+            app.exit(exception=EOFError())
+
+    async def _typed(self, session: "PromptSession[str]", prompt: str) -> str:
+        self._prompt = prompt
+        # A blank at the end is written only where it has a style; programs that read what is shown
+        # here look for the prompt as it stands.
+        styled: StyleAndTextTuples = [("fg:ansidefault", prompt)]
+        # A dumb terminal is prompted before prompt_toolkit changes its mode, and whoever types on
+        # seeing the prompt would be too early.
+        with session.input.raw_mode():
+            return await session.prompt_async(styled, handle_sigint=False)
+
+
+def _session(completer: Completer | None = None) -> "PromptSession[str]":
+    return PromptSession(
+        completer=completer,
+        complete_while_typing=False,
+        complete_style=CompleteStyle.READLINE_LIKE,
+        enable_suspend=True,
+        interrupt_exception=InputCancelledError,
+    )

@@ -1,1 +1,0 @@
-"""The interactive test client: an MCP client with a prompt."""

@@ -1,0 +1,249 @@
+"""Reads what was recorded of the rooms, in threads: a store may be large, and the disk slow."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+from bridge.store.database import Happened, Query, Recorded, Span
+from bridge.store.location import lying_aside
+from bridge.store.pairing import unrecorded
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import MAX_COMPARED
+from bridge.text import seconds_of
+from bridge.xmpp.model.events import MessageReceived, decode, encode
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.journal import RECORDED, CursorError, Loss, Record
+
+CHUNK = 100
+"""Events that are read at a time: more would keep the interpreter from others for too long."""
+
+WALK_SECONDS = 10.0
+"""Time for one page: clients give up on a call after a minute."""
+
+_CURSOR = re.compile(RECORDED + "([0-9a-f]{1,32})-(0|[1-9][0-9]{0,17})")
+"""The name of the store, and the row id of the last event before the cursor."""
+
+Found = TypeVar("Found")
+
+
+class Reader:
+    """Reads one store; it is opened anew for each query."""
+
+    def __init__(
+        self, path: Path, account: str, flush: Callable[[], Awaitable[int | None]] | None = None
+    ) -> None:
+        """Read for this account, a bare JID, what all accounts of its domain recorded.
+
+        `flush` is awaited before each walk: it writes what this bridge has observed so far, and
+        returns the number in the journal of the first event that is not in the store all the same.
+        """
+        self._path, self._account, self._flush = path, account, flush
+
+    async def walk(
+        self,
+        rooms: Collection[str],
+        wanted: EventFilter,
+        *,
+        since: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        backward: bool = False,
+        connection: bool = True,
+        stanzas: bool = False,
+        seconds: float | None = None,
+    ) -> "Walk":
+        """Begin to read the events of these rooms that may match `wanted`.
+
+        Not every condition can be asked of the database: the caller has to apply `wanted` to each
+        event. It begins behind the cursor `since`, or else at the time `start`. With `connection`
+        there are the events of this account's connection too; with `stanzas`, the account's
+        stanzas in place of events. After `seconds`, `WALK_SECONDS` by default, an iteration ends.
+        Raises `CursorError` and `StoreError`.
+        """
+        unwritten = None if self._flush is None else await self._flush()
+        query = Query(
+            rooms=tuple(rooms),
+            domain=self._account.partition("@")[2],
+            connection_of=(self._account,) if connection else (),
+            start=seconds_of(start),
+            end=seconds_of(end),
+            kinds=wanted.kinds,
+            contains=wanted.words.searchable if wanted.words else (),
+            mentions=wanted.nickname,
+            stanzas=stanzas,
+        )
+        span, aside = await self.ask(
+            lambda database: (database.span(query), lying_aside(self._path))
+        )
+        seconds = WALK_SECONDS if seconds is None else seconds
+        return Walk(
+            self,
+            query,
+            span,
+            since,
+            aside=aside[0] if aside else -inf,
+            unwritten=unwritten,
+            backward=backward,
+            seconds=seconds,
+        )
+
+    def is_cursor(self, since: str) -> bool:
+        """Whether it is a cursor of a store, rather than of the journal."""
+        return since.startswith(RECORDED)
+
+    async def ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+        """Return what `work` reads in the open store, in a thread; raises `StoreError`."""
+        return await asyncio.to_thread(self._ask, work)
+
+    def _ask(self, work: Callable[[SqliteDatabase], Found]) -> Found:
+        with closing(SqliteDatabase(self._path, writable=False)) as database:
+            return work(database)
+
+
+class Walk:
+    """Iterates over the results of a query, in the order of their row ids or backward.
+
+    An iteration may end before all is read; `next` is the cursor with which to go on.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        query: Query,
+        span: Span,
+        since: str | None,
+        *,
+        aside: float,
+        unwritten: int | None,
+        backward: bool,
+        seconds: float,
+    ) -> None:
+        self.gap: Loss | None = None
+        """Which events after the cursor, or after the time asked for, were deleted or lie aside."""
+        self.oldest_at = span.oldest
+        """When the oldest event of any room was, in seconds since the epoch; infinite if none."""
+        self.more = False
+        """Whether the iteration ended early: its time was over, or unread events were deleted."""
+        self.unreadable = 0
+        """How many rows were left out so far, since they cannot be read."""
+        self.unwritten = unwritten
+        """The number in the journal of the first event that this bridge has observed, and that may
+        not be in the store yet; None: all are in it."""
+        self._reader, self._query, self._span, self._backward = reader, query, span, backward
+        self._seconds = seconds
+        self._read_up_to = span.first
+        if since is not None:
+            self._begin_behind(since)
+        elif aside > (start := -inf if query.start is None else query.start):
+            self.gap = Loss(1, span.evicted, "restarted")
+        elif span.whole_from > start:
+            self.gap = Loss(1, span.evicted, "evicted")
+
+    @property
+    def next(self) -> str:
+        """The cursor behind all that was read; backward, the cursor behind the newest event."""
+        return self.cursor_of(max(self._read_up_to, self._span.last * self._backward))
+
+    @property
+    def oldest(self) -> str:
+        """The cursor ahead of the oldest event."""
+        return self.cursor_of(self._span.begin)
+
+    def cursor_of(self, id_: int) -> str:
+        """Return the cursor right behind the event with this row id."""
+        return f"{RECORDED}{self._span.store}-{id_}"
+
+    def record(self, found: Recorded) -> Record:
+        """Return an event out of the store as a record of the journal."""
+        return Record(found.id, found.at, decode(found.event), found.room)
+
+    def messages_of(self, records: Iterable[Record]) -> set[tuple[str | None, str]]:
+        """Return the id and the sender of each message that the room has sent."""
+        events = (one.event for one in records)
+        return {(one.id, one.from_) for one in events if isinstance(one, MessageReceived)}
+
+    async def unrecorded(self, records: Sequence[Record], run: str) -> list[Record]:
+        """Return those of `records`, which `run` has observed, that the store does not have."""
+        query = replace(self._query, start=None, contains=(), mentions="")
+
+        def missing(database: SqliteDatabase) -> list[Record]:
+            rows = dict[int, Recorded]()
+            for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                newest, _ = database.page(
+                    replace(query, kinds=kinds),
+                    after=0,
+                    until=self._span.last,
+                    limit=MAX_COMPARED,
+                    backward=True,
+                )
+                rows |= {one.id: one for one in newest}
+            theirs = (
+                row for _, row in sorted(rows.items()) if row.shared or row.observer.run == run
+            )
+            ours = [
+                Happened(one.at, one.room, encode(one.event), number=one.number) for one in records
+            ]
+            found = unrecorded(ours, theirs)
+            return [one for one in records if one.number in found]
+
+        return await self._reader.ask(missing)
+
+    async def __aiter__(self) -> AsyncIterator[Recorded]:
+        end = monotonic() + self._seconds
+        first, last = self._read_up_to, self._span.last
+        while first < last and not self.more:
+            read = partial(self._read, after=first, until=last)
+            found, far, now, unreadable = await self._reader.ask(read)
+            self.unreadable += unreadable
+            lost = not self._backward and now.evicted > max(first, self._span.evicted)
+            if now.store != self._span.store or lost:
+                self.more = True
+                return
+            for one in found:
+                yield one
+                self._read_up_to = max(self._read_up_to, one.id)
+            first, last = (first, far) if self._backward else (far, last)
+            self._read_up_to = max(self._read_up_to, first)
+            self.more = first < last and monotonic() > end
+
+    def _begin_behind(self, cursor: str) -> None:
+        found = _CURSOR.fullmatch(cursor)
+        if found is None:
+            raise CursorError("it does not look like a cursor; take one from a result, unchanged")
+        id_, evicted = int(found[2]), self._span.evicted
+        if found[1] != self._span.store:
+            self._read_up_to, self.gap = 0, Loss(id_ + 1, evicted, "restarted")
+        elif id_ > self._span.last and self._query.end is None:
+            raise CursorError("it lies ahead of everything that was recorded")
+        else:
+            self._read_up_to = id_
+            self.gap = Loss(id_ + 1, evicted, "evicted") if id_ < evicted else None
+
+    def _read(
+        self, database: SqliteDatabase, *, after: int, until: int
+    ) -> tuple[list[Recorded], int, Span, int]:
+        """Return some events, up to which row id all were read, and the span of the store then.
+
+        The last is the number of rows among these that cannot be read.
+        """
+        found, far = database.page(
+            self._query, after=after, until=until, limit=CHUNK, backward=self._backward
+        )
+        readable = [one for one in found if self._query.stanzas or _is_event(one)]
+        unreadable = len(database.unreadable) + len(found) - len(readable)
+        return readable, far, database.span(replace(self._query, start=None, end=None)), unreadable
+
+
+def _is_event(found: Recorded) -> bool:
+    try:
+        decode(found.event)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,163 @@
+"""Hands the events of a participant to the recorder: the one module that knows both."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from bridge.recording.recorded import Reader
+from bridge.settings.table import Configuration
+from bridge.store.database import Happened, Observer, TracedXml
+from bridge.store.location import default_path, put_aside
+from bridge.store.recorder import Recorder
+from bridge.store.retention import Retention
+from bridge.store.sqlite import SqliteDatabase
+from bridge.store.writer import Entered, Left
+from bridge.xmpp.link.stanzas import xml_of
+from bridge.xmpp.link.trace import TracedStanza
+from bridge.xmpp.model import events
+from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.participant import Participant
+
+SHARED = frozenset({"join", "leave", "role", "nick", "subject", "config"})
+"""The kinds of events that everybody in a room sees, beside messages to the room."""
+
+ABOUT_US = 110
+"""The status code of our own presence, which only we receive (XEP-0045, section 15.6.2)."""
+
+
+def store_path(
+    configuration: Configuration, environ: Mapping[str, str], *, making: bool = False
+) -> Path | None:
+    """Return the path of the store; None if there is none, or none may be opened.
+
+    Without `BRIDGE_STORE` it is the default path, if a store is there or `making` one is wanted.
+    Beside a sandbox, for which no settings file is looked for, it is not used: its records are of
+    real rooms. Settings that are not trusted open no store: they could name any room, and read what
+    was recorded there.
+    """
+    if not configuration.trusted:
+        return None
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - it never raises
+    default = default_path(environ, home)
+    usual = making or (configuration.candidates and os.path.lexists(default))
+    return configuration.store or (default if usual else None)
+
+
+def participate(
+    configuration: Configuration, environ: Mapping[str, str]
+) -> "tuple[Participant, Recording | None]":
+    """Return the participant with these settings, and what records it, if there is a store."""
+    participant = Participant(configuration.settings, history=configuration.history)
+    path = store_path(configuration, environ)
+    if path is None:
+        return participant, None
+    return participant, Recording(participant, path, stanzas=configuration.store_stanzas)
+
+
+class Recording:
+    """Turns the events and stanzas of one participant into items for the recorder."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        path: Path,
+        *,
+        stanzas: bool = False,
+        retention: Retention | None = None,
+    ) -> None:
+        """Record the events from now on, and with `stanzas` the stanzas too."""
+        self._participant = participant
+        self._path = path
+        self.recorder = Recorder(partial(SqliteDatabase, path), partial(put_aside, path), retention)
+        self._observer: Observer | None = None
+        self._telling: dict[str, bool] = {}
+        """The rooms that we are in or are entering, and whether the room may still be sending what
+        was before we came: who is there, its history, its subject."""
+        self._since: dict[str, float] = {}
+        """Since when we have received all that happens in each room, on the monotonic clock."""
+        participant.listen(self._on_record)
+        if stanzas:
+            participant.trace.listen(self._on_stanza)
+
+    def reader(self, account: str) -> Reader:
+        """Return the reader of the store for this account, a bare JID."""
+        return Reader(self._path, account, self.recorder.flush)
+
+    def _on_record(self, record: Record) -> None:
+        if not self._observe():
+            return
+        event = record.event
+        match event:
+            case events.OccupantJoined(self_=True) if record.room not in self._telling:
+                self._since[record.room] = time.monotonic()
+                self._enter(record, telling=True)
+            case events.Connected(resumed=resumed) if not resumed:
+                self._since.clear()
+            case events.ConnectionChanged(phase=Phase.JOINED) if record.room:
+                if record.room not in self._telling:
+                    self._enter(record, telling=False)
+            case events.ConnectionChanged():
+                self._leave(record.room)
+        self.recorder.add(self._happened(record))
+        if isinstance(event, events.OccupantLeft) and event.self_:
+            self._leave(record.room)
+
+    def _on_stanza(self, traced: TracedStanza) -> None:
+        if self._observe():
+            xml = xml_of(traced.xml)
+            self.recorder.add(TracedXml(traced.at, traced.direction, traced.connection, xml))
+
+    def _observe(self) -> bool:
+        """Tell the recorder if account, nickname or run changed; return False without settings."""
+        settings = self._participant.settings
+        if settings is None:
+            return False
+        run = self._participant.journal.numbering.epoch
+        observer = Observer(settings.jid, settings.nickname, run)
+        if observer != self._observer:
+            self._leave("")
+            self._observer = observer
+            self.recorder.add(observer)
+        return True
+
+    def _enter(self, record: Record, *, telling: bool) -> None:
+        self._telling[record.room] = telling
+        # If the session was resumed (XEP-0198), the server has kept all stanzas for us.
+        since = self._since.setdefault(record.room, time.monotonic())
+        self.recorder.add(Entered(record.room, record.at, since))
+
+    def _leave(self, room: str) -> None:
+        """Note that we have left a room, or with an empty name all rooms."""
+        for name in [room] if room else [*self._telling]:
+            self._telling.pop(name, None)
+            self.recorder.add(Left(name, time.time(), time.monotonic()))
+
+    def _happened(self, record: Record) -> Happened:
+        event, room = record.event, record.room
+        shared, earlier = event.kind in SHARED, room not in self._telling
+        told = self._telling.get(room) is False
+        if isinstance(event, MessageReceived) and event.type == "groupchat":
+            shared, earlier = True, earlier or event.source is not Source.LIVE
+            told = told or not earlier
+        elif isinstance(event, events.SubjectChanged):
+            earlier, told = not told, True
+        if room in self._telling:
+            self._telling[room] = not told
+        exact = events.encode(_seen_by_all(event) if shared else event)
+        return Happened(record.at, room, exact, shared, shared and earlier, record.number)
+
+
+def _seen_by_all(event: Event) -> Event:
+    """Return `event` without what is true of this observer alone."""
+    match event:
+        case MessageReceived(own=True):
+            return replace(event, own=False)
+        case events.OccupantPresence() | events.OccupantLeft() if event.self_:
+            return replace(event, self_=False, codes=event.codes - {ABOUT_US})
+        case events.NicknameChanged(self_=True):
+            return replace(event, self_=False)
+    return event

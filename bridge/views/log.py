@@ -1,0 +1,105 @@
+"""The command `log`: shows what was recorded, oldest first, one event a line."""
+
+import asyncio
+import json
+import select
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
+
+from bridge.logs import complain, write_out
+from bridge.recording.recorded import Walk
+from bridge.store.database import Recorded
+from bridge.store.errors import left_out
+from bridge.text import iso, one_line
+from bridge.xmpp.model.filter import EventFilter
+from bridge.xmpp.model.formatting import format_event
+
+FOLLOW_MS = 500
+"""Between two readings of what other processes have recorded."""
+
+NEWEST = 10
+"""Events that come first when following, as many as with `journalctl`."""
+
+
+class Log:
+    """Writes to stdout what was recorded; raises `OSError` where that fails."""
+
+    def __init__(
+        self,
+        walk: Callable[..., Awaitable[Walk]],
+        filters: Sequence[EventFilter],
+        *,
+        as_json: bool,
+        names_rooms: bool,
+    ) -> None:
+        """Show the events that a `walk` of the store finds and one of the filters matches.
+
+        Without filters, lines of text leave out the steps of connecting, and outgoing copies of
+        messages that the room echoed; JSON has both.
+        """
+        self._unheard: set[str] = set()
+        usual = EventFilter(unheard=None if as_json else self._unheard)
+        self._walk, self._filters = walk, filters or [usual]
+        self._as_json, self._names_rooms = as_json, names_rooms
+        self.shown = False
+        """Whether there was anything to show."""
+        self.oldest = inf
+        """When the records begin, in seconds since the epoch; infinite where there are none."""
+
+    async def show(
+        self,
+        since: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+    ) -> str:
+        """Show all that there is, or the newest `limit`; return the cursor behind it."""
+        newest: list[str] = []
+        while True:
+            backward = limit is not None
+            walk = await self._walk(since=since, start=start, end=end, backward=backward)
+            self.oldest = walk.oldest_at
+            async for row in walk:
+                lines = self._lines(row, walk)
+                if limit is None:
+                    self._write(lines)
+                elif len(newest := newest + lines) == limit:
+                    break
+            if walk.unreadable:
+                complain(f"WARNING: {left_out(walk.unreadable)}")
+            since = walk.next
+            if backward or not walk.more:
+                break
+        self._write(reversed(newest))
+        return since
+
+    async def follow(self, cursor: str) -> None:
+        """Show what is recorded behind the cursor, until nobody reads any more."""
+        stdout = select.poll()
+        stdout.register(1, 0)  # it has news when `| head` has left, though nothing is written
+        while not await asyncio.to_thread(stdout.poll, FOLLOW_MS):
+            cursor = await self.show(cursor)
+
+    def _lines(self, row: Recorded, walk: Walk) -> list[str]:
+        if row.event.get("direction") == "out" and not row.echoed:
+            self._unheard.add(row.event.get("id", ""))
+        is_stanza = row.event["kind"] == "stanza"
+        if not (is_stanza or any(one.matches(walk.record(row).event) for one in self._filters)):
+            return []
+        at, by = iso(row.at), "" if row.shared else str(row.observer)
+        shown = {"room": row.room} if row.room and self._names_rooms else {}
+        if self._as_json:
+            around = {"cursor": walk.cursor_of(row.id), "at": at, **shown}
+            return [json.dumps(around | row.event | ({"observer": by} if by else {}))]
+        if is_stanza:
+            arrow = "<--" if row.event["direction"] == "in" else "-->"
+            return [f"{at} {arrow} {one_line(row.event['xml'])}"]
+        return [
+            " ".join([at, *([f"[{one_line(by)}]"] if by else []), format_event(shown | row.event)])
+        ]
+
+    def _write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.shown = True
+            if error := write_out(line):
+                raise error

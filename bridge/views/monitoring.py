@@ -1,0 +1,144 @@
+"""The check as a probe: limits, a monitoring plugin's line, and Prometheus' text format. Pure.
+
+The line, its performance data and its exit codes are those of the Monitoring Plugins development
+guidelines. A format is dispatched in `bridge.views.check`, twice (`check`, `show_unconfigured`),
+and is a choice of `--format` in `bridge.cli`.
+https://prometheus.io/docs/instrumenting/exposition_formats has the text format.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+from math import floor
+from statistics import median
+
+from bridge.text import one_line
+from bridge.xmpp.checks.report import Report, by_stage
+
+MAX_LINE_BYTES = 800
+"""Of what a plugin's line says: NRPE passes on 1,024 bytes, performance data included."""
+
+_SPECIAL = re.compile("[|<>]")
+"""What ends the text of a plugin's line, and what web interfaces take for HTML."""
+
+
+class Level(IntEnum):
+    """How a service is; the number is the exit code of a plugin."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From when on a check that passed is worth a word."""
+
+    warn_ms: int | None
+    crit_ms: int | None
+    cert_days: int
+
+    def judge(self, reports: Sequence[Report], now: datetime) -> tuple[Level, list[str]]:
+        """Return how things stand after these runs, and which limits they are beyond."""
+        level, reasons = Level.OK, []
+        days = days_left(reports, now)
+        if days is not None and days < self.cert_days:
+            level = Level.WARNING
+            left = f"The certificate expires in {floor(days)} days"
+            reasons.append(f"{left}, limit {self.cert_days} (--cert-days).")
+        ms = median(report.ms for report in reports)
+        took = f"{'a median of ' * (len(reports) > 1)}{ms:.0f} ms"
+        if self.crit_ms is not None and ms >= self.crit_ms:
+            level = Level.CRITICAL
+            reasons.append(f"Too slow: {took}, limit {self.crit_ms} ms (--crit).")
+        elif self.warn_ms is not None and ms >= self.warn_ms:
+            level = Level.WARNING
+            reasons.append(f"Slow: {took}, limit {self.warn_ms} ms (--warn).")
+        return level if all(report.ok for report in reports) else Level.CRITICAL, reasons
+
+
+def days_left(reports: Sequence[Report], now: datetime) -> float | None:
+    """Return the days that the server's certificate is still valid; None where none was seen."""
+    expiries = [one.certificate_expires for one in reports if one.certificate_expires is not None]
+    return (expiries[-1] - now).total_seconds() / 86_400 if expiries else None
+
+
+def plugin_line(level: Level, text: str, performance: str = "") -> str:
+    """Return the one line of a monitoring plugin."""
+    plain = _SPECIAL.sub(lambda it: f"\\u{{{ord(it[0]):X}}}", one_line(text))
+    if len(said := plain.encode()) > MAX_LINE_BYTES:
+        plain = said[:MAX_LINE_BYTES].decode(errors="ignore") + "..."
+    return f"XMPP {level.name} - {plain}" + (f" | {performance}" if performance else "")
+
+
+def plugin_result(reports: Sequence[Report], limits: Limits, now: datetime) -> str:
+    """Return the line on these runs: the first failure, or else the last success."""
+    level, reasons = limits.judge(reports, now)
+    failed = [report for report in reports if not report.ok]
+    if len(reports) > 1:
+        reasons.append(f"{len(reports) - len(failed)} of {len(reports)} passed.")
+    told = reports[-1].diagnosis
+    if failed:
+        told = failures(failed)[0]
+    elif level is not Level.OK:
+        told = told.replace("Everything works", "All stages passed", 1)
+    text = " ".join([*reasons, told])
+    seconds = median(report.ms for report in reports) / 1000
+    warn, crit = ("" if ms is None else ms / 1000 for ms in (limits.warn_ms, limits.crit_ms))
+    performance = [f"time={seconds:.3f}s;{warn};{crit};0"]
+    if (days := days_left(reports, now)) is not None:
+        performance.append(f"certificate_days={floor(days)};{limits.cert_days}:")
+    return plugin_line(level, text, " ".join(performance))
+
+
+def failures(reports: Sequence[Report]) -> list[str]:
+    """Return of each run that failed: the stage, the condition, why, and what to do."""
+    failed = [(one, next(it for it in one.phases if not it.ok)) for one in reports if not one.ok]
+    told = [
+        f"{stage.name} failed [{report.condition}]: {report.diagnosis} {stage.hint}".rstrip()
+        for report, stage in failed
+    ]
+    return list(dict.fromkeys(told))
+
+
+def exposition(rooms: Sequence[str], reports: Sequence[Report], now: datetime) -> list[str]:
+    """Return the lines with the metrics of these runs, the times as medians.
+
+    Of several rooms each has the stages of the connection too: its way leads through them.
+    """
+    labels = {room: f"room={_label(room)}" for room in rooms}
+    up = {labels[room]: float(all(_is_up(room, one) for one in reports)) for room in rooms}
+    seconds = {
+        f'{labels[room]},stage="{stage}"': median(one.ms for one in found) / 1000
+        for room in rooms
+        for (stage, of), found in by_stage(reports).items()
+        if of in {None, one_line(room)}
+    }
+    days = days_left(reports, now)
+    left = {} if days is None else dict.fromkeys(labels.values(), days)
+    lines = []
+    for name, meaning, samples in (
+        ("up", "Whether every stage on the way into the room passed.", up),
+        ("seconds", "How long a stage took.", seconds),
+        ("certificate_days", "Days until the server's certificate expires.", left),
+    ):
+        if samples:
+            metric = f"xmpp_bridge_check_{name}"
+            lines += [f"# HELP {metric} {meaning}", f"# TYPE {metric} gauge"]
+            lines += [f"{metric}{{{where}}} {value:.6g}" for where, value in samples.items()]
+    return lines
+
+
+def _is_up(room: str, report: Report) -> bool:
+    if report.rooms is None:
+        return report.ok
+    return any(one.ok for one in report.rooms if one.room == one_line(room))
+
+
+def _label(value: str) -> str:
+    """Return the value of a label, in its quotation marks."""
+    return json.dumps(one_line(value), ensure_ascii=False)

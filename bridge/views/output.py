@@ -1,0 +1,136 @@
+"""Writes what a command shows as it happens, in a thread, so that the event loop never waits.
+
+A pager that stands still or a stopped terminal would block the loop, and with it Ctrl-C and the
+answers that keep us in the room.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import select
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import TextIO
+
+from bridge.views.screen import Paint, has_colour
+
+MAX_WAITING_BYTES = 16_000_000
+"""Bytes that wait for a reader; beyond, texts are dropped whole, and counted."""
+
+CLOSING_SECONDS = 1.0
+"""How long the last texts may take to a reader who stands still."""
+
+READER_GONE = frozenset({errno.EPIPE, errno.EIO, errno.ECONNRESET})
+"""The errors of writing when the reader has left, which is no failure."""
+
+USUAL_COLUMNS = 80
+"""The width of a terminal that does not tell its own."""
+
+
+def look_of(stream: TextIO) -> tuple[Paint, Callable[[], int | None]]:
+    """Return what colours text for a stream, and what returns the columns that it has now.
+
+    Without a terminal there are no colours, and the columns are None.
+    """
+    terminal = stream.isatty()
+
+    def columns() -> int | None:
+        with suppress(OSError):  # it hung up
+            return os.get_terminal_size(stream.fileno()).columns or USUAL_COLUMNS
+        return USUAL_COLUMNS
+
+    paint = Paint(has_colour(terminal=terminal, environ=os.environ))
+    return paint, columns if terminal else lambda: None
+
+
+class Output:
+    """Writes to stdout, and notices to stderr, in the order in which they were given."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO | None, on_end: Callable[[], None]) -> None:
+        """Without `stderr` there are no notices.
+
+        `on_end` is called in the running loop when stdout cannot be written any more.
+        """
+        self._stdout = stdout.fileno()
+        self._stderr = None if stderr is None else stderr.fileno()
+        self._encoding = stdout.encoding
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
+        self._enqueued = 0
+        self._written = 0
+        """Bytes that the thread has written; only there it is changed."""
+        self._dropped = 0
+        self.error: OSError | None = None
+        """Why stdout cannot be written any more, unless its reader just left."""
+        self._thread = Thread(target=self._write_all, name="output", daemon=True)
+        self._thread.start()
+        self._watching = _is_writing_end_of_pipe(self._stdout)
+        if self._watching:  # `| head` may leave while nothing is written
+            self._loop.add_reader(self._stdout, self._end)
+
+    def write(self, text: str) -> None:
+        """Write `text` and a line break to stdout."""
+        self._enqueue(self._stdout, text)
+
+    def write_notice(self, text: str) -> None:
+        """Write `text` and a line break to stderr."""
+        if self._stderr is not None:
+            self._enqueue(self._stderr, text)
+
+    def close(self) -> None:
+        """Write what still waits, within `CLOSING_SECONDS`."""
+        if self._watching:
+            self._loop.remove_reader(self._stdout)
+        self._queue.put(None)
+        self._thread.join(CLOSING_SECONDS)
+
+    def _enqueue(self, descriptor: int, text: str) -> None:
+        data = f"{text}\n".encode(self._encoding, "backslashreplace")
+        if self._enqueued - self._written + len(data) > MAX_WAITING_BYTES:
+            self._dropped += 1
+            return
+        self._enqueued += len(data)
+        if self._dropped and self._stderr is not None:
+            notice = f"[Client] WARNING: {self._dropped} pieces were dropped: nobody read on\n"
+            self._enqueued += len(notice)
+            self._queue.put((self._stderr, notice.encode("ascii")))
+        self._dropped = 0
+        self._queue.put((descriptor, data))
+
+    def _write_all(self) -> None:
+        while (piece := self._queue.get()) is not None:
+            descriptor, data = piece
+            try:
+                _write(descriptor, data)
+            except OSError as error:
+                if descriptor == self._stdout:
+                    self.error = None if error.errno in READER_GONE else error
+                    with suppress(RuntimeError):  # the loop ended before the thread did
+                        self._loop.call_soon_threadsafe(self._end)
+                    return
+            self._written += len(data)
+
+    def _end(self) -> None:
+        if self._watching:
+            self._loop.remove_reader(self._stdout)
+            self._watching = False
+        self._on_end()
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(descriptor, left) :]
+        except BlockingIOError:  # another program made the descriptor non-blocking
+            select.select((), (descriptor,), ())
+
+
+def _is_writing_end_of_pipe(descriptor: int) -> bool:
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    return stat.S_ISFIFO(os.fstat(descriptor).st_mode) and flags & os.O_ACCMODE == os.O_WRONLY

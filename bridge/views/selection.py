@@ -1,0 +1,65 @@
+"""What the filters on the command line pick: events of `watch` and `log`."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from bridge.client.errors import ArgumentError
+from bridge.text import quoted
+from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.filter import EventFilter, Pattern, PatternError
+from bridge.xmpp.model.journal import Record
+
+IN_ROOMS = frozenset(one.kind for one in get_args(Event)) - {"connection"}
+"""The kinds of what happens in a room, not to our connection."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Picks the events of some rooms that one of its filters matches.
+
+    By default that is all that happens in any room but what has nothing to read, such as a chat
+    state.
+    """
+
+    rooms: frozenset[str] = frozenset()
+    """Bare JIDs as configured; all rooms, and the connection, if there are none."""
+    filters: tuple[EventFilter, ...] = (EventFilter(IN_ROOMS, silent=False),)
+
+    def picks(self, record: Record) -> bool:
+        """Whether `record` is one of these events."""
+        in_room = not self.rooms or record.room in self.rooms
+        return in_room and any(one.matches(record.event) for one in self.filters)
+
+
+def selection_of(parsed: argparse.Namespace, rooms: Sequence[str]) -> Selection | None:
+    """Return what the filters on the command line pick; None where none is given.
+
+    Raises `ArgumentError`, also for a room that is none of `rooms`, the configured ones.
+    """
+    if not any((parsed.rooms, parsed.froms, parsed.contains, parsed.pattern, parsed.kinds)):
+        return None
+    try:
+        pattern = Pattern(parsed.pattern) if parsed.pattern else None
+    except PatternError as error:
+        raise ArgumentError(f"--pattern is no regular expression of RE2: {error}") from error
+    kinds = frozenset(parsed.kinds) or IN_ROOMS
+    return Selection(
+        frozenset(_room(name, rooms) for name in parsed.rooms),
+        tuple(
+            EventFilter(kinds, sender, parsed.contains, pattern, silent=bool(parsed.kinds))
+            for sender in parsed.froms or [None]
+        ),
+    )
+
+
+def _room(name: str, rooms: Sequence[str]) -> str:
+    """Return the room that is called `name`, by its JID or its local part."""
+    wanted = name.casefold()
+    found = [one for one in rooms if wanted in {one.casefold(), one.casefold().partition("@")[0]}]
+    if len(found) != 1:
+        what = "is the name of several rooms" if found else "is no room of the settings"
+        named = ", ".join(map(quoted, rooms))
+        raise ArgumentError(f"--room {quoted(name)} {what}; MUC_ROOM has {named}")
+    return found[0]

@@ -1,0 +1,1 @@
+"""Finding out why something does not work: the way in checked, an occupant diagnosed."""

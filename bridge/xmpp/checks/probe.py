@@ -1,0 +1,315 @@
+"""Walks one connection through its stages, visits every room on it, and reports each: the check.
+
+It has a connection of its own, with a resource and a nickname that nobody else has, and leaves
+whatever else stands alone. It changes nothing but what joining changes; with `send` it says one
+line in each room.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from xml.etree.ElementTree import Element
+
+from bridge.settings.table import Settings
+from bridge.text import one_line, quoted
+from bridge.xmpp.checks.report import (
+    CREATED_HINT,
+    CheckStage,
+    Report,
+    Visit,
+    named,
+    report_of,
+)
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.certificate import Certificate
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.trace import Tracer, untraced
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.events import Event
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, FaultError, Place, Stage
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.joining import suffixed
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.roomservice import RoomService, similar_rooms
+
+CHECK_SECONDS = 50.0
+"""For a whole check: MCP clients give up on a call after a minute."""
+
+LOOK_SECONDS = 10.0
+"""For the second look at a certificate that was refused."""
+
+REFLECTION_SECONDS = 10.0
+"""For the room to send the test message back; as long as `xmppSend` waits."""
+
+LEAVE_SECONDS = 5.0
+"""For the room to confirm that we left."""
+
+MAX_NAMED_OCCUPANTS = 20
+"""Nicknames in the detail of `occupants`; the rest are counted."""
+
+MAX_NAME_CHARACTERS = 60
+"""Of each of these, so that all of them fit into a detail."""
+
+MAX_DETAIL_CHARACTERS = 2_000
+"""Of one stage: the names in a certificate and in a room are others' to choose."""
+
+MESSAGE = "xmpp-debug-bridge checks that this room can be written to. Nothing to see here."
+"""What `send` says."""
+
+NO_SUCH_ROOM = frozenset({"item-not-found", "not-allowed"})
+"""What a service answers to a join where the room does not exist (XEP-0045, section 7.2)."""
+
+_UNCHECKED = (
+    "The certificate was not checked, so anybody on the way can pose as the server: unset "
+    "NODE_TLS_REJECT_UNAUTHORIZED once it is not needed."
+)
+_OWN_NICKNAME = (
+    " The check goes by a nickname of its own; a room that lets only registered ones in may still "
+    "take the one in MCP_BOT_NICKNAME."
+)
+
+
+class Probe:
+    """Checks the way that `settings` lead, as often as it is asked to."""
+
+    def __init__(self, settings: Settings, *, trace: Tracer = untraced) -> None:
+        self._settings = settings
+        self._trace = trace
+        self.may_repeat = True
+        """Whether another run does no harm: after a refused password, servers lock accounts."""
+
+    async def run(
+        self, on_stage_end: Callable[[CheckStage], None] = lambda stage: None, *, send: bool = False
+    ) -> Report:
+        """Check once, and return how it went; `on_stage_end` gets each stage as it is over.
+
+        Whatever the network and the server do is in the report, never raised. It ends within
+        `CHECK_SECONDS`. When cancelled, it hangs up.
+        """
+        recorder = StageRecorder(on_stage_end)
+        visits: list[_Visit] = []  # those begun; the last may be under way
+
+        def begin(stage: Stage) -> None:
+            recorder.begin(stage.value)
+            if stage is Stage.TLS and not self._settings.tls_verify:
+                recorder.advice = _UNCHECKED
+
+        def route(stanza: Element) -> None:
+            """Hand a stanza to the visit under way, if it comes from that room."""
+            sender = stanzas.sender_of(stanza)
+            if sender is not None and visits and sender.bare == visits[-1].membership.jid:
+                visits[-1].membership.receive(stanza)
+
+        mark = secrets.token_hex(4)
+        nickname = suffixed(self._settings.nickname, f"-check-{mark}")
+        connection = Connection(
+            self._settings,
+            resource=f"xmpp-debug-bridge.check.{mark}",
+            on_stage=begin,
+            on_stanza=route,
+            on_finding=recorder.add_finding,
+            trace=self._trace,
+        )
+        fault: Fault | None = None
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                fault = await self._connect(connection, recorder)
+                for room in self._settings.rooms if fault is None else ():
+                    place = Place.of(self._settings, room)._replace(nickname=nickname)
+                    membership = Membership(place, self._settings.password_of(room), record_of)
+                    recorder.room = named(room, self._settings.rooms)
+                    visits.append(_Visit(membership, connection, recorder))
+                    await visits[-1].run(send)
+                    fault = visits[-1].outcome.fault if connection.ended.done() else None
+                    if fault is not None:
+                        break
+        except TimeoutError:
+            place, step = connection.place, recorder.stage
+            fault = faults.of("long-check", place, seconds=CHECK_SECONDS, step=step)
+            recorder.end(fault)
+            if visits:
+                visits[-1].outcome.fault = fault
+        finally:
+            connection.leave()
+            connection.close()
+        seconds = time.perf_counter() - started
+        self.may_repeat = fault is None or fault.retry is not faults.Retry.NEVER
+        outcomes = [one.outcome for one in visits]
+        report = report_of(self._settings.rooms, recorder.stages, seconds, outcomes, fault)
+        presented = connection.certificate or recorder.refused
+        expires = None if presented is None else presented.not_after
+        return replace(report, certificate_expires=expires)
+
+    async def _connect(self, connection: Connection, recorder: "StageRecorder") -> Fault | None:
+        """Go through the stages of the connection; return the fault that ended it, if one did."""
+        try:
+            await connection.open()
+        except ConnectionFailedError as failed:
+            ms = recorder.milliseconds()
+            if failed.fault.condition == "certificate-verify-failed":
+                await self._look_again(recorder)
+            recorder.end(failed.fault, ms)
+            return failed.fault
+        recorder.end()
+        connection.start_dispatch()
+        return None
+
+    async def _look_again(self, recorder: "StageRecorder") -> None:
+        """Find out what the certificate says that was refused.
+
+        OpenSSL shows none that it has not verified, so this takes a second connection, without
+        verification, which ends before any account is named.
+        """
+        findings: list[str] = []
+        connection = Connection(
+            self._settings._replace(tls_verify=False, tls_ca_file=None),
+            resource="",
+            on_stage=lambda stage: findings.clear(),  # the last stage is TLS
+            on_stanza=lambda stanza: None,
+            on_finding=findings.append,
+        )
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await connection.reach()
+            recorder.refused = connection.certificate
+            for finding in findings:
+                recorder.add_finding(finding)
+        except (ConnectionFailedError, TimeoutError):
+            pass  # then there is nothing to add
+        finally:
+            connection.leave()
+            connection.close()
+
+
+class StageRecorder:
+    """Times the stages of a check, collects what each found, and gives `on_stage_end` each."""
+
+    def __init__(self, on_stage_end: Callable[[CheckStage], None]) -> None:
+        self._on_stage_end = on_stage_end
+        self.stages: list[CheckStage] = []
+        self.stage = ""
+        """The stage under way; empty when none is."""
+        self.room: str | None = None
+        """The room that is visited, where there are several."""
+        self.refused: Certificate | None = None
+        """The server's certificate, if it was refused and can be read."""
+        self.advice = ""
+        """The hint of the stage under way, should it pass."""
+        self._began = 0.0
+        self._findings: list[str] = []
+
+    def begin(self, stage: str) -> None:
+        """Begin a stage; the one before, if it is under way, has passed."""
+        if self.stage:
+            self.end()
+        self.stage, self.advice, self._began = stage, "", time.perf_counter()
+
+    def add_finding(self, finding: str) -> None:
+        """Note what was found."""
+        self._findings.append(finding)
+
+    def end(self, fault: Fault | None = None, ms: float | None = None) -> None:
+        """End the stage, because of `fault` if it failed; it took `ms`, or as long as until now."""
+        if fault is not None:
+            self.add_finding(fault.message)
+        detail = one_line("; ".join(self._findings), MAX_DETAIL_CHARACTERS)
+        self._findings.clear()
+        took = self.milliseconds() if ms is None else ms
+        hint = one_line(self.advice if fault is None else fault.hint)
+        ended = CheckStage(self.stage, fault is None, took, detail, hint, self.room)
+        self.stage = ""
+        self.stages.append(ended)
+        self._on_stage_end(ended)
+
+    def milliseconds(self) -> float:
+        """Return how long the stage has taken so far."""
+        return round((time.perf_counter() - self._began) * 1000, 3)
+
+
+class _Visit:
+    """Visits one room: asks what it is, enters, looks around, speaks and leaves."""
+
+    def __init__(
+        self, membership: Membership, connection: Connection, recorder: StageRecorder
+    ) -> None:
+        membership.begin(connection, resumed=False)
+        self.membership = membership
+        self.outcome = Visit(membership.name)
+        self._connection = connection
+        self._recorder = recorder
+        self._room_service = RoomService(membership.place, connection, recorder.add_finding)
+
+    async def run(self, send: bool) -> None:
+        """Go through the stages of a room until one fails; however it ends, leave the room."""
+        recorder, membership = self._recorder, self.membership
+        try:
+            recorder.begin("disco")
+            await self._room_service.look()
+            recorder.begin("join")
+            await membership.join(membership.place.nickname, history=False)
+            recorder.add_finding(f"entered as {quoted(membership.occupant.partition('/')[2])}")
+            self.outcome.created = membership.status().room_created
+            if self.outcome.created:
+                recorder.add_finding("the room did not exist before: joining made it")
+                recorder.advice = CREATED_HINT
+                await self._find_candidates()
+            recorder.begin("occupants")
+            recorder.add_finding(self._names_of_others())
+            if send:
+                recorder.begin("send")
+                await membership.say(MESSAGE, REFLECTION_SECONDS)
+                recorder.add_finding("the room sent the message back")
+            recorder.begin("leave")
+            await membership.leave(LEAVE_SECONDS)
+            recorder.add_finding("the room confirmed it")
+        except FaultError as failed:
+            if self._room_service.others or failed.fault.condition in NO_SUCH_ROOM:
+                await self._find_candidates()
+            self.outcome.fault = self._explained(failed)
+            recorder.end(self.outcome.fault)
+        else:
+            recorder.end()
+        finally:
+            membership.say_goodbye()
+
+    async def _find_candidates(self) -> None:
+        """Find the rooms that may be meant, on another service where the configured one is none."""
+        room = self.membership.jid
+        service = (*self._room_service.others, room.partition("@")[2])[0]
+        self.outcome.candidates = await similar_rooms(self._connection, room, service)
+
+    def _names_of_others(self) -> str:
+        names = [one.nickname for one in self.membership.status().occupants if not one.own]
+        self.outcome.others = len(names)
+        shown = ", ".join(quoted(name, MAX_NAME_CHARACTERS) for name in names[:MAX_NAMED_OCCUPANTS])
+        more = len(names) - MAX_NAMED_OCCUPANTS
+        if not names:
+            return "nobody else"
+        return f"{len(names)} besides us: {shown}{f' and {more} more' if more > 0 else ''}"
+
+    def _explained(self, failed: FaultError) -> Fault:
+        """Return the fault with what else is known here."""
+        fault, silent = failed.fault, isinstance(failed, faults.NotReflectedError)
+        stage, others = self._recorder.stage, self._room_service.others
+        if silent and fault.condition == "remote-server-timeout":
+            return fault._replace(hint="The server may be slow, or hold the message back.")
+        if stage == "join" and fault.condition in {"not-acceptable", "conflict"}:
+            fault = fault._replace(hint=fault.hint + _OWN_NICKNAME)
+        if others and stage in {"disco", "join"}:
+            listed = ", ".join(map(quoted, others))
+            message = f"{fault.message} Room services of {self.membership.place.domain}: {listed}."
+            fault = fault._replace(message=message, quotes=True)
+        if candidates := self.outcome.candidates:
+            message = fault.message + faults.similar_named(candidates)
+            fault = fault._replace(message=message, quotes=True)
+        return fault
+
+
+def record_of(event: Event, membership: Membership) -> Record:
+    """Fold an event into the room's state; a check keeps no journal."""
+    record = Record(0, time.time(), event, membership.name)
+    membership.apply(record)
+    return record

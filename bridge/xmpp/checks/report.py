@@ -1,0 +1,246 @@
+"""The report of a check in the names that users see: its stages and the outcome. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bridge.settings.table import Configuration
+from bridge.text import one_line
+from bridge.xmpp.model.faults import Fault, similar_named
+
+SETTINGS = "settings"
+"""The stage before those of the connection: reading the settings."""
+
+CONNECTION_STAGES = ("resolve", "connect", "tls", "sasl", "bind")
+"""The stages of the connection, in order."""
+
+ROOM_STAGES = ("disco", "join", "occupants", "send", "leave")
+"""The stages of each room, in order; `send` only when it is asked for."""
+
+CREATED_HINT = "MUC_ROOM may have a typo."
+"""The hint about a room that joining made."""
+
+MAX_ROOMS_NAMED = 3
+"""Rooms that the diagnosis names for one reason; the rest are counted. There may be 50."""
+
+MAX_ROOM_CHARACTERS = 100
+"""Of a room's name in the diagnosis; a JID may have 2,000."""
+
+MAX_CAUSE_CHARACTERS = 500
+"""Of why one of several rooms failed; the room's phases have all of it."""
+
+
+@dataclass(frozen=True)
+class CheckStage:
+    """One stage of the way into the room. Its texts fit into one line, whoever wrote them."""
+
+    name: str
+    """One of `SETTINGS`, `CONNECTION_STAGES` and `ROOM_STAGES`."""
+    ok: bool
+    ms: float
+    """Milliseconds it took."""
+    detail: str
+    """What was found, and with a failure the cause."""
+    hint: str
+    """What to do, naming the setting; empty where there is nothing to do."""
+    room: str | None = None
+    """Of several rooms, the one visited."""
+
+
+@dataclass(frozen=True)
+class CheckedRoom:
+    """What came of one of several rooms. Its texts fit into one line."""
+
+    room: str
+    """Bare JID as configured."""
+    ok: bool
+    """Whether every stage passed."""
+    condition: str | None
+    """Of the failure; also of why it was not visited."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How far a check came. Its texts fit into one line, whoever wrote them."""
+
+    ok: bool
+    """Whether every stage passed."""
+    phases: list[CheckStage]
+    """The stages in order; a failed one is the last, or the last of its room."""
+    diagnosis: str
+    """The outcome in a sentence or two."""
+    condition: str | None
+    """Of the first failure, in the standard's own words."""
+    room_created: bool
+    """Whether joining made a room: often a typo in MUC_ROOM."""
+    ms: float
+    """Milliseconds that the connection took in all."""
+    rooms: list[CheckedRoom] | None
+    """Each of several rooms, in order."""
+    candidates: tuple[str, ...] = ()
+    """Rooms of the service that may be meant, where MUC_ROOM seems wrong."""
+    certificate_expires: datetime | None = None
+    """When the server's certificate does, refused or not; None without one that can be read."""
+
+    def preceded_by(self, stage: CheckStage) -> "Report":
+        """Return the report with `stage` before its own."""
+        return replace(self, phases=[stage, *self.phases])
+
+    def encode(self) -> dict[str, object]:
+        """Return the report under the names that users see."""
+        encoded: dict[str, object] = {
+            "ok": self.ok,
+            "phases": [
+                {name: one for name, one in vars(stage).items() if one is not None}
+                for stage in self.phases
+            ],
+            "diagnosis": self.diagnosis,
+            "condition": self.condition,
+            "roomCreated": self.room_created,
+            "ms": self.ms,
+        }
+        if self.rooms is not None:
+            encoded["rooms"] = [dict(vars(one)) for one in self.rooms]
+        if self.candidates:
+            encoded["candidates"] = list(self.candidates)
+        return encoded
+
+
+@dataclass(eq=False, repr=False)
+class Visit:
+    """What came of visiting one room, as far as the visit has gone."""
+
+    room: str
+    """Its bare JID as configured."""
+    fault: Fault | None = None
+    """Why the visit ended early, if it did."""
+    created: bool = False
+    """Whether joining made the room."""
+    others: int = 0
+    """Other occupants."""
+    candidates: Sequence[str] = ()
+    """JIDs of rooms that may be meant instead, where this one seems to be a typo."""
+
+
+def expected_stages(rooms: Sequence[str], *, send: bool) -> list[tuple[str, str | None]]:
+    """Return the name and the room of each stage of a check in which all goes well, in order."""
+    of_a_room = [name for name in ROOM_STAGES if send or name != "send"]
+    return [
+        *((name, None) for name in (SETTINGS, *CONNECTION_STAGES)),
+        *((name, named(room, rooms)) for room in rooms for name in of_a_room),
+    ]
+
+
+def by_stage(reports: Sequence[Report]) -> dict[tuple[str, str | None], list[CheckStage]]:
+    """Return what came of each stage, by its name and its one of several rooms, in order.
+
+    It is of the runs that came as far as that.
+    """
+    rooms = [one.room for report in reports[:1] for one in report.rooms or ()]
+    found: dict[tuple[str, str | None], list[CheckStage]] = {
+        stage: [] for stage in expected_stages(rooms or [""], send=True)
+    }
+    for report in reports:
+        for stage in report.phases:
+            found[stage.name, stage.room].append(stage)
+    return {name: stages for name, stages in found.items() if stages}
+
+
+def named(room: str, rooms: Sequence[str]) -> str | None:
+    """Return what a stage calls `room`, fit for one line; None where it is the only one."""
+    return one_line(room) if len(rooms) > 1 else None
+
+
+def report_of(
+    rooms: Sequence[str],
+    stages: Sequence[CheckStage],
+    seconds: float,
+    visits: Sequence[Visit],
+    fault: Fault | None,
+) -> Report:
+    """Return the report of a check that took so many seconds.
+
+    `visits[i]` is the visit to `rooms[i]`; there may be fewer visits than rooms. `fault`, if any,
+    ended the check early.
+    """
+    # Rooms that were not visited failed for the reason that ended the check.
+    causes = [one.fault for one in visits] + [fault] * (len(rooms) - len(visits))
+    faults = [cause for cause in causes if cause is not None]
+    checked = [
+        CheckedRoom(one_line(room), cause is None, cause and one_line(cause.condition))
+        for room, cause in zip(rooms, causes, strict=True)
+    ]
+    created = [one.room for one in visits if one.created]
+    candidates = [one_line(room) for visit in visits for room in visit.candidates]
+    if fault is not None and not visits:
+        diagnosis = one_line(fault.message)
+    elif faults:
+        diagnosis = _failure(rooms, visits)
+    else:
+        others = sum(one.others for one in visits)
+        company = f"{others} other occupant{'s' * (others > 1)}" if others else "nobody else"
+        several = len(rooms) > 1
+        where = f"{len(rooms)} rooms" if several else f"the room {one_line(rooms[0])}"
+        diagnosis = f"Everything works: in {where} with {company}, {seconds:.2f} s in all."
+        if created and several:
+            diagnosis += (
+                f" Joining created rooms that did not exist, {_listed(created)}: {CREATED_HINT}"
+            )
+        elif created:
+            diagnosis += (
+                f" The room did not exist before and was made by joining it: {CREATED_HINT}"
+            )
+        diagnosis += similar_named(candidates)
+    return Report(
+        ok=not faults,
+        phases=list(stages),
+        diagnosis=diagnosis,
+        condition=one_line(faults[0].condition) if faults else None,
+        room_created=bool(created),
+        ms=round(seconds * 1000, 3),
+        rooms=checked if len(rooms) > 1 else None,
+        candidates=tuple(candidates),
+    )
+
+
+def _failure(rooms: Sequence[str], visits: Sequence[Visit]) -> str:
+    """Return which rooms failed and why, as far as a few sentences hold it."""
+    failed = [(one.room, one.fault.message) for one in visits if one.fault is not None]
+    if len(rooms) == 1:
+        return one_line(failed[0][1])
+    sentences = [f"{len(failed)} of {len(rooms)} rooms failed."]
+    for room, message in failed[:MAX_ROOMS_NAMED]:
+        cause = one_line(message, MAX_CAUSE_CHARACTERS)
+        sentences.append(f"{one_line(room, MAX_ROOM_CHARACTERS)}: {cause}")
+    if len(failed) > MAX_ROOMS_NAMED:
+        sentences.append(f"{len(failed) - MAX_ROOMS_NAMED} more failed, see the phases.")
+    if unvisited := rooms[len(visits) :]:
+        sentences.append(f"Not visited: {_listed(unvisited)}.")
+    return " ".join(sentences)
+
+
+def _listed(rooms: Sequence[str]) -> str:
+    names = ", ".join(one_line(one, MAX_ROOM_CHARACTERS) for one in rooms[:MAX_ROOMS_NAMED])
+    more = len(rooms) - MAX_ROOMS_NAMED
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def settings_stage(configuration: Configuration, seconds: float) -> CheckStage:
+    """Return where the settings come from, and what is wrong with them."""
+    found = [f"{one.path}: {one.reason}" for one in configuration.candidates]
+    found += [f"warning: {warning}" for warning in configuration.warnings]
+    found += map(str, configuration.problems)
+    return CheckStage(
+        SETTINGS,
+        configuration.settings is not None,
+        round(seconds * 1000, 3),
+        one_line("; ".join(found) or "from the environment alone"),
+        "Correct the settings that are named in the detail." if configuration.problems else "",
+    )
+
+
+def unconfigured(configuration: Configuration, stage: CheckStage) -> Report:
+    """Return the report of a check that ended with `stage`, the reading of the settings."""
+    problems = one_line("; ".join(map(str, configuration.problems)))
+    diagnosis = f"The settings are incomplete or wrong: {problems}"
+    return Report(False, [stage], diagnosis, "unconfigured", False, 0.0, None)

@@ -1,0 +1,457 @@
+"""One connection to the server, stage by stage, each with a deadline and a classified fault.
+
+The negotiation is a straight line of awaits: resolve, connect, TLS, SASL, bind. Then it sends
+stanzas, asks questions (IQs) and hands over what comes, until it ends. It knows nothing of being in
+rooms (that is `membership`), and does not try again (that is `participant`).
+"""
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+from xml.etree.ElementTree import Element
+
+from bridge.settings.table import Settings
+from bridge.text import one_line, quoted
+from bridge.wire.scram import ScramError
+from bridge.wire.xmlstream import DamagedElement, NotWellFormedError, StanzaTooLongError
+from bridge.xmpp.errors import XmppError
+from bridge.xmpp.link import certificate, sasl, stanzas
+from bridge.xmpp.link.certificate import Certificate
+from bridge.xmpp.link.endpoint import Endpoint, connect, resolve
+from bridge.xmpp.link.session import (
+    RESUMABLE,
+    Negotiation,
+    StreamManagement,
+    UnexpectedElementError,
+)
+from bridge.xmpp.link.stanzas import BIND, SM, IqError, StanzaError
+from bridge.xmpp.link.stream import Stream
+from bridge.xmpp.link.tls import (
+    acknowledge_at_once,
+    channel_bindings,
+    make_context,
+    protection,
+    ssl_object,
+)
+from bridge.xmpp.link.trace import Tracer, untraced
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.events import UNREADABLE, Connected, Tls
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
+
+MAX_RESUMPTION_SECONDS = 60
+"""Requested of the server; for longer, a bridge that was killed would be a ghost in the room."""
+
+DEADLINES = {
+    Stage.RESOLVE: 10.0,
+    Stage.CONNECT: 10.0,
+    Stage.TLS: 10.0,
+    Stage.SASL: 15.0,
+    Stage.BIND: 10.0,
+    Stage.JOIN: 20.0,
+}
+"""Seconds for each stage. SASL has longer: a million iterations take one of them. `JOIN` is of one
+room, see `membership`."""
+
+STREAM_ERROR = f"{{{stanzas.STREAMS}}}error"
+ACKNOWLEDGEMENT_REQUEST = f"{{{stanzas.SM}}}r"
+STARTTLS = f"{{{stanzas.TLS}}}starttls"
+PROCEED, REFUSED = (f"{{{stanzas.TLS}}}{name}" for name in ("proceed", "failure"))
+"""What a server may answer to that."""
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+class TooManyResultsError(XmppError):
+    """An archive sent more results than the caller takes."""
+
+
+class Connection:
+    """One stream, from the first packet to the last.
+
+    `on_stanza` gets every message, every presence and every answer to an IQ, in order.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        resource: str,
+        on_stage: Callable[[Stage], None],
+        on_stanza: Callable[[Element], None],
+        trace: Tracer = untraced,
+        on_finding: Callable[[str], None] = lambda finding: None,
+    ) -> None:
+        self._settings = settings
+        self.place = Place.of(settings)
+        """Where this goes, with the address once one was reached."""
+        self._resource = resource
+        self._on_stage = on_stage
+        self._on_stanza = on_stanza
+        self._on_finding = on_finding
+        self._stage = Stage.RESOLVE
+        self._negotiation = Negotiation(self.send, self.unless_ended)
+        self._jid = ""
+        """Our full JID, once the stream is bound to one."""
+        self._requests: dict[str, tuple[str | None, asyncio.Future[Element]]] = {}
+        """The requests that wait for an answer, by their ids: to whom they went."""
+        self._collecting: dict[
+            tuple[str, str], tuple[Callable[[Element], bool], asyncio.Future[Element]]
+        ] = {}
+        """The archive queries under way, by the archive's address and the id of the query."""
+        self.management: StreamManagement | None = None
+        """The stream management in use (XEP-0198); None without, and before the stream is bound."""
+        self.certificate: Certificate | None = None
+        """The server's, verified or not, if it can be read."""
+        self.channel_binding: str | None = None
+        """The channel binding that ties the login to the TLS connection (RFC 5929), if any."""
+        self._stream = Stream(settings.domain, self._receive, self._lost, trace)
+        self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
+        """Done once the stream is no more, with the reason."""
+
+    async def open(self, former: StreamManagement | None = None) -> Connected:
+        """Go from nothing to a session; raises `ConnectionFailedError`.
+
+        It goes on with the `former` session where the server still has that. What comes is handed
+        over once `start_dispatch` is called.
+        """
+        tls, features = await self.reach()
+        mechanism = await self._run(Stage.SASL, self._log_in(features, tls))
+        resumed = await self._run(Stage.BIND, self._begin_session(former))
+        self._stream.end_negotiation()
+        self._stage = Stage.STANDING
+        return Connected(self._jid, self.place.service, tls, mechanism, resumed)
+
+    def start_dispatch(self) -> None:
+        """Hand over what came while the session began, and from now on what comes."""
+        for element in self._negotiation.early:
+            self._dispatch(element)  # counted are those that come after `<enabled/>`
+        for element in self._negotiation.end():
+            self._receive(element)
+
+    async def reach(self) -> tuple[Tls | None, Element]:
+        """Go from nothing to a secured stream; raises `ConnectionFailedError`.
+
+        Return what protects the stream, and what the server offers under it. No account has been
+        named yet.
+        """
+        endpoints = await self._run(Stage.RESOLVE, resolve(self._settings, self._on_finding))
+        endpoint, sock = await self._run(
+            Stage.CONNECT, connect(endpoints, DEADLINES[Stage.CONNECT], self._on_finding)
+        )
+        self.place = self.place._replace(service=str(endpoint.service))
+        return await self._run(Stage.TLS, self._secure(endpoint, sock))
+
+    def send(self, element: Element) -> None:
+        """Send a stanza; raises `ConnectionFailedError` once the stream is no more."""
+        if self.ended.done():
+            raise ConnectionFailedError(self.ended.result())
+        if not self._stream.write(element):
+            raise ConnectionFailedError(faults.of_lost_connection(self._stage, self.place))
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        """Send an IQ and return its result; raises `IqError` where it is an error."""
+        return await self._ask(type_, to, payload, asyncio.get_running_loop().create_future())
+
+    async def collect(
+        self, query_id: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        """Send an archive query (XEP-0313) and return its final answer.
+
+        `take` is called with each result as it arrives, so that none is buffered, and returns
+        whether it is within the caller's limits; raises `TooManyResultsError` at once where not.
+        """
+        answer: asyncio.Future[Element] = asyncio.get_running_loop().create_future()
+        self._collecting[to, query_id] = (take, answer)
+        try:
+            return await self._ask("set", to, payload, answer)
+        finally:
+            del self._collecting[to, query_id]
+
+    async def unless_ended(self, answer: "asyncio.Future[Answer]") -> Answer:
+        """Wait for what the stream will bring; raises `ConnectionFailedError` if it ends first."""
+
+        def give_up(ended: "asyncio.Future[Fault]") -> None:
+            if not answer.done():
+                answer.set_exception(ConnectionFailedError(ended.result()))
+
+        self.ended.add_done_callback(give_up)
+        try:
+            return await answer
+        finally:
+            self.ended.remove_done_callback(give_up)
+            answer.cancel()
+
+    def leave(self) -> None:
+        """Say goodbye to the server and hang up, without waiting for anybody."""
+        self._hang_up()
+        self.end(faults.of_lost_connection(self._stage, self.place))
+
+    def end(self, fault: Fault) -> None:
+        """Declare the stream over because of `fault`; the first reason stands."""
+        if not self.ended.done():
+            self.ended.set_result(fault)
+            if self.management is not None:
+                self.management.stop()
+
+    def close(self) -> None:
+        """Let go of the socket, whatever state it is in.
+
+        A session that nobody will take up again is ended: left standing, it would stay in the room
+        until the server replaces it by the next one, and then put that one out.
+        """
+        self.end(faults.of_lost_connection(self._stage, self.place))
+        if self.ended.result().condition not in RESUMABLE:
+            self._hang_up()
+        self._stream.abort()
+
+    async def _run(self, stage: Stage, work: Awaitable[Answer]) -> Answer:
+        """Await one stage within its deadline and translate what goes wrong."""
+        self._stage = stage
+        self._on_stage(stage)
+        limit = DEADLINES[stage]
+        try:
+            async with asyncio.timeout(limit) as deadline:
+                return await work
+        # `OSError` is of the resolver, of sockets and OpenSSL, or `TimeoutError`.
+        except (OSError, ScramError, IqError, UnexpectedElementError) as error:
+            silent = isinstance(error, TimeoutError) and deadline.expired()
+            fault = faults.of_silence(stage, limit, self.place) if silent else self._fault_of(error)
+            raise ConnectionFailedError(fault) from error
+
+    def _fault_of(self, error: BaseException) -> Fault:
+        match error:
+            case OSError() if self.ended.done():  # it follows from that
+                return self.ended.result()
+            case StanzaTooLongError():
+                return faults.protocol_error(self._stage, "it goes on without end", self.place)
+            case NotWellFormedError():
+                return faults.protocol_error(self._stage, "its XML is not well-formed", self.place)
+            case UnexpectedElementError():
+                return faults.unexpected_element(self._stage, str(error), self.place)
+            case ScramError():
+                return faults.of("unproven-server", self.place, reason=str(error))
+            case IqError(error=refusal):  # of the request for a resource
+                return faults.of_stream_error(refusal.condition, refusal.text, self.place)
+            case OSError() | EOFError():
+                return faults.of_exception(self._stage, error, self.place)
+            case _:
+                return fault_of_mistake("processing a stanza", error, self._stage, self.place)
+
+    # The stages.
+
+    async def _secure(self, endpoint: Endpoint, sock: socket.socket) -> tuple[Tls | None, Element]:
+        """Begin the stream on `sock`, with TLS from the first byte (XEP-0368) or by STARTTLS.
+
+        Return its protection, and the features offered under it.
+        """
+        loop, stream = asyncio.get_running_loop(), self._stream
+        try:  # in a thread: to read the trust anchors takes 25 ms
+            ready = await asyncio.to_thread(make_context, self._settings, self.place)
+        except BaseException:  # no transport owns the socket yet
+            sock.close()
+            raise
+        domain = self._settings.domain.strip("[]")
+        if endpoint.service.direct_tls:
+            await loop.create_connection(
+                lambda: stream, sock=sock, ssl=ready, server_hostname=domain
+            )
+        else:
+            bare, _ = await loop.create_connection(lambda: stream, sock=sock)
+            features = await self._negotiation.features()
+            if features.find(STARTTLS) is None:
+                if self._settings.allow_plaintext:
+                    self._on_finding(
+                        "no TLS: the server offers none, and XMPP_ALLOW_PLAINTEXT is set"
+                    )
+                    return None, features
+                raise ConnectionFailedError(faults.of("no-starttls", self.place))
+            expected = (PROCEED, REFUSED)
+            answer = await self._negotiation.exchange(Element(STARTTLS), expected=expected)
+            if answer.tag == REFUSED:
+                raise ConnectionFailedError(faults.of("starttls-refused", self.place))
+            transport = await loop.start_tls(bare, stream, ready, server_hostname=domain)
+            # What an attacker injected before the handshake is not part of the secured stream.
+            self._negotiation.forget()
+            if transport is not None:  # None: what was injected has ended the connection
+                stream.connection_made(transport)
+        acknowledge_at_once(stream)
+        secured = ssl_object(stream)
+        if secured is None:
+            raise ConnectionResetError
+        tls = protection(secured, verified=self._settings.tls_verify)
+        checked = "checked" if tls.verified else "not checked"
+        stream.note(f"{tls.version}, {tls.cipher}, certificate {checked}")
+        self._on_finding(f"{tls.version}, {tls.cipher}")
+        try:
+            self.certificate = certificate.decode(secured.getpeercert(binary_form=True) or b"")
+        except certificate.DerError as error:
+            self._on_finding(f"a certificate that cannot be read: {error}")
+        else:
+            self._on_finding(certificate.describe(self.certificate, datetime.now(UTC)))
+        return tls, await self._negotiation.features()
+
+    async def _log_in(self, features: Element, tls: Tls | None) -> str:
+        secured = ssl_object(self._stream)
+        genuine = tls is not None and tls.verified
+        mechanism, self.channel_binding = await sasl.log_in(
+            self._settings,
+            self.place,
+            features,
+            partial(self._negotiation.exchange, expected=sasl.ANSWERS),
+            bindings=[] if secured is None else channel_bindings(secured, verified=genuine),
+            genuine=genuine,
+            on_finding=self._on_finding,
+        )
+        self._stream.restart()
+        return mechanism
+
+    async def _begin_session(self, former: StreamManagement | None) -> bool:
+        """Resume the `former` session if it can be (XEP-0198, section 5), or begin one.
+
+        Return whether it is the former, in which case we are still in our rooms. Raises `IqError`
+        without a resource.
+        """
+        negotiation = self._negotiation
+        resumed, enabled, failed = (f"{{{SM}}}{name}" for name in ("resumed", "enabled", "failed"))
+        managed = (await negotiation.features()).find(f"{{{SM}}}sm") is not None
+        if managed and former is not None and former.id is not None:
+            negotiation.send(stanzas.sm_resume(former.id, former.handled))
+            if (await negotiation.next((resumed, failed), among_stanzas=True)).tag == resumed:
+                self._jid = former.jid
+                self.management = StreamManagement(
+                    self._acknowledge, former.jid, former.id, former.handled
+                )
+                return True
+        self._jid = jid = await self._bind()
+        self._on_finding(f"full JID {quoted(jid)}")
+        if managed:
+            negotiation.send(stanzas.sm_enable(MAX_RESUMPTION_SECONDS))
+            answer = await negotiation.next((enabled, failed), among_stanzas=True)
+            if answer.tag == enabled:
+                id_ = answer.get("id") if answer.get("resume") in {"true", "1"} else None
+                how = "without" if id_ is None else "with"
+                self._on_finding(f"stream management {how} resumption")
+                self.management = StreamManagement(self._acknowledge, jid, id_)
+                return False
+        self._on_finding("no stream management")
+        return False
+
+    async def _bind(self) -> str:
+        """Bind a resource (RFC 6120, section 7) and return our full JID; raises `IqError`."""
+        id_ = secrets.token_hex(8)
+        self.send(stanzas.iq_request("set", None, id_, stanzas.bind_request(self._resource)))
+        while True:
+            answer = await self._negotiation.next((stanzas.IQ,), among_stanzas=True)
+            if answer.get("id") == id_ and self._may_answer(answer.get("from"), None):
+                break
+            self._negotiation.early.append(answer)
+        jid = stanzas.prepared(answer.findtext(f"{{{BIND}}}bind/{{{BIND}}}jid") or "")
+        if answer.get("type") != "result" or not jid:
+            raise IqError(stanzas.error_of(answer))
+        return jid
+
+    # The stream.
+
+    def _acknowledge(self, handled: int) -> None:
+        self._stream.write(stanzas.sm_acknowledgement(handled))
+
+    def _hang_up(self) -> None:
+        if self.management is not None:
+            self.management.answer()
+        self._stream.hang_up()
+
+    def _receive(self, element: Element) -> None:
+        if element.tag == STREAM_ERROR:
+            condition, text = stanzas.condition_of(element, stanzas.STREAM_ERRORS)
+            self.end(faults.of_stream_error(condition, text, self.place))
+        elif not self._negotiation.over:
+            self._negotiation.receive(element)
+        elif element.tag == ACKNOWLEDGEMENT_REQUEST:
+            if self.management is not None and not self.ended.done():
+                self.management.answer_soon()
+        else:
+            self._dispatch(element)
+            if self.management is not None and element.tag in stanzas.STANZAS:
+                self.management.count()
+
+    def _dispatch(self, element: Element) -> None:
+        if element.tag == stanzas.IQ:
+            if element.get("type") in {"get", "set"}:
+                self._stream.write(stanzas.reply_to(element))
+                if isinstance(element, DamagedElement):  # which is news of the room
+                    self._on_stanza(element)
+                return
+            self._on_stanza(element)
+            self._handle_response(element)
+        elif not self._handle_archive_result(element):
+            self._on_stanza(element)
+
+    # Requests of ours; those that are sent to us are answered by `stanzas.reply_to`.
+
+    async def _ask(
+        self, type_: str, to: str | None, payload: Element, answer: "asyncio.Future[Element]"
+    ) -> Element:
+        id_ = secrets.token_hex(8)
+        self._requests[id_] = (to, answer)
+        try:
+            self.send(stanzas.iq_request(type_, to, id_, payload))
+            return await self.unless_ended(answer)
+        finally:
+            del self._requests[id_]
+
+    def _handle_response(self, iq: Element) -> None:
+        """Complete the request that a response belongs to; ignore one that belongs to none."""
+        to, answer = self._requests.get(iq.get("id", ""), (None, None))
+        if answer is None or answer.done() or not self._may_answer(iq.get("from"), to):
+            return
+        match iq.get("type"):
+            case "result" if isinstance(iq, DamagedElement):
+                unreadable = StanzaError(UNREADABLE, f"The answer cannot be read: {iq.reason}.")
+                answer.set_exception(IqError(unreadable))
+            case "error":
+                answer.set_exception(IqError(stanzas.error_of(iq)))
+            case "result":
+                answer.set_result(iq)
+
+    def _handle_archive_result(self, stanza: Element) -> bool:
+        """Hand the archive result in `stanza` to its query; return whether a query took it."""
+        found = stanzas.archive_result(stanza) if self._collecting else None
+        if found is None or found[:2] not in self._collecting:
+            return False
+        archive, query_id, result = found
+        take, answer = self._collecting[archive, query_id]
+        if not answer.done() and not take(result):
+            answer.set_exception(TooManyResultsError())
+        return True
+
+    def _may_answer(self, sender: str | None, to: str | None) -> bool:
+        """Whether `sender` may answer a request that was sent to `to`; its id can be guessed."""
+        if to is None or to == self._jid.partition("/")[0]:
+            return sender in {None, self._settings.domain, self._settings.jid, self._jid}
+        return stanzas.prepared(sender or "") == stanzas.prepared(to)
+
+    def _lost(self, reason: BaseException | None) -> None:
+        if reason is None:
+            self.end(faults.of_lost_connection(self._stage, self.place))
+        else:
+            self.end(self._fault_of(reason))
+
+
+def fault_of_mistake(what: str, error: BaseException, stage: Stage, place: Place) -> Fault:
+    """Log a mistake of ours, which must not end the bridge, and return it as a fault."""
+    log.error(
+        "%s broke: %s: %s",
+        one_line(what),
+        type(error).__name__,
+        one_line(str(error), 200),
+        # A traceback is for whoever asked for everything.
+        exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
+    )
+    return faults.of_exception(stage, error, place)

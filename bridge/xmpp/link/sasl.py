@@ -1,0 +1,143 @@
+"""Logs in: chooses a SASL mechanism and runs its exchange (RFC 6120, section 6)."""
+
+import asyncio
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from slixmpp.util.sasl.client import saslprep
+from slixmpp.util.stringprep_profiles import StringPrepError
+
+from bridge.settings.table import Settings
+from bridge.text import quoted
+from bridge.wire.scram import (
+    HASHES,
+    LEAST_UNTRUSTED_ITERATIONS,
+    ChannelBinding,
+    ScramClient,
+    ScramError,
+)
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.stanzas import SASL, SASL_CB
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import ConnectionFailedError, Place
+
+CHALLENGE, SUCCESS, FAILURE = (f"{{{SASL}}}{name}" for name in ("challenge", "success", "failure"))
+ANSWERS = (CHALLENGE, SUCCESS, FAILURE)
+"""The answers that a server may give."""
+
+Exchange: TypeAlias = Callable[[Element], Awaitable[Element]]
+"""Sends an element and returns the answer, one of `ANSWERS`."""
+
+
+async def log_in(
+    settings: Settings,
+    place: Place,
+    features: Element,
+    exchange: Exchange,
+    *,
+    bindings: Sequence[ChannelBinding],
+    genuine: bool,
+    on_finding: Callable[[str], None] = lambda _: None,
+) -> tuple[str, str | None]:
+    """Log in with the best mechanism among `features`.
+
+    Return which it was, and the type of its channel binding, None where it has none.
+
+    `bindings` are the channel bindings of this connection, best first; `genuine` says that the
+    server's certificate was verified, which PLAIN and weak SCRAM parameters require. Only one
+    mechanism is tried, so that the server counts a wrong password once. Raises
+    `ConnectionFailedError`, or `ScramError` where the server fails to prove itself.
+
+    An impostor with an unchecked certificate can relay an unbound login to the real server. So
+    where the server offers channel binding and the certificate was not checked, none goes unbound.
+    """
+    offered = [
+        (one.text or "").strip()
+        for one in features.iterfind(f"{{{SASL}}}mechanisms/{{{SASL}}}mechanism")
+    ]
+    on_finding(f"offered: {quoted(', '.join(offered)) if offered else 'nothing'}")
+    try:
+        username = saslprep(settings.username)
+        password = saslprep(settings.password.reveal())
+    except (StringPrepError, UnicodeError) as error:
+        fault = faults.of_sasl("malformed-request", "characters SASLprep forbids", place)
+        raise ConnectionFailedError(fault) from error
+
+    async def ask(element: Element) -> Element:
+        answer = await exchange(element)
+        if answer.tag == FAILURE:
+            raise ConnectionFailedError(faults.of_sasl(*stanzas.condition_of(answer, SASL), place))
+        return answer
+
+    binding = _common_binding(features, bindings)
+    plus = [f"{one}-PLUS" for one in HASHES]
+    best = [*plus, *HASHES] if binding is not None else [*HASHES]
+    mechanism = next((one for one in best if one in offered), None)
+    offers_binding = any(one in offered for one in plus)
+    if mechanism is not None:
+        if offers_binding and binding is None and not genuine:
+            raise ScramError("it binds logins in no way that the bridge can, with TLS unchecked")
+        bound = binding if mechanism in plus else None
+        on_finding(f"chosen: {mechanism}{f', bound to TLS by {bound.type}' if bound else ''}")
+        client = ScramClient(
+            mechanism,
+            username,
+            secrets.token_urlsafe(24),
+            bound,
+            could_bind=not offers_binding and (bool(bindings) or not genuine),
+            least_iterations=1 if genuine else LEAST_UNTRUSTED_ITERATIONS,
+        )
+        await _scram(client, mechanism, password, ask)
+        return mechanism, None if bound is None else bound.type
+    if "PLAIN" in offered and genuine:
+        on_finding("chosen: PLAIN")
+        answer = await ask(_element("auth", f"\0{username}\0{password}", mechanism="PLAIN"))
+        if answer.tag != SUCCESS:
+            raise ScramError("it challenges PLAIN, which has no challenge")
+        return "PLAIN", None
+    raise ConnectionFailedError(faults.no_mechanism(offered, place))
+
+
+def _common_binding(features: Element, bindings: Sequence[ChannelBinding]) -> ChannelBinding | None:
+    """Return the best channel binding that both sides support (XEP-0440).
+
+    A server that names none is taken to support `tls-unique`, the common one of TLS libraries.
+    """
+    wanted = [
+        one.get("type")
+        for one in features.iterfind(
+            f"{{{SASL_CB}}}sasl-channel-binding/{{{SASL_CB}}}channel-binding"
+        )
+    ] or ["tls-unique"]
+    return next((one for one in bindings if one.type in wanted), None)
+
+
+async def _scram(client: ScramClient, mechanism: str, password: str, ask: Exchange) -> None:
+    answer = await ask(_element("auth", client.first(), mechanism=mechanism))
+    if answer.tag != CHALLENGE:
+        raise ScramError("it skipped its own proof")
+    client.challenge(_content(answer))
+    final = await asyncio.to_thread(client.final, password)
+    answer = await ask(_element("response", final))
+    client.verify(_content(answer))
+    if answer.tag == CHALLENGE:
+        # The proof may come as one more challenge, to be acknowledged (RFC 4422, 3.6).
+        answer = await ask(_element("response", ""))
+    if answer.tag != SUCCESS:
+        raise ScramError("it goes on asking after its proof")
+
+
+def _element(name: str, content: str, **attributes: str) -> Element:
+    element = Element(f"{{{SASL}}}{name}", attributes)
+    element.text = b64encode(content.encode()).decode() or None
+    return element
+
+
+def _content(element: Element) -> str:
+    try:
+        return b64decode((element.text or "").strip(), validate=True).decode()
+    except ValueError as error:  # no ASCII, no Base64, no UTF-8
+        raise ScramError("its message is not Base64") from error

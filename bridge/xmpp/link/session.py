@@ -1,0 +1,141 @@
+"""The session on a stream: its negotiation and its stream management.
+
+What is said before a session is established goes through a `Negotiation`, one answer at a time.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.xmpp.errors import XmppError
+from bridge.xmpp.link import stanzas
+
+RESUMABLE = frozenset({"connection-reset", "connection-timeout"})
+"""The conditions after which a session is resumed; after others it may be the cause."""
+
+DELAY_SECONDS = 0.05
+"""From the server's request to the acknowledgement, so that one answers all requests of a moment.
+ejabberd closes the stream after 60 s (`ack_timeout`), Prosody takes note after 30 s
+(`smacks_max_ack_delay`); neither requests again while an answer is due."""
+
+MAX_UNANSWERED = 25
+"""Stanzas after which an acknowledgement that is due is sent at once. Of those not acknowledged,
+MongooseIM keeps 100 (`buffer_max`), Prosody 500 (`smacks_max_queue_size`); with more, the session
+cannot be resumed, or is ended."""
+
+_WRAP = 2**32
+"""XEP-0198, section 4: the count starts over."""
+
+UnlessEnded: TypeAlias = Callable[["asyncio.Future[Element]"], Awaitable[Element]]
+"""Awaits a future that the stream completes; raises `ConnectionFailedError` if it ends first."""
+
+
+class UnexpectedElementError(XmppError):
+    """The server sent an element where another was due; the message is its name."""
+
+
+class StreamManagement:
+    """Counts the stanzas from the server and acknowledges them on request (XEP-0198, section 4).
+
+    Only that half is used: what we say ourselves is confirmed by the room's reflection, and never
+    sent twice. `acknowledge` sends a count to the server.
+    """
+
+    def __init__(
+        self, acknowledge: Callable[[int], object], jid: str, id_: str | None, handled: int = 0
+    ) -> None:
+        self.jid = jid
+        """Our full JID in the session."""
+        self.id = id_
+        """What resumes the session; None if the server does not allow it."""
+        self.handled = handled
+        """Stanzas that came and were processed, modulo 2^32."""
+        self._acknowledge = acknowledge
+        self._unacknowledged = 0
+        self._due: asyncio.TimerHandle | None = None
+
+    def count(self) -> None:
+        """Count one more stanza, when it has been processed."""
+        self.handled = (self.handled + 1) % _WRAP
+        self._unacknowledged += 1
+        if self._due is not None and self._unacknowledged >= MAX_UNANSWERED:
+            self.answer()
+
+    def answer_soon(self) -> None:
+        """Acknowledge within `DELAY_SECONDS`: the server has requested it."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(DELAY_SECONDS, self.answer)
+
+    def stop(self) -> None:
+        """Send no acknowledgement that is due."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def answer(self) -> None:
+        """Acknowledge what has come.
+
+        At the end of a stream a server sends the senders an error for what it believes unread.
+        """
+        self.stop()
+        self._unacknowledged = 0
+        self._acknowledge(self.handled)
+
+
+class Negotiation:
+    """What the server sends before the session is established, kept until it is asked for."""
+
+    def __init__(self, send: Callable[[Element], None], unless_ended: UnlessEnded) -> None:
+        self.send = send
+        self._unless_ended = unless_ended
+        self.over = False
+        """Whether the session is established: elements go elsewhere from then on."""
+        self.early: list[Element] = []
+        """Stanzas that came before the session had begun, to be processed once it has: anybody who
+        knows our full JID may send them. `stream.MAX_NEGOTIATION_BYTES` bounds them."""
+        self._inbox: deque[Element] = deque()
+        self._awaited: asyncio.Future[Element] | None = None
+
+    def receive(self, element: Element) -> None:
+        """Take in the next element from the server."""
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(element)
+        else:
+            self._inbox.append(element)
+
+    async def features(self) -> Element:
+        """Return the stream features that come next."""
+        return await self.next((f"{{{stanzas.STREAMS}}}features",))
+
+    async def exchange(self, element: Element, *, expected: tuple[str, ...]) -> Element:
+        """Send an element and return the answer, which has one of the tags `expected`."""
+        self.send(element)
+        return await self.next(expected)
+
+    async def next(self, expected: tuple[str, ...], *, among_stanzas: bool = False) -> Element:
+        """Return the next element; raises `UnexpectedElementError` for other tags.
+
+        With `among_stanzas` those before it are kept.
+        """
+        while True:
+            if self._inbox:
+                element = self._inbox.popleft()
+            else:
+                self._awaited = asyncio.get_running_loop().create_future()
+                element = await self._unless_ended(self._awaited)
+            if element.tag in expected:
+                return element
+            if not (among_stanzas and element.tag in stanzas.STANZAS):
+                raise UnexpectedElementError(element.tag.rpartition("}")[2])
+            self.early.append(element)
+
+    def forget(self) -> None:
+        """Drop what came and was not asked for."""
+        self._inbox.clear()
+
+    def end(self) -> Iterable[Element]:
+        """Declare the session established; return what came and was not asked for."""
+        self.over = True
+        return self._inbox

@@ -1,0 +1,204 @@
+"""An XML stream over a transport (RFC 6120, section 4), parsed in slices.
+
+`connection` decides what is sent and when. slixmpp's stream makes a stanza object of each element
+and offers it to handlers, which takes longer than parsing it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from xml.etree.ElementTree import Element
+
+from bridge.wire.xmlstream import (
+    DamagedElement,
+    NotWellFormedError,
+    StanzaTooLongError,
+    XmlStream,
+    XmlStreamError,
+)
+from bridge.wire.xmlwriter import XML_NAMESPACE, escaped
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.trace import Tracer
+
+SLICE_BYTES = 8 * 1024
+"""Read in one iteration of the event loop, before other tasks have their turn. A stanza is parsed
+with its last byte: one of 250 kB may take 140 ms."""
+
+MAX_STANZA_BYTES = 4 * 1024 * 1024
+"""The longest element: servers let far less pass, and more would exhaust the memory."""
+
+MAX_NEGOTIATION_BYTES = 512 * 1024
+"""Of one stream header and what follows it, before `end_negotiation`: features, a challenge, an
+answer, and stanzas from whoever knows our full JID. Real servers send about 2 kB."""
+
+MAX_DEPTH = 128
+"""Nested elements: writing them recurses, and 4 MB of nested tags take 400 MB of memory."""
+
+MAX_UNSENT_BYTES = 16 * 1024 * 1024
+"""Waiting to be sent to a server that does not read: a whole burst of the longest messages."""
+
+STREAM_FOOTER = "</stream:stream>"
+"""Ends a stream in good order."""
+
+
+class Stream(asyncio.Protocol):
+    """An XML stream to `domain`.
+
+    `receive` gets each element, `lost` the reason of the end, `trace` all that goes either way.
+    """
+
+    def __init__(
+        self,
+        domain: str,
+        receive: Callable[[Element], None],
+        lost: Callable[[BaseException | None], None],
+        trace: Tracer,
+    ) -> None:
+        self.stream_header = (
+            f"<stream:stream to='{domain}' xmlns='{stanzas.CLIENT}' "
+            f"xmlns:stream='{stanzas.STREAMS}' xml:lang='en' version='1.0'>"
+        )
+        self.transport: asyncio.Transport | None = None
+        """The transport; None before it is connected and after it has ended."""
+        self._receive = receive
+        self._lost = lost
+        self._trace = trace
+        self._unparsed = bytearray()
+        self._slicing = False
+        self._over = False
+        self._begin_anew()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Open the stream on a new transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.restart()
+
+    def restart(self) -> None:
+        """Open the stream, or open it anew after TLS and after SASL.
+
+        Data received before is dropped: an attacker may have injected it into the old stream.
+        """
+        self._begin_anew()
+        self._write(self.stream_header)
+
+    def note(self, remark: str) -> None:
+        """Add a remark of our own to the trace, as a comment, which XMPP streams cannot have."""
+        comment = f"<!-- {remark} -->"
+        self._trace("in", comment, comment.encode())
+
+    def end_negotiation(self) -> None:
+        """Lift `MAX_NEGOTIATION_BYTES`: from now on every element is read."""
+        self._negotiation_ended = True
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the data in slices, so that a flood does not block the event loop."""
+        if self._over:
+            return
+        self._unparsed += data
+        if not self._slicing:
+            self._parse_slice()
+
+    def connection_lost(self, exception: BaseException | None) -> None:
+        """Parse what is left, which may say why, and report the end."""
+        while self._unparsed:
+            self._parse_one()
+        self.transport = None
+        self._lost(exception)
+
+    def write(self, element: Element) -> bool:
+        """Send `element`; False if the stream has ended."""
+        if self.transport is None or self.transport.is_closing():
+            return False
+        self._write(element)
+        if self.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self._give_up(TimeoutError())
+        return True
+
+    def hang_up(self) -> None:
+        """Close in good order, without waiting for the other side."""
+        if self.transport is not None and not self.transport.is_closing():
+            self._write(STREAM_FOOTER)
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close the socket at once.
+
+        Not `close`: a second one makes asyncio's TLS transport forget the connection, which then
+        stays open until the other side ends it.
+        """
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _begin_anew(self) -> None:
+        self._unparsed.clear()
+        self._xml = XmlStream(max_bytes=MAX_STANZA_BYTES, max_depth=MAX_DEPTH)
+        self._begun = False
+        self._negotiation_bytes = 0
+        self._negotiation_ended = False
+
+    def _write(self, xml: Element | str) -> None:
+        assert self.transport is not None
+        raw = stanzas.xml_of(xml).encode()
+        self._trace("out", xml, raw)
+        self.transport.write(raw)
+
+    def _parse_slice(self) -> None:
+        self._slicing = False
+        self._parse_one()
+        if self.transport is None or self.transport.is_closing():
+            return
+        if self._unparsed:
+            self._slicing = True
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._parse_slice)
+        else:
+            self.transport.resume_reading()
+
+    def _parse_one(self) -> None:
+        piece = bytes(self._unparsed[:SLICE_BYTES])
+        del self._unparsed[:SLICE_BYTES]
+        try:
+            for element in self._xml.feed(piece):
+                if self._begun:
+                    self._hand_over(element)
+                else:
+                    self._begin(element)
+                if self._over:
+                    return
+        except XmlStreamError as error:
+            self._give_up(error)
+            return
+        if self._xml.ended:
+            self._give_up(None)
+        elif not self._negotiation_ended:
+            self._negotiation_bytes += len(piece)
+            if self._negotiation_bytes > MAX_NEGOTIATION_BYTES:
+                self._give_up(StanzaTooLongError())
+
+    def _begin(self, root: Element) -> None:
+        """Trace the other side's header: its id and version may explain what follows."""
+        self._begun = True
+        said = "".join(
+            f' {name.replace(f"{{{XML_NAMESPACE}}}", "xml:")}="{escaped(value)}"'
+            for name, value in root.items()
+        )
+        self._trace("in", f"<stream:stream{said}>", self._xml.raw)
+
+    def _hand_over(self, element: Element) -> None:
+        if isinstance(element, DamagedElement):
+            self.note(f"something in the next stanza could not be read: {element.reason}")
+            if element.tag not in stanzas.STANZAS:  # the server's own words, not a stranger's
+                self._give_up(NotWellFormedError())
+                return
+        try:
+            self._trace("in", element, self._xml.raw)
+            self._receive(element)
+        except Exception as error:  # noqa: BLE001 - asyncio would only log it, and go on
+            self._give_up(error)
+
+    def _give_up(self, reason: BaseException | None) -> None:
+        """End at once and drop what came behind this."""
+        self._over = True
+        self._unparsed.clear()
+        self._lost(reason)
+        self.abort()

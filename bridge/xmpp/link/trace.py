@@ -1,0 +1,175 @@
+"""Keeps the newest stanzas of both directions, without their secrets. Pure.
+
+Pieces are kept as elements and written as XML when read: most never are.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Literal, NamedTuple, TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.xmpp.model.journal import Numbering, Ring
+
+CAPACITY = 2_000
+"""Stanzas kept, at some 6 kB each: a quarter of an hour of a busy room, a day of a quiet one."""
+
+MAX_WEIGHT = 16_000_000
+"""Bytes of memory of all stanzas kept, as `_weight` estimates them from above."""
+
+MAX_PIECE_WEIGHT = MAX_WEIGHT // 4
+"""Of one stanza: a larger one would push out all others."""
+
+NAME_WEIGHT = 350
+"""Bytes that an element or an attribute takes beside its text, with a namespace and its place in a
+dictionary."""
+
+CHARACTER_WEIGHT = 4
+"""Bytes that a character takes where a text has an emoji in it."""
+
+SECRETS = frozenset(
+    {
+        # SASL (RFC 6120, section 6.4) and SASL2 (XEP-0388): PLAIN has the password itself, SCRAM
+        # enough to try passwords against.
+        "auth",
+        "challenge",
+        "response",
+        "success",
+        "initial-response",
+        "additional-data",
+        # Room passwords (XEP-0045, sections 7.2.5 and 7.8.2), registration (XEP-0077).
+        "password",
+        "digest",
+        "key",
+    }
+)
+"""Names of elements whose text is a secret or helps to guess one, in any namespace."""
+
+SECRET_ATTRIBUTES = {
+    "resume": "previd",  # who has the id can take up the session (XEP-0198, section 5)
+    "resumed": "previd",
+    "enabled": "id",
+    "token": "token",  # logs in without a password (XEP-0484)
+}
+
+PASSWORD = "password"  # noqa: S105 - the name of one
+"""The attribute that is a secret on every element: invitations (XEP-0249), bookmarks
+(XEP-0048), services such as TURN (XEP-0215)."""
+
+SECRET_FIELDS = ("secret", PASSWORD)
+"""A form field whose name contains one of these holds a secret (XEP-0045, section 10.2)."""
+
+OPEN_FIELDS = frozenset({"muc#roomconfig_passwordprotectedroom"})
+"""Fields with such a name that hold a boolean."""
+
+SUSPECTS = SECRETS | SECRET_ATTRIBUTES.keys() | {"field"}
+"""Names of the elements in which `redacted` may change something, beside the `PASSWORD`."""
+
+REDACTED = "[redacted]"
+
+Direction: TypeAlias = Literal["in", "out"]
+Tracer: TypeAlias = Callable[[Direction, Element | str, bytes], None]
+"""Takes each stanza, or other piece of the stream, of one connection, with its bytes."""
+
+
+def untraced(direction: Direction, xml: Element | str, raw: bytes) -> None:
+    """Drop a piece: for a connection without a trace."""
+    del direction, xml, raw
+
+
+class TracedStanza(NamedTuple):
+    """One stanza, or another piece of the stream, as it was sent or received."""
+
+    number: int
+    at: float
+    """Seconds since the epoch."""
+    direction: Direction
+    connection: str
+    """The label of its connection: the number of it, behind its purpose where it has one."""
+    xml: Element | str
+    """Redacted. A string for what is no element: the header and footer of the stream, and our
+    comments, as on TLS."""
+
+
+class Trace(Ring[TracedStanza]):
+    """Keeps the last `capacity` pieces, as far as `max_weight` allows."""
+
+    def __init__(
+        self, numbering: Numbering, capacity: int = CAPACITY, *, max_weight: int = MAX_WEIGHT
+    ) -> None:
+        super().__init__(numbering)
+        self._capacity = capacity
+        self._max_weight = max_weight
+        self._listeners: list[Callable[[TracedStanza], None]] = []
+        self._connections = 0
+
+    def of_connection(self, clock: Callable[[], float], what: str = "") -> Tracer:
+        """Return the function that traces a new connection; `what` begins its label."""
+        self._connections += 1
+        label = f"{what} {self._connections}".strip()
+        return lambda direction, xml, raw: self.append(direction, label, xml, raw, clock())
+
+    def append(
+        self, direction: Direction, connection: str, xml: Element | str, raw: bytes, at: float
+    ) -> None:
+        """Redact one piece, which is `raw` on the wire, and keep it."""
+        if not isinstance(xml, str):
+            xml = redacted(xml)
+        weight = _weight(raw)
+        if weight > MAX_PIECE_WEIGHT:
+            xml = f"<!-- left out: {len(raw)} bytes are too many to keep -->"
+            weight = _weight(xml.encode())
+        traced = TracedStanza(self.numbering.next(), at, direction, connection, xml)
+        self.add(traced, weight)
+        self.evict_beyond(self._capacity, self._max_weight)
+        for listener in self._listeners:
+            listener(traced)
+
+    def listen(self, listener: Callable[[TracedStanza], None]) -> None:
+        """Call `listener` with each piece from now on."""
+        self._listeners.append(listener)
+
+
+def _weight(raw: bytes) -> int:
+    """Return the bytes of memory that this takes at most as an element."""
+    tags = raw.count(b"<") - raw.count(b"</")
+    return CHARACTER_WEIGHT * len(raw) + NAME_WEIGHT * (1 + tags + raw.count(b"="))
+
+
+def redacted(element: Element) -> Element:
+    """Return `element` without its secrets: itself if nothing in it may hold one, else a copy."""
+    for part in element.iter():
+        if part.tag.rpartition("}")[2] in SUSPECTS or part.get(PASSWORD):
+            break
+    else:
+        return element
+    clean = deepcopy(element)
+    for part in clean.iter():
+        _redact(part)
+    return clean
+
+
+def _redact(element: Element) -> None:
+    name = _name(element)
+    for attribute in (PASSWORD, SECRET_ATTRIBUTES.get(name)):
+        if attribute is not None and element.get(attribute):
+            element.set(attribute, REDACTED)
+    if name in SECRETS and (element.text or any(child.tail for child in element)):
+        element.text = REDACTED
+        for child in element:
+            child.tail = None
+    if name == "field" and _is_secret_field(element):
+        for one in element.iter():
+            if _name(one) == "value" and one.text:
+                one.text = REDACTED
+
+
+def _is_secret_field(field: Element) -> bool:
+    var = field.get("var", "")
+    if var in OPEN_FIELDS:
+        return False
+    # `text-private` is not to be shown even while it is typed (XEP-0004, section 3.3).
+    return field.get("type") == "text-private" or any(mark in var for mark in SECRET_FIELDS)
+
+
+def _name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -1,0 +1,492 @@
+"""Everything that can happen in the room and on the way to it, as values and as JSON. Pure.
+
+An event says what happened; `Journal` says when and in which order. Fields have the names that
+users see, in camelCase there: `from_` is an occupant JID (`room@service/nickname`), `sender` the
+nickname in it. `kind` is what users call such an event.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, ClassVar, TypeAlias, get_args
+
+from bridge.xmpp.model.faults import Fault
+
+STATUS_CODES = {
+    100: "everybody in the room can see full JIDs",
+    101: "the affiliation changed while away from the room",
+    102: "the room shows unavailable members now",
+    103: "the room does not show unavailable members any more",
+    104: "a setting of the room changed",
+    110: "this is about the bridge itself",
+    170: "the room logs what is said",
+    171: "the room does not log any more",
+    172: "the room shows real JIDs to everybody now",
+    173: "the room shows real JIDs to moderators only now",
+    174: "the room hides real JIDs from everybody now",
+    201: "the room was made by joining it",
+    210: "the room changed the nickname",
+    301: "banned",
+    303: "the nickname changed",
+    307: "kicked",
+    321: "put out: the affiliation changed",
+    322: "put out: the room is for members only now",
+    332: "put out: the room service shuts down",
+    333: "put out for a technical reason, often a lost connection",
+}
+"""XEP-0045, section 15.6, in plain words."""
+
+
+UNREADABLE = "unreadable-stanza"
+"""The condition of what came and cannot be read; no standard has one for it."""
+
+
+class Phase(StrEnum):
+    """How far we have come on the way into a room. The names are what users see."""
+
+    UNCONFIGURED = "unconfigured"
+    RESOLVING = "resolving"
+    CONNECTING = "connecting"
+    SECURING = "securing"
+    AUTHENTICATING = "authenticating"
+    JOINING = "joining"
+    JOINED = "joined"
+    WAITING = "waiting"
+    """Between two attempts."""
+    FAILED = "failed"
+    """Trying again cannot help, or not soon."""
+    CLOSED = "closed"
+
+
+class Source(StrEnum):
+    """How a message came to us."""
+
+    LIVE = "live"
+    HISTORY = "history"
+    """Sent by the room on joining, with a delay stamp (XEP-0045, section 7.2.13)."""
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What protects the connection."""
+
+    version: str
+    cipher: str
+    verified: bool
+
+    def __str__(self) -> str:
+        unverified = "" if self.verified else ", certificate not checked"
+        return f"{self.version}, {self.cipher}{unverified}"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """Somebody, or we ourselves by reflection, said something in the room."""
+
+    kind: ClassVar = "message"
+    from_: str
+    sender: str
+    body: str = ""
+    """Empty where a message has none."""
+    type: str = "groupchat"
+    """`groupchat`, or `chat` for a private message from an occupant."""
+    id: str | None = None
+    stanza_id: str | None = None
+    """Given by the room (XEP-0359)."""
+    delayed_from: str | None = None
+    """The original time of a delayed message (XEP-0203), as `bridge.text` writes times; what the
+    room wrote, if that is no time."""
+    source: Source = Source.LIVE
+    own: bool = False
+    """We said it: this is the room's reflection."""
+    as_ours: bool = False
+    """Of the history: it bears our nickname or our account, so a former run may have said it."""
+    jid: str | None = None
+    """The sender's real JID, where the room shows it."""
+    replaces: str | None = None
+    """The id of the message that this one corrects (XEP-0308)."""
+    reply_to: str | None = None
+    """The id of the message that this one answers (XEP-0461)."""
+    reacts_to: str | None = None
+    """The id of the message that `reactions` are to (XEP-0444)."""
+    reactions: tuple[str, ...] | None = None
+    """An empty tuple takes all of them back; None where a message is no reaction."""
+    retracts: str | None = None
+    """The id of the message that is taken back (XEP-0424), or was by a moderator (XEP-0425)."""
+    encrypted: str | None = None
+    """By what (XEP-0380): the body, if there is one, stands in for what cannot be read here."""
+    payload: tuple[str, ...] = ()
+    """Names of the elements in a message that has nothing else to tell: a chat state, a receipt."""
+
+
+@dataclass(frozen=True)
+class MessageSent:
+    """We handed a message to the room; its reflection is still to come."""
+
+    kind: ClassVar = "message"
+    from_: str
+    sender: str
+    body: str
+    id: str
+
+
+@dataclass(frozen=True)
+class SendFailed:
+    """The room, or a server on the way, returned our message."""
+
+    kind: ClassVar = "error"
+    id: str
+    condition: str
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantError:
+    """An occupant answered a message with an error, which only we get."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    condition: str
+    text: str | None = None
+    id: str | None = None
+    """Of the message that they say it answers: anybody in the room can know the ids of ours."""
+
+
+@dataclass(frozen=True)
+class OccupantPresence:
+    """What presence says of somebody in the room."""
+
+    from_: str
+    sender: str
+    role: str
+    affiliation: str
+    show: str | None = None
+    status: str | None = None
+    jid: str | None = None
+    """The real JID, where the room shows it."""
+    self_: bool = False
+    codes: frozenset[int] = frozenset()
+    """Status codes (XEP-0045, section 15.6)."""
+    reason: str | None = None
+    actor: str | None = None
+    """Who did it, where the room says so."""
+
+
+@dataclass(frozen=True)
+class OccupantJoined(OccupantPresence):
+    """Somebody is in the room: they entered, or were there when we came."""
+
+    kind: ClassVar = "join"
+
+
+@dataclass(frozen=True)
+class OccupantChanged(OccupantPresence):
+    """Somebody's role, affiliation, show or status text is another than before."""
+
+    kind: ClassVar = "role"
+    former_role: str | None = None
+    """Where it was another."""
+    former_affiliation: str | None = None
+    """Where it was another."""
+
+
+@dataclass(frozen=True)
+class AffiliationChanged:
+    """Somebody who is not in the room has another affiliation now (XEP-0045, section 9)."""
+
+    kind: ClassVar = "role"
+    jid: str
+    affiliation: str
+    reason: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True)
+class OccupantLeft:
+    """Somebody left the room, or was put out of it."""
+
+    kind: ClassVar = "leave"
+    from_: str
+    sender: str
+    self_: bool = False
+    codes: frozenset[int] = frozenset()
+    reason: str | None = None
+    actor: str | None = None
+    status: str | None = None
+    jid: str | None = None
+    """The real JID, where the room shows it."""
+
+
+@dataclass(frozen=True)
+class NicknameChanged:
+    """Somebody goes on under another nickname (status code 303)."""
+
+    kind: ClassVar = "nick"
+    from_: str
+    sender: str
+    new_nickname: str
+    self_: bool = False
+
+
+@dataclass(frozen=True)
+class RoomDestroyed:
+    """The room is no more (XEP-0045, section 10.9)."""
+
+    kind: ClassVar = "leave"
+    reason: str | None = None
+    venue: str | None = None
+    """Where its owner says to go instead; shown, never followed."""
+
+
+@dataclass(frozen=True)
+class SubjectChanged:
+    """The room has a subject; an empty one is none."""
+
+    kind: ClassVar = "subject"
+    subject: str
+    sender: str | None = None
+
+
+@dataclass(frozen=True)
+class RoomConfigured:
+    """The room's configuration changed, as its status codes tell (XEP-0045, section 10.2)."""
+
+    kind: ClassVar = "config"
+    codes: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class RoomError:
+    """The room, or a server on the way, refused our presence."""
+
+    kind: ClassVar = "error"
+    condition: str
+    text: str | None = None
+    venue: str | None = None
+    """With `gone`: where to go instead."""
+
+
+@dataclass(frozen=True)
+class StanzaDamaged:
+    """Something in a stanza from the room could not be read; what could be read was."""
+
+    kind: ClassVar = "error"
+    from_: str
+    sender: str
+    reason: str
+    """Without any text from the stanza."""
+    condition: str = UNREADABLE
+
+
+@dataclass(frozen=True)
+class ConnectionChanged:
+    """The phase changed of the connection, or of our being in one room, and why."""
+
+    kind: ClassVar = "connection"
+    phase: Phase
+    fault: Fault | None = None
+    attempt: int = 0
+    """Attempts since we were last in the room."""
+    next_attempt_in_ms: int | None = None
+    """Where one is planned."""
+
+
+@dataclass(frozen=True)
+class Connected:
+    """The stream is authenticated and bound; the rooms come next."""
+
+    kind: ClassVar = "connection"
+    jid: str
+    service: str
+    tls: Tls | None
+    sasl: str
+    resumed: bool = False
+    """The former session goes on: we are still in our rooms (XEP-0198)."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """We are in the room, under this nickname."""
+
+    kind: ClassVar = "connection"
+    from_: str
+    sender: str
+    created: bool
+    """Joining made the room (status code 201)."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time when nothing could be seen, and that the room could not fill in afterwards."""
+
+    kind: ClassVar = "gap"
+    from_: str
+    """When it began, as `bridge.text` writes times."""
+    to: str
+
+
+Event: TypeAlias = (
+    MessageReceived
+    | Gap
+    | MessageSent
+    | SendFailed
+    | OccupantError
+    | OccupantJoined
+    | OccupantChanged
+    | OccupantLeft
+    | AffiliationChanged
+    | RoomConfigured
+    | NicknameChanged
+    | RoomDestroyed
+    | SubjectChanged
+    | RoomError
+    | StanzaDamaged
+    | ConnectionChanged
+    | Connected
+    | Joined
+)
+
+_ENCODED_APART = frozenset({"own", "as_ours", "fault", "tls", "resumed", "created"})
+"""Fields that `encode` has a case for."""
+
+_SHOWN_EMPTY = frozenset({"sender", "subject", "reactions"})
+"""Fields of which an empty value says something: the room itself, that there is no subject, and
+that all reactions are taken back."""
+
+
+def _wire_names(cls: type[Event]) -> dict[str, str]:
+    """Return the names of the fields that are encoded as they are, and these in camelCase."""
+    names = {"kind": "kind"}
+    for one in fields(cls):
+        if one.name not in _ENCODED_APART:
+            head, *tail = one.name.rstrip("_").split("_")
+            names[one.name] = head + "".join(map(str.capitalize, tail))
+    return names
+
+
+_WIRE_NAMES = {cls: _wire_names(cls) for cls in get_args(Event)}
+_VALUES = {cls: attrgetter(*names) for cls, names in _WIRE_NAMES.items()}
+
+
+def encode(event: Event) -> dict[str, object]:
+    """Return the exact form of `event`: what it says, under the names that users see.
+
+    A field that says nothing (None, False, 0, no text, no codes) is left out. The texts are as
+    they came: whoever shows them escapes them. `direction` is `in` for what the room sent, `out`
+    for what we sent.
+    """
+    encoded: dict[str, object] = {"kind": event.kind}
+    if event.kind not in {"connection", "gap"}:
+        encoded["direction"] = "out" if isinstance(event, MessageSent) else "in"
+    names, values = _WIRE_NAMES[type(event)], _VALUES[type(event)](event)
+    for said in (zip(names.values(), values, strict=True), _encode_apart(event).items()):
+        encoded |= {
+            name: value
+            for name, value in said
+            if value or (value is not None and name in _SHOWN_EMPTY)
+        }
+    return encoded
+
+
+def decode(exact: Mapping[str, Any]) -> Event:
+    """Return the event of which this is the exact form, for filters and findings to look at.
+
+    What it says of TLS, and what stands in a text of ours, is not read back. Raises `ValueError`
+    where it is the exact form of no event.
+    """
+    for name, value in exact.items():
+        if not isinstance(value, _TYPES.get(name, ())):
+            raise ValueError(f"no event has such a {name}")
+    for name in exact.keys() & _LISTS.keys():
+        if not all(isinstance(one, _LISTS[name]) for one in exact[name]):
+            raise ValueError(f"no event has such {name}")
+    cls = _class_of(exact)
+    values: dict[str, Any] = {one.name: "" for one in fields(cls) if one.default is MISSING}
+    values |= {field: exact[name] for field, name in _WIRE_NAMES[cls].items() if name in exact}
+    del values["kind"]
+    for field in values.keys() & _DECODED.keys():
+        values[field] = _DECODED[field](values[field])
+    if "condition" in exact and cls is ConnectionChanged:
+        condition, text, hint = map(exact.get, ("condition", "text", "hint"), repeat(""))
+        values["fault"] = Fault(condition, text, hint, quotes=True)
+    made: Event = cls(**values)
+    return made
+
+
+def _class_of(exact: Mapping[str, Any]) -> type[Event]:
+    match exact:
+        case {"direction": "out"}:
+            return MessageSent
+        case {"kind": "error", "condition": "unreadable-stanza"}:
+            return StanzaDamaged
+        case {"kind": "error"} if "sender" in exact:
+            return OccupantError
+        case {"kind": "error"} if "id" not in exact:
+            return RoomError
+        case {"kind": "leave", "destroyed": True}:
+            return RoomDestroyed
+        case {"kind": "role"} if "sender" not in exact:
+            return AffiliationChanged
+        case {"kind": "connection"} if "phase" not in exact:
+            return Connected if "service" in exact else Joined
+    if (cls := _CLASSES.get(exact.get("kind", ""))) is None:
+        raise ValueError("a kind that no event has")
+    return cls
+
+
+_CLASSES: dict[str, type[Event]] = {cls.kind: cls for cls in reversed(get_args(Event))}
+"""The first event of each kind."""
+
+_DECODED: dict[str, Callable[[Any], Any]] = {
+    "codes": frozenset,
+    "payload": tuple,
+    "reactions": tuple,
+    "source": Source,
+    "phase": Phase,
+}
+"""Fields whose values are other ones in the exact form."""
+
+
+_LISTS: dict[str, type] = {"codes": int, "meaning": str, "payload": str, "reactions": str}
+"""What is in the fields of the exact form that are lists."""
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys((name for names in _WIRE_NAMES.values() for name in names.values()), str),
+    **dict.fromkeys(("direction", "text", "hint", "tls", "reason", "condition"), str),
+    **dict.fromkeys(("self", "reflection", "destroyed"), bool),
+    **dict.fromkeys(("attempt", "nextAttemptInMs", "events"), int),
+    **dict.fromkeys(_LISTS, list),
+}
+"""What the fields of the exact form are; `events` is in gaps of the recorder."""
+
+
+def _encode_apart(event: Event) -> dict[str, object]:
+    """Return the fields whose values are not encoded as they are."""
+    match event:
+        case MessageReceived(own=own, source=source, payload=payload, reactions=reactions):
+            return {
+                "reflection": own and source is Source.LIVE,
+                "payload": list(payload) or None,
+                "reactions": None if reactions is None else list(reactions),
+            }
+        case MessageSent():
+            return {"type": "groupchat", "source": Source.LIVE}
+        case RoomDestroyed():
+            return {"destroyed": True}
+        case ConnectionChanged(fault=Fault(condition=condition, message=message, hint=hint)):
+            return {"condition": condition, "text": message, "hint": hint}
+        case Connected(tls=tls, resumed=resumed):
+            text = "the former session goes on" if resumed else "logged in"
+            return {"text": text, "tls": "none" if tls is None else str(tls)}
+        case Joined(created=created):
+            made = ", which joining made: is MUC_ROOM spelt right?" if created else ""
+            return {"text": f"in the room{made}"}
+        case OccupantPresence() | OccupantLeft() | RoomConfigured():
+            codes = sorted(event.codes)
+            meaning = [STATUS_CODES[code] for code in codes if code in STATUS_CODES]
+            return {"codes": codes or None, "meaning": meaning or None}
+    return {}

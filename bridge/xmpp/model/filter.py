@@ -1,0 +1,207 @@
+"""Which events a caller wants: by kind, sender, text or pattern. Pure."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from functools import cached_property
+
+from bridge.text import one_line, searchable, unescaped, visible
+from bridge.xmpp.errors import XmppError
+from bridge.xmpp.model.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    OccupantError,
+    OccupantLeft,
+    OccupantPresence,
+    SubjectChanged,
+)
+
+MAX_PATTERN_MEMORY = 2 * 1024 * 1024
+"""Bytes that RE2 may take for one pattern."""
+
+MAX_INSTRUCTIONS = 10_000
+"""Instructions of a compiled pattern: on the longest text, 10,000 of them take about four
+seconds."""
+
+MAX_SEARCHED = 65_536
+"""Characters of one text that a pattern searches; what people say is shorter."""
+
+ASCII_COST, OTHER_COST = 2, 40
+"""What `searchable` does at worst with a character of an ASCII text, and of any other, in
+instructions of a pattern: 9 and 200 ns, where an instruction takes 5."""
+
+ESCAPE = r"\u{"
+"""The start of an escape, as `visible` writes it: callers have seen names escaped only."""
+
+
+NICKNAMES = ("sender", "new_nickname")
+"""The fields of an event that hold the nickname of who caused it."""
+
+
+class PatternError(XmppError, ValueError):
+    """The caller's pattern is invalid; the text says why."""
+
+
+class Pattern:
+    """A regular expression in RE2's syntax: its time is linear in the text, whatever it says."""
+
+    def __init__(self, source: str) -> None:
+        """Compile `source`; raises `PatternError`. RE2 is loaded by the first one: few need it."""
+        import re2
+
+        re2.purge()  # it keeps the last 128 patterns, each with memory of its own
+        options = re2.Options()
+        options.log_errors = False  # they would go to stderr, and the caller gets them
+        options.never_capture = True
+        options.max_mem = MAX_PATTERN_MEMORY
+        try:
+            self._compiled = re2.compile(source, options=options)
+        except (re2.error, UnicodeEncodeError) as error:
+            reason = error.args[0] if isinstance(error, re2.error) else b"it is not Unicode text"
+            raise PatternError(one_line(reason.decode("utf-8", "replace"))) from error
+        self.instructions: int = self._compiled.programsize
+        """Instructions for each character, at worst."""
+        if self.instructions > MAX_INSTRUCTIONS:
+            raise PatternError(
+                f"it is too large: {self.instructions} instructions, the most is {MAX_INSTRUCTIONS}"
+            )
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is found in `text`, up to `MAX_SEARCHED` characters."""
+        # Half a character, which only a server that lies can send, is none to RE2. In text it
+        # would go on to count the characters up to what it has found.
+        searched = text[:MAX_SEARCHED].encode("utf-8", "replace")
+        return self._compiled.search(searched) is not None
+
+
+class Words:
+    """A text to look for as a reader sees it: without case, without hidden characters.
+
+    It may have escapes as `visible` writes them. Where it has nothing but hidden characters, these
+    are looked for as they are.
+    """
+
+    def __init__(self, wanted: str) -> None:
+        spellings = {wanted, unescaped(wanted)}
+        self._seen = {searchable(one) for one in spellings} - {""}
+        self._unseen = {one for one in spellings if not searchable(one)}
+
+    @property
+    def searchable(self) -> tuple[str, ...]:
+        """Texts of which one is in `searchable` of any text in which it is found; none: unknown."""
+        return () if self._unseen else tuple(self._seen)
+
+    def is_in(self, text: str) -> bool:
+        """Whether it is found in `text`."""
+        shown = searchable(text)
+        return any(one in shown for one in self._seen) or any(one in text for one in self._unseen)
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Matches the events that satisfy every condition; a condition that is None is no condition."""
+
+    kinds: frozenset[str] | None = None
+    sender: str | None = None
+    """A nickname, an occupant JID or a real JID, with or without its resource."""
+    contains: str | None = None
+    """In body, subject or status text, as `Words` looks for it."""
+    pattern: Pattern | None = None
+    """Found in body, subject or status text."""
+    own: bool = True
+    """Whether our own messages match as they came back."""
+    silent: bool = True
+    """Whether messages match that have nothing to read but a `payload`."""
+    unheard: Container[str] | None = None
+    """For a brief account: the ids of our messages of which it has the half that went out, since
+    the room has not sent them back. None: the account is full."""
+
+    @property
+    def nickname(self) -> str:
+        """A nickname that is in every event that matches; empty where that cannot be said."""
+        sender = self.sender or ""
+        return "" if "@" in sender or ESCAPE in sender else sender
+
+    def tells(self, event: Event) -> bool:
+        """Whether the account has `event`, wanted or not.
+
+        A brief one has the steps of connecting only if `kinds` names them; a fault is no step.
+        """
+        if self.unheard is None:
+            return True
+        match event:
+            case MessageSent(id=id_):
+                return id_ in self.unheard
+            case ConnectionChanged(fault=None) | Connected() | Joined():
+                return self.kinds is not None and event.kind in self.kinds
+        return True
+
+    def matches(self, event: Event) -> bool:
+        """Whether `event` satisfies every condition."""
+        if not self._matches_without_text(event):
+            return False
+        if self.contains is None and self.pattern is None:
+            return True
+        text = text_of(event)
+        if self.words is not None and not self.words.is_in(text):
+            return False
+        return bool(text) and (self.pattern is None or self.pattern.is_in(text))
+
+    def cost(self, event: Event) -> int:
+        """Return what `matches` does at worst: characters, each times a pattern's instructions.
+
+        What `contains` takes is counted in these, too.
+        """
+        if not self._matches_without_text(event):
+            return 0
+        text = text_of(event)
+        cost = 0 if self.pattern is None else self.pattern.instructions
+        if self.contains is not None:
+            cost += ASCII_COST if text.isascii() else OTHER_COST
+        return len(text) * cost
+
+    @cached_property
+    def words(self) -> Words | None:
+        """What `contains` looks for."""
+        return None if self.contains is None else Words(self.contains)
+
+    def _matches_without_text(self, event: Event) -> bool:
+        if not self.tells(event) or (self.kinds is not None and event.kind not in self.kinds):
+            return False
+        match event:
+            case MessageReceived(own=True) if not self.own:
+                return False
+            case MessageReceived(payload=payload) if payload and not self.silent:
+                return False
+        return self.sender is None or self._is_from(event, self.sender)
+
+    def _is_from(self, event: Event, sender: str) -> bool:
+        nicknames: list[str] = [getattr(event, name, None) or "" for name in NICKNAMES]
+        # The `from_` of a gap is a time.
+        jids: list[str] = ["" if isinstance(event, Gap) else getattr(event, "from_", "")]
+        if ESCAPE in sender:
+            nicknames += [visible(name) for name in nicknames]
+            jids += [visible(name) for name in jids]
+        jid: str = getattr(event, "jid", None) or ""
+        jids += [jid, jid.partition("/")[0]]
+        return sender != "" and (sender in nicknames or _folded(sender) in map(_folded, jids))
+
+
+def text_of(event: Event) -> str:
+    """Return what somebody wrote in `event`: a body, subject, status text, text of an error."""
+    match event:
+        case MessageReceived(body=text) | MessageSent(body=text) | SubjectChanged(subject=text):
+            return text
+        case OccupantPresence(status=text) | OccupantLeft(status=text) | OccupantError(text=text):
+            return text or ""
+    return ""
+
+
+def _folded(jid: str) -> str:
+    """Return `jid` without case, which matters in the resource alone (RFC 7622, section 3)."""
+    bare, slash, resource = jid.partition("/")
+    return bare.casefold() + slash + resource

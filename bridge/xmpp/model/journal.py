@@ -1,0 +1,305 @@
+"""The journal: the newest events, numbered, bounded, and read from a cursor on. Pure.
+
+`Records` is the reading of the journal, of one room's part of it, and of the trace (`xmpp/trace`).
+All take their numbers from one `Numbering`, so that a cursor is a position among the events of all
+rooms and stanzas alike.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import Generic, Literal, Protocol, TypeVar
+
+from bridge.text import iso
+from bridge.xmpp.errors import XmppError
+from bridge.xmpp.model.events import Event, encode
+
+DEFAULT_CAPACITY = 10_000
+"""Events kept in memory."""
+
+MAX_CHARACTERS = 64_000_000
+"""Characters of text in the kept events: much text must not exhaust the memory."""
+
+ITEM_CHARACTERS = 64
+"""Characters that each reaction and each status code counts beside its text: a server may send very
+many of them."""
+
+_number: Callable[["Numbered"], int] = attrgetter("number")
+
+RECORDED = "recorded:"
+"""How the cursors of the recorder's store begin, which the journal's cannot."""
+
+_CURSOR = re.compile("([0-9a-z]{1,32})-(0|[1-9][0-9]{0,17})")
+"""The epoch, which tells a restart, and the number of the last record before the cursor."""
+
+
+class CursorError(XmppError, ValueError):
+    """The caller's cursor is invalid; the text says why."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Records after a cursor that were evicted; others between them may be kept."""
+
+    first: int
+    """The cursor's number plus one; of the former run's numbers, or the former store's, if `reason`
+    is `restarted`."""
+    last: int
+    """The highest number of this run that was evicted; 0 if none was."""
+    reason: Literal["evicted", "restarted"]
+
+
+class Numbering:
+    """The numbers of one run of the bridge, from 1; `epoch` names the run."""
+
+    def __init__(self, epoch: str) -> None:
+        self.epoch = epoch
+        self.last = 0
+        """The newest number given out."""
+
+    def next(self) -> int:
+        """Give out a number."""
+        self.last += 1
+        return self.last
+
+
+class Numbered(Protocol):
+    """A record with a number."""
+
+    @property
+    def number(self) -> int:
+        """Its position in the numbering, from 1."""
+
+
+Kept = TypeVar("Kept", bound=Numbered)
+
+
+class Records(ABC, Generic[Kept]):
+    """Reads the records that are kept, in the order of their numbers.
+
+    What is being read stays readable while records are added and evicted.
+    """
+
+    def __init__(self, numbering: Numbering) -> None:
+        self.numbering = numbering
+        self.forgotten = 0
+        """The highest number of a record that was evicted; 0 if none was."""
+
+    @abstractmethod
+    def parts(self, number: int) -> list[list[Kept]]:
+        """Return copies of the records with a higher number, in lists that are each in order."""
+
+    @property
+    def cursor(self) -> str:
+        """The cursor after everything that has happened."""
+        return self.cursor_of(self.numbering.last)
+
+    @property
+    def oldest(self) -> str:
+        """The cursor before the oldest record that is kept."""
+        return self.cursor_of(self._start)
+
+    def cursor_of(self, number: int) -> str:
+        """Return the cursor right after this number."""
+        return f"{self.numbering.epoch}-{number}"
+
+    def position(self, cursor: str) -> tuple[int, Loss | None]:
+        """Return the number after which the kept records from `cursor` on begin, and what is lost.
+
+        Raises `CursorError`.
+        """
+        found = _CURSOR.fullmatch(cursor)
+        if cursor.startswith(RECORDED):
+            raise CursorError("it is a place in the store, which xmppHistory alone reads")
+        if found is None:
+            raise CursorError("it does not look like a cursor; take one from a result, unchanged")
+        number = int(found[2])
+        if found[1] != self.numbering.epoch:
+            return self._start, Loss(number + 1, self.forgotten, "restarted")
+        if number > self.numbering.last:
+            raise CursorError("it lies ahead of everything that has happened")
+        if number < self.forgotten:
+            return max(number, self._start), Loss(number + 1, self.forgotten, "evicted")
+        return number, None
+
+    def after(self, number: int) -> Iterator[Kept]:
+        """Yield the records with a higher number, oldest first, and those added meanwhile.
+
+        What was evicted before the first is not reported: see `position`. Stops if a newly added
+        record was evicted before it was yielded; then `forgotten` is higher than the last number.
+        """
+        while parts := [part for part in self.parts(number) if part]:
+            for record in merge(*parts, key=_number):
+                yield record
+                number = record.number
+            if self.forgotten > number:
+                return
+
+    def __iter__(self) -> Iterator[Kept]:
+        return self.after(0)
+
+    def __reversed__(self) -> Iterator[Kept]:
+        return merge(*map(reversed, self.parts(0)), key=_number, reverse=True)
+
+    @property
+    def _start(self) -> int:
+        """The number after which the oldest record comes."""
+        return min([self.forgotten, *(part[0].number - 1 for part in self.parts(0) if part)])
+
+
+class Ring(Records[Kept]):
+    """Records of one kind, of which the oldest can be evicted."""
+
+    def __init__(self, numbering: Numbering) -> None:
+        super().__init__(numbering)
+        self.weight = 0
+        """Of all that is kept."""
+        self._records: deque[Kept] = deque()
+        self._weights: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def parts(self, number: int) -> list[list[Kept]]:
+        """Return a copy of the records with a higher number."""
+        first = bisect_right(self._records, number, key=_number)
+        return [list(islice(self._records, first, None))]
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest record, of which there must be one."""
+        return self._records[0].number
+
+    def add(self, record: Kept, weight: int) -> None:
+        """Keep `record`."""
+        self._records.append(record)
+        self._weights.append(weight)
+        self.weight += weight
+
+    def evict(self) -> int:
+        """Evict the oldest record; return its weight."""
+        self.forgotten = self._records.popleft().number
+        weight = self._weights.popleft()
+        self.weight -= weight
+        return weight
+
+    def evict_beyond(self, capacity: int, max_weight: int) -> None:
+        """Evict the oldest records beyond these bounds, the newest too if it is too heavy."""
+        while len(self._records) > capacity or self.weight > max_weight:
+            self.evict()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event, with its number, its time and its room."""
+
+    number: int
+    at: float
+    """Seconds since the epoch."""
+    event: Event
+    room: str = ""
+    """The room's bare JID; empty for what concerns the connection as a whole."""
+
+
+class Journal(Records[Record]):
+    """Keeps the last `capacity` events of all rooms, as far as `max_characters` of text allow.
+
+    With one room the oldest event of all is evicted. With several, each has a share: the bound
+    divided by the number of rooms. A room within its share loses nothing. The oldest event is
+    evicted from whichever holds most: a room over its share, or the connection, which has none.
+    Events of a room that is no longer in the settings go before all others.
+    """
+
+    def __init__(
+        self, epoch: str, capacity: int = DEFAULT_CAPACITY, *, max_characters: int = MAX_CHARACTERS
+    ) -> None:
+        super().__init__(Numbering(epoch))
+        self._capacity = capacity
+        self._max_characters = max_characters
+        self._sharing: frozenset[str] = frozenset()
+        """The rooms of the settings."""
+        self._rooms: dict[str, Ring[Record]] = {}
+        """As many as the settings have named while the bridge ran, and the connection."""
+        self._length = self._weight = 0
+        """Of all rooms together."""
+
+    def share_among(self, rooms: Iterable[str]) -> None:
+        """Give each of these rooms its share of the bounds, from the next event on."""
+        self._sharing = frozenset(rooms)
+
+    def of(self, room: str | None) -> Records[Record]:
+        """Return what reads the events of one room, given by its bare JID, or of all with None."""
+        return self if room is None else self._ring(room)
+
+    def append(self, event: Event, at: float, room: str = "") -> Record:
+        """Number and stamp `event`, and keep it."""
+        record = Record(self.numbering.next(), at, event, room)
+        characters = _characters(event)
+        self._ring(room).add(record, characters)
+        self._length += 1
+        self._weight += characters
+        self._evict()
+        return record
+
+    def __len__(self) -> int:
+        return self._length
+
+    def parts(self, number: int) -> list[list[Record]]:
+        """Return copies of the records with a higher number, those of each room."""
+        return [part for ring in self._rooms.values() for part in ring.parts(number)]
+
+    def encode(self, record: Record) -> dict[str, object]:
+        """Return the exact form of one of its events, after its cursor and its time.
+
+        With several rooms it names the event's room.
+        """
+        stamp: dict[str, object] = {"cursor": self.cursor_of(record.number), "at": iso(record.at)}
+        if record.room and len(self._sharing) > 1:
+            stamp["room"] = record.room
+        return stamp | encode(record.event)
+
+    def _ring(self, room: str) -> Ring[Record]:
+        if room not in self._rooms:
+            self._rooms[room] = Ring(self.numbering)
+        return self._rooms[room]
+
+    def _evict(self) -> None:
+        """Evict what is beyond the bounds, the newest event too if it is too long."""
+        while (crowded := self._length > self._capacity) or self._weight > self._max_characters:
+            ring = self._next_to_evict(crowded=crowded)
+            self._length -= 1
+            self._weight -= ring.evict()
+            self.forgotten = max(self.forgotten, ring.forgotten)
+
+    def _next_to_evict(self, *, crowded: bool) -> Ring[Record]:
+        """Return the room whose oldest event goes next."""
+        holding = {name: ring for name, ring in self._rooms.items() if len(ring)}
+        if len(self._sharing) <= 1:
+            return min(holding.values(), key=lambda ring: ring.first)
+        for name, ring in holding.items():
+            if name and name not in self._sharing:
+                return ring
+        size: Callable[[Ring[Record]], int] = len if crowded else attrgetter("weight")
+        share = (self._capacity if crowded else self._max_characters) // len(self._sharing)
+        beyond = [ring for name, ring in holding.items() if not name or size(ring) > share]
+        return max(beyond, key=size)
+
+
+def _characters(event: Event) -> int:
+    size = 0
+    for name in event.__match_args__:
+        held = getattr(event, name)
+        if not held:
+            continue
+        if type(held) is str:  # the words of an enumeration are kept once
+            size += len(held)
+        elif isinstance(held, tuple | frozenset):
+            size += ITEM_CHARACTERS * len(held)
+            size += sum(len(one) for one in held if isinstance(one, str))
+    return size

@@ -1,0 +1,395 @@
+"""What the events add up to: who is here, what was said last, and why we are not in. Pure."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from bridge.text import iso, quoted, seconds_of
+from bridge.xmpp.model.events import (
+    STATUS_CODES,
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    OccupantPresence,
+    Phase,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.model.faults import Fault, similar_named
+from bridge.xmpp.model.journal import Record
+
+NO_SESSION = frozenset({Phase.WAITING, Phase.FAILED, Phase.CLOSED, Phase.RESOLVING})
+"""The phases of the connection in which no session stands on it."""
+
+UNDER_WAY = frozenset(
+    {Phase.RESOLVING, Phase.CONNECTING, Phase.SECURING, Phase.AUTHENTICATING, Phase.JOINING}
+)
+"""The phases of an attempt that has not been decided."""
+
+MAX_OCCUPANTS = 10_000
+"""Kept of those who are in the room: a server may name any number, and rooms have fewer."""
+
+MAX_UNHEARD = 1_000
+"""Ids kept of our messages that the room has not sent back: it may never do so."""
+
+MAX_DEPARTURES = 100
+"""Departures kept, one a nickname: of a room where nobody stays, these are the newest."""
+
+PUT_OUT = (332, 333, 301, 322, 321, 307)
+"""The status codes that say why somebody is out. A room may send 307 (kicked) with any other, so
+that comes last."""
+
+GONE_MEANWHILE = "went while the bridge was not in the room"
+"""Why somebody is gone who was there in the bridge's former stay, and not when it came back."""
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """Somebody in the room (XEP-0045, section 4.1)."""
+
+    jid: str
+    """The occupant JID: `room@service/nickname`."""
+    nickname: str
+    role: str
+    affiliation: str
+    since: float | None
+    """When we saw them come, in seconds since the epoch; None for who was there before us."""
+    show: str | None = None
+    status: str | None = None
+    real_jid: str | None = None
+    own: bool = False
+    last_message_at: float | None = None
+    """When we last saw a live message of theirs, private or encrypted ones included."""
+
+    @property
+    def voice(self) -> bool:
+        """Whether the role has voice (XEP-0045, section 5.1), which a moderated room asks for."""
+        return self.role in {"moderator", "participant"}
+
+    @property
+    def account(self) -> str | None:
+        """The bare real JID, where the room shows it."""
+        return self.real_jid and self.real_jid.partition("/")[0]
+
+
+class LastIncoming(NamedTuple):
+    """The newest message with a body from somebody else, of the room's history too.
+
+    What that has under our nickname or account may be ours, said in a run before.
+    """
+
+    message: MessageReceived
+    at: float
+    """When it came, in seconds since the epoch; of the history, when the room says it got it."""
+
+
+@dataclass(frozen=True)
+class LastError:
+    """The last fault, and when it was."""
+
+    fault: Fault
+    at: float
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Somebody who was in the room, and when and why they went."""
+
+    nickname: str
+    at: float
+    """In seconds since the epoch; of `GONE_MEANWHILE`, when we came back."""
+    why: str
+    """In words, with the reason or status text that was given, quoted."""
+    by: str | None = None
+    """Who put them out, where the room says so."""
+
+
+@dataclass(frozen=True)
+class RoomStatus:
+    """One look at everything."""
+
+    phase: Phase
+    since: float
+    """When the phase began, in seconds since the epoch."""
+    nickname: str
+    service: str
+    attempt: int = 0
+    next_attempt_at: float | None = None
+    last_error: LastError | None = None
+    occupants: tuple[Occupant, ...] = ()
+    subject: str | None = None
+    last_incoming: LastIncoming | None = None
+    jid: str | None = None
+    tls: Tls | None = None
+    sasl: str | None = None
+    self_ping_ms: float | None = None
+    room_created: bool = False
+    crowded: bool = False
+    """Whether there are more occupants than are kept."""
+    departures: tuple[Departure, ...] = ()
+    """The last of each nickname, oldest first."""
+    moderated: bool | None = None
+    """Whether only who has voice may speak; None where the room does not say."""
+    similar_rooms: tuple[str, ...] = ()
+    """Rooms of the service with similar names, where joining made this one."""
+
+    @property
+    def made_for_nobody(self) -> bool:
+        """Whether joining made the room, and nobody else is in it."""
+        return self.connected and self.room_created and all(one.own for one in self.occupants)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What whoever asks ought to know of it."""
+        found = [f"Of the occupants {MAX_OCCUPANTS} are known, and no more."] * self.crowded
+        if self.made_for_nobody:
+            found.append(
+                "Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."
+                + similar_named(self.similar_rooms)
+            )
+        return found
+
+    @property
+    def outlook(self) -> str:
+        """What happens by itself after the last fault, and what restarts it, in a sentence."""
+        if self.connected:
+            return "Nothing is left to do: the bridge is in the room."
+        if self.phase is Phase.CLOSED:
+            return "Not tried again: the bridge is ending."
+        if self.phase in UNDER_WAY:
+            return "Being tried again now."
+        if self.next_attempt_at is None:
+            return (
+                "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME "
+                "or XMPP_PASSWORD and call xmppCheck, which tries at once."
+            )
+        at = iso(self.next_attempt_at)
+        return f"Tried again at {at} by itself; xmppCheck tries at once if the way is free."
+
+    @property
+    def connected(self) -> bool:
+        """Whether we are in the room now."""
+        return self.phase is Phase.JOINED
+
+    @property
+    def accounts(self) -> dict[str, list[str]]:
+        """The nicknames of each account whose real JID the room shows, by the bare JID."""
+        found: dict[str, list[str]] = {}
+        for one in self.occupants:
+            if one.account:
+                found.setdefault(one.account, []).append(one.nickname)
+        return found
+
+    def out_of(self, room: str) -> Fault:
+        """Return why we are not in `room`, which this is the status of; empty: unconfigured."""
+        phase = self.phase.value
+        if not room:
+            return Fault(
+                "unconfigured",
+                "The bridge has no room: its settings are incomplete or wrong.",
+                "xmppStatus lists every problem with the settings.",
+            )
+        if self.phase is Phase.CLOSED:
+            return Fault(
+                "recipient-unavailable",
+                f"The bridge is leaving the room {room}: it was told to end.",
+                "Start the bridge again.",
+            )
+        if self.last_error is None:
+            return Fault(
+                "recipient-unavailable",
+                f"Not in the room {room} yet (phase {phase}).",
+                "Ask xmppStatus until it says connected, or allow more timeoutSeconds.",
+            )
+        fault = self.last_error.fault
+        message = f"Not in the room {room} (phase {phase}): {fault.message}"
+        return Fault(fault.condition, message, fault.hint, fault.retry, fault.quotes)
+
+
+class Room:
+    """The state of one room, folded from its events."""
+
+    def __init__(self, *, nickname: str, service: str, phase: Phase, since: float) -> None:
+        self._occupants: dict[str, Occupant] = {}
+        self._status = RoomStatus(phase, since, nickname, service)
+        """Without the occupants and the last message, which change too often."""
+        self._last_incoming: LastIncoming | None = None
+        self.unheard: dict[str, None] = {}
+        """The ids of our messages that the room has not sent back, the oldest first."""
+        self._former: dict[str, Occupant] = {}
+        """The occupants of the former stay, until our own presence says that all have been told."""
+        self._entering = False
+        """Whether the room is telling who was there before us, which our own presence ends."""
+        self._departures: dict[str, Departure] = {}
+        self._spoke: dict[str, float] = {}
+        """When each occupant last said something: of those who did."""
+
+    @property
+    def phase(self) -> Phase:
+        """How far we have come."""
+        return self._status.phase
+
+    def classify(self, event: Event) -> Event | None:
+        """Return what `event` is, given who is here; None if it says nothing new.
+
+        A room sends the same presence for an entry and for every change of somebody who is here.
+        Of a live message the sender's real JID is added.
+        """
+        match event:
+            case OccupantJoined(from_=jid) if known := self._occupants.get(jid):
+                explained = event.reason is not None or event.actor is not None
+                if not explained and _occupant(event, known.since) == known:
+                    return None
+                role, affiliation = known.role, known.affiliation
+                return OccupantChanged(
+                    **vars(event),
+                    former_role=None if role == event.role else role,
+                    former_affiliation=None if affiliation == event.affiliation else affiliation,
+                )
+            case MessageReceived(from_=jid) if known := self._occupants.get(jid):
+                if known.real_jid is not None and event.source is Source.LIVE:
+                    return replace(event, jid=known.real_jid)
+        return event
+
+    def status(self) -> RoomStatus:
+        """Return how things stand."""
+        # Who is there is known while we are; a session that is resumed finds them again.
+        spoke = self._spoke
+        there = self._status.phase in {Phase.JOINING, Phase.JOINED}
+        occupants = self._occupants.values() if there else ()
+        subject = self._status.subject if there else None
+        return replace(
+            self._status,
+            occupants=tuple(
+                replace(one, last_message_at=spoke[one.jid]) if one.jid in spoke else one
+                for one in occupants
+            ),
+            subject=subject,
+            last_incoming=self._last_incoming,
+            departures=tuple(self._departures.values()),
+        )
+
+    def apply(self, record: Record) -> None:
+        """Fold one event into the state."""
+        event: Event = record.event
+        match event:
+            case MessageReceived():
+                self._hear(event, record.at)
+            case ConnectionChanged():
+                self._change_phase(event, record.at, of_connection=not record.room)
+            case Connected(jid=jid, service=service, tls=tls, sasl=sasl):
+                self._status = replace(self._status, jid=jid, service=service, tls=tls, sasl=sasl)
+            case Joined(sender=nickname, created=created):
+                self._status = replace(self._status, nickname=nickname, room_created=created)
+            case OccupantPresence():
+                self._enter(event, record.at)
+            case OccupantLeft(from_=jid):
+                known = self._occupants.pop(jid, None)
+                self._spoke.pop(jid, None)
+                if known is not None and not event.self_:
+                    self._depart(Departure(event.sender, record.at, _why(event), event.actor))
+            case NicknameChanged():
+                self._rename(event)
+            case SubjectChanged(subject=subject):
+                self._status = replace(self._status, subject=subject or None)
+            case MessageSent(id=id_):
+                self.unheard[id_] = None
+                if len(self.unheard) > MAX_UNHEARD:
+                    del self.unheard[next(iter(self.unheard))]
+            case _:
+                pass
+
+    def _hear(self, message: MessageReceived, at: float) -> None:
+        if message.own and message.id is not None:
+            self.unheard.pop(message.id, None)
+        live = message.source is Source.LIVE and (message.body or message.encrypted)
+        if live and message.from_ in self._occupants:
+            self._spoke[message.from_] = at
+        ours = message.own or message.as_ours
+        if message.body and not ours and message.source is not Source.ARCHIVE:
+            stamp = seconds_of(message.delayed_from)
+            said = at if stamp is None else min(at, stamp)  # a room's clock may be ahead of ours
+            if self._last_incoming is None or said >= self._last_incoming.at:
+                self._last_incoming = LastIncoming(message, said)
+
+    def _change_phase(self, event: ConnectionChanged, at: float, *, of_connection: bool) -> None:
+        moved = event.phase is not self._status.phase
+        wait = event.next_attempt_in_ms
+        self._status = replace(
+            self._status,
+            phase=event.phase,
+            since=at if moved else self._status.since,
+            attempt=event.attempt,
+            next_attempt_at=None if wait is None else at + wait / 1000,
+        )
+        if event.fault is not None:
+            self._status = replace(self._status, last_error=LastError(event.fault, at))
+        if event.phase is Phase.JOINING:
+            self._former = self._former or self._occupants
+            self._occupants = {}
+            self._spoke.clear()
+            self._entering = True
+            self._status = replace(self._status, subject=None, crowded=False)
+        elif of_connection and event.phase in NO_SESSION:
+            self._status = replace(self._status, jid=None, tls=None, sasl=None)
+
+    def _enter(self, event: OccupantPresence, at: float) -> None:
+        known = self._occupants.get(event.from_)
+        # One more for ourselves, but not for each presence that claims to be ours.
+        if known is None and len(self._occupants) >= MAX_OCCUPANTS + event.self_:
+            self._status = replace(self._status, crowded=True)
+            return
+        since = None if self._entering and not event.self_ else at
+        if known is not None:
+            since = known.since
+        self._occupants[event.from_] = _occupant(event, since)
+        if event.self_:
+            self._entering = False
+            for jid, former in self._former.items():
+                if jid not in self._occupants and not former.own:
+                    self._depart(Departure(former.nickname, at, GONE_MEANWHILE))
+            self._former = {}
+
+    def _depart(self, departure: Departure) -> None:
+        self._departures.pop(departure.nickname, None)  # so that the newest stand last
+        self._departures[departure.nickname] = departure
+        if len(self._departures) > MAX_DEPARTURES:
+            del self._departures[next(iter(self._departures))]
+
+    def _rename(self, event: NicknameChanged) -> None:
+        known = self._occupants.pop(event.from_, None)
+        if known is not None:
+            jid = event.from_.removesuffix(event.sender) + event.new_nickname
+            self._occupants[jid] = replace(known, jid=jid, nickname=event.new_nickname)
+            if (spoke := self._spoke.pop(event.from_, None)) is not None:
+                self._spoke[jid] = spoke
+        if event.self_:
+            self._status = replace(self._status, nickname=event.new_nickname)
+
+
+def _occupant(presence: OccupantPresence, since: float | None) -> Occupant:
+    return Occupant(
+        jid=presence.from_,
+        nickname=presence.sender,
+        role=presence.role,
+        affiliation=presence.affiliation,
+        since=since,
+        show=presence.show,
+        status=presence.status,
+        real_jid=presence.jid,
+        own=presence.self_,
+    )
+
+
+def _why(left: OccupantLeft) -> str:
+    meanings = [STATUS_CODES[code] for code in PUT_OUT if code in left.codes]
+    text = left.reason or (None if meanings else left.status)
+    words = meanings[0] if meanings else "left"
+    return f"{words}: {quoted(text)}" if text else words

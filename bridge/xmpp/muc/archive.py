@@ -1,0 +1,462 @@
+"""Queries a room's archive page by page (XEP-0313, XEP-0059).
+
+Servers filter less than they announce. Rooms of Prosody 0.12 offer `with` in their form and ignore
+it. ejabberd 23.01 compares it with real JIDs only, and answers whoever may not see those with an
+empty page and `complete`. Neither searches the text of a room's messages. So every filter is
+applied again here, and an empty answer to a filtered query is followed by an unfiltered one.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias, TypeVar
+from xml.etree.ElementTree import Element, SubElement
+
+from bridge.text import quoted, stamp_of
+from bridge.xmpp.errors import XmppError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection, TooManyResultsError
+from bridge.xmpp.link.stanzas import CLIENT, DATA_FORMS, DELAY, MAM, MUC_USER, IqError
+from bridge.xmpp.model.events import Event, MessageReceived, Source, SubjectChanged
+from bridge.xmpp.model.faults import Fault, quoted_text
+from bridge.xmpp.model.message_body import NOT_XML
+from bridge.xmpp.queries import disco
+
+RSM = "http://jabber.org/protocol/rsm"
+FORWARD = "urn:xmpp:forward:0"
+
+PAGE = 100
+"""Results requested for one page; servers give fewer: Prosody up to 50, ejabberd up to 250."""
+
+MAX_RESULTS = 1_000
+"""Accepted for one page, however few were requested: four times what known servers give."""
+
+MAX_ID_BYTES = 128
+"""Of an archive's id: it goes out again as a cursor, and real ones have twenty or thirty."""
+
+REQUEST_SECONDS = 15.0
+"""For one answer. Prosody's file storage reads the whole archive anew for each."""
+
+MAX_PAGE_CHARACTERS = 8 * 1024 * 1024
+"""Of the texts in all results of one page. A page with more is requested again, with half as many
+results."""
+
+MAX_PAGES = 500
+"""Requested in one `search`, about 50,000 results: a server could go on for ever."""
+
+Answer = TypeVar("Answer")
+Keep: TypeAlias = Callable[["ArchiveResult"], Awaitable[bool | None]]
+"""Takes a result; returns False if it has no room, and None if the result is not wanted."""
+
+
+class ArchiveError(XmppError):
+    """An archive query failed."""
+
+    condition = "undefined-condition"
+    sentence = "The archive of {room} answered oddly: it sent far more than was requested."
+    hint = "Without `archive`, xmppHistory tells what the bridge itself has seen."
+
+    def fault(self, room: str) -> Fault:
+        """Return what happened, with the archive of `room`."""
+        return Fault(self.condition, self.sentence.format(room=room), self.hint)
+
+
+class NoArchiveError(ArchiveError):
+    """The room keeps no archive, or its server has none for rooms."""
+
+    condition = "feature-not-implemented"
+    sentence = "The room {room} keeps no archive that can be asked (XEP-0313)."
+    hint = (
+        f"{ArchiveError.hint} The room's owner, or the server's operator, can turn archiving on "
+        "(Prosody: muc_mam, ejabberd: mod_mam)."
+    )
+
+
+class ArchiveRefusedError(ArchiveError):
+    """The room answered with another error, which is in `error`."""
+
+    sentence = "The room {room} refused to read from its archive."
+
+    def __init__(self, error: stanzas.StanzaError) -> None:
+        self.error = error
+        self.condition = error.condition
+        super().__init__(error.condition)
+
+    def fault(self, room: str) -> Fault:
+        """Return what happened, with the words of the room."""
+        text = self.error.text
+        message = self.sentence.format(room=room) + quoted_text(text)
+        return Fault(self.condition, message, self.hint, quotes=bool(text))
+
+
+class ArchiveForbiddenError(ArchiveRefusedError):
+    """We may not read the archive: we are banned, or not a member."""
+
+    sentence = "The room {room} does not let us read its archive."
+    hint = f"{ArchiveError.hint} Ask an owner of the room for membership."
+
+
+class UnknownPositionError(ArchiveError):
+    """The archive has no entry, or no longer one, with the id to page from."""
+
+    condition = "item-not-found"
+    sentence = "The archive of {room} does not know the place in `since`, or no longer does."
+    hint = "Give a time in `after` instead, or leave `since` out for the newest."
+
+
+class ArchiveTimeoutError(ArchiveError):
+    """No answer came in time."""
+
+    condition = "remote-server-timeout"
+    sentence = "The archive of {room} did not answer in time."
+    hint = "A narrower span (`after`, `before`) or a smaller `limit` may help."
+
+
+@dataclass(frozen=True)
+class ArchiveResult:
+    """One result: an archived stanza, and the events in it."""
+
+    id: str
+    """The archive's id of it, to page from."""
+    at: str | None
+    """When the room received it, in ISO 8601 as the archive writes it; Prosody omits fractions."""
+    occupant: str
+    """The occupant JID of its sender; the room's bare JID for what the room itself sent."""
+    jid: str | None
+    """The sender's real JID, where the archive shows it: to whom the room shows it now."""
+    events: tuple[MessageReceived | SubjectChanged, ...]
+    """Empty for presence and whatever else is no message."""
+
+
+@dataclass(frozen=True)
+class ArchiveQuery:
+    """What to request of an archive; raises `ValueError` for a sender that is no JID.
+
+    With `before` the archive is read from its end, otherwise from its beginning; not with both
+    `before` and `after`, of which servers heed one.
+    """
+
+    start: str | None = None
+    """The earliest time, itself included, ISO 8601 (XEP-0082). Prosody cuts this, `end` and the
+    times of its messages down to whole seconds; ejabberd compares microseconds."""
+    end: str | None = None
+    """The latest, itself included."""
+    after: str | None = None
+    """An id of the archive: the page begins behind it. Prosody wants it to lie within the times."""
+    before: str | None = None
+    """An id of the archive: the page ends before it; empty for the newest page."""
+    sender: str | None = None
+    """An occupant JID of the room, or a real JID, bare or full; a real one matches only where the
+    archive shows it."""
+    most: int = PAGE
+    """Results a page, at most `MAX_RESULTS`."""
+
+    def __post_init__(self) -> None:
+        if self.sender is not None:
+            sender = stanzas.prepared(self.sender)
+            if not sender:
+                raise ValueError(f"{quoted(self.sender)} is no JID")
+            object.__setattr__(self, "sender", sender)
+
+    @property
+    def backward(self) -> bool:
+        """Whether the archive is read from its end."""
+        return self.before is not None
+
+    @property
+    def position(self) -> str | None:
+        """The id to page from, if any."""
+        return self.after or self.before or None
+
+    @property
+    def possible(self) -> bool:
+        """Whether an archive can have the id to page from: valid XML, at most `MAX_ID_BYTES`."""
+        id_ = self.position
+        return id_ is None or (not re.search(NOT_XML, id_) and _usable(id_) is not None)
+
+    def following(self, id_: str | None) -> "ArchiveQuery":
+        """Return the query for the page behind this id, in the same direction."""
+        return replace(self, before=id_) if self.backward else replace(self, after=id_)
+
+    def matches(self, result: ArchiveResult) -> bool:
+        """Whether `result` is from the requested sender, if there is one."""
+        bare = (result.jid or "").partition("/")[0]
+        return self.sender in {None, result.occupant, result.jid, bare}
+
+    def payload(self, id_: str) -> Element:
+        """Return the payload of the query `id_`."""
+        payload = Element(f"{{{MAM}}}query", {"queryid": id_})
+        form = SubElement(payload, f"{{{DATA_FORMS}}}x", {"type": "submit"})
+        wanted = {"FORM_TYPE": MAM, "start": self.start, "end": self.end, "with": self.sender}
+        for name, value in wanted.items():
+            if value is not None:
+                kind = {"type": "hidden"} if name == "FORM_TYPE" else {}
+                field = SubElement(form, f"{{{DATA_FORMS}}}field", {"var": name} | kind)
+                SubElement(field, f"{{{DATA_FORMS}}}value").text = value
+        page = SubElement(payload, f"{{{RSM}}}set")
+        cursors = {"max": str(self.most), "after": self.after, "before": self.before}
+        for name, value in cursors.items():
+            if value is not None:
+                SubElement(page, f"{{{RSM}}}{name}").text = value
+        return payload
+
+
+@dataclass(frozen=True)
+class ArchivePage:
+    """One page of an archive."""
+
+    results: tuple[ArchiveResult, ...]
+    """Oldest first."""
+    complete: bool
+    """Whether this is the last page in the direction of the query."""
+    first: str | None
+    """The `before` of the query for the previous page."""
+    last: str | None
+    """The `after` of the query for the next page."""
+
+
+class SearchEnd(NamedTuple):
+    """Where a search stopped."""
+
+    next_id: str | None
+    """The id to go on from, as `after`, or as `before` when the archive is read from its end. None
+    where no result was looked at."""
+    more: bool
+    """Whether there may be more results behind it."""
+
+
+@dataclass(frozen=True)
+class RoomArchive:
+    """The archive of one room, queried over a connection."""
+
+    connection: Connection
+    room: str
+    """The room's bare JID, prepared."""
+    own: str
+    """Our occupant JID in it, prepared."""
+
+    async def exists(self) -> bool:
+        """Return whether the room announces an archive (XEP-0313, section 7); raises as `page`.
+
+        A query would not tell: with archiving off, rooms of Prosody still answer with what they
+        archived before, and rooms of ejabberd with their short history.
+        """
+        try:
+            asking = self.connection.request("get", self.room, disco.info_query())
+            described = disco.description_in(await _in_time(asking))
+        except IqError as refused:
+            error = _refusal(refused)
+            if isinstance(error, NoArchiveError):
+                return False
+            raise error from refused
+        return MAM in described.features
+
+    async def page(self, query: ArchiveQuery) -> ArchivePage:
+        """Request one page, with results from others than the sender where the server gives them.
+
+        Raises `ArchiveError`, and `ConnectionFailedError` when the connection ends.
+        """
+        if not query.possible:
+            raise UnknownPositionError("no archive has such an id")
+        id_ = secrets.token_hex(8)
+        results: list[ArchiveResult] = []
+        came = size = 0
+
+        def take(result: Element) -> bool:
+            nonlocal came, size
+            came += 1
+            size += _characters(result)
+            one = read_result(result, room=self.room, own=self.own)
+            if one is not None:
+                results.append(one)
+            # The first always fits: the stream has its own limit for an element.
+            return came == 1 or (came <= MAX_RESULTS and size <= MAX_PAGE_CHARACTERS)
+
+        collecting = self.connection.collect(id_, self.room, query.payload(id_), take)
+        try:
+            answer = await _in_time(collecting)
+        except IqError as refused:
+            raise _refusal(refused, positioned=query.position is not None) from refused
+        except TooManyResultsError as error:
+            if came <= query.most > 1:
+                # Their number was right, so the texts are too long.
+                return await self.page(replace(query, most=query.most // 2))
+            raise ArchiveError(f"{self.room} sent more than a page of its archive") from error
+        return page_of(results, answer)
+
+    async def pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
+        """Yield page after page in the direction of `query`; raises as `page` does.
+
+        It ends before a page that leads back to a former one. The number of pages has no limit
+        here: the caller has to set one.
+        """
+        visited: set[str | None] = {None, query.after, query.before}
+        while True:
+            found = await self.page(query)
+            beyond = found.first if query.backward else found.last
+            if beyond in visited and not found.complete:
+                return  # the same page again, or a circle
+            yield found
+            if found.complete:
+                return
+            visited.add(beyond)
+            query = query.following(beyond)
+
+    async def since(self, start: str) -> AsyncGenerator[Event, None]:
+        """Yield the messages archived from `start` (a time in UTC) on, oldest first.
+
+        Raises as `page` does.
+        """
+        async for found in self.pages(ArchiveQuery(start=start)):
+            for result in found.results:
+                for event in result.events:
+                    if isinstance(event, MessageReceived):
+                        yield event
+
+    async def search(
+        self, query: ArchiveQuery, keep: Keep, *, limit: int, seconds: float
+    ) -> SearchEnd:
+        """Read the archive until `limit` results were kept, or one had no room.
+
+        `keep` gets what `query` matches, in its direction. The search stops sooner where the
+        archive ends, after `MAX_PAGES`, and when `seconds` have passed. Raises
+        `ArchiveTimeoutError` if not even one page came in time, otherwise as `page` does.
+        """
+        position, kept, pages = query.position, 0, 0
+        try:
+            async with asyncio.timeout(seconds), aclosing(self._filtered_pages(query)) as found:
+                async for page in found:
+                    pages += 1
+                    results = page.results[::-1] if query.backward else page.results
+                    for result in results:
+                        taken = await keep(result) if query.matches(result) else None
+                        if taken is False:
+                            return SearchEnd(position, more=True)
+                        position = result.id
+                        kept += bool(taken)
+                        if kept == limit:
+                            more = result is not results[-1] or not page.complete
+                            return SearchEnd(position, more)
+                    position = (page.first if query.backward else page.last) or position
+                    if pages == MAX_PAGES:
+                        return SearchEnd(position, not page.complete)
+        except (TimeoutError, ArchiveTimeoutError) as error:
+            if not pages:
+                raise ArchiveTimeoutError(f"{self.room} has not answered in time") from error
+            return SearchEnd(position, more=True)
+        return SearchEnd(position, more=False)
+
+    async def _filtered_pages(self, query: ArchiveQuery) -> AsyncGenerator[ArchivePage, None]:
+        """Yield the pages of `query`, filtered by the server unless that gives nothing at all.
+
+        A server that filters before it pages may not know an id that the filter left out, and a
+        refusal may concern the filter: both are tried again without it. Raises `NoArchiveError`,
+        and as `page` does.
+        """
+        if not await self.exists():
+            raise NoArchiveError(f"{self.room} keeps no archive")
+        if query.sender is not None:
+            filtered = self.pages(query)
+            try:
+                first = await anext(filtered, None)
+            except (UnknownPositionError, ArchiveRefusedError, NoArchiveError):
+                first = None
+            if first is not None and first.results:
+                yield first
+                async for found in filtered:
+                    yield found
+                return
+        async for found in self.pages(replace(query, sender=None)):
+            yield found
+
+
+async def _in_time(answer: Awaitable[Answer]) -> Answer:
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await answer
+    except TimeoutError as error:
+        raise ArchiveTimeoutError(f"no answer within {REQUEST_SECONDS:g} s") from error
+
+
+def _refusal(refused: IqError, *, positioned: bool = False) -> ArchiveError:
+    error = refused.error
+    match error.condition:
+        case "service-unavailable" | "feature-not-implemented":
+            return NoArchiveError(f"no archive answers ({error.condition})")
+        case "item-not-found" if positioned:
+            return UnknownPositionError("the archive has nothing under this id")
+        case "forbidden" | "not-authorized" | "registration-required":
+            return ArchiveForbiddenError(error)
+        case _:
+            return ArchiveRefusedError(error)
+
+
+def read_result(result: Element, *, room: str, own: str) -> ArchiveResult | None:
+    """Return the events in a result element; None where it has no usable id to page from.
+
+    `room` and `own`, our occupant JID, are prepared. A forwarded stanza from outside the room
+    counts as none.
+    """
+    id_ = _usable(result.get("id"))
+    if id_ is None:
+        return None
+    path = f"{{{FORWARD}}}forwarded"
+    delay = result.find(f"{path}/{{{DELAY}}}delay")
+    at = None if delay is None else delay.get("stamp")
+    message = result.find(f"{path}/{{{CLIENT}}}message")
+    occupant = None if message is None else stanzas.prepared(message.get("from", ""))
+    if message is None or occupant is None or occupant.partition("/")[0] != room:
+        return ArchiveResult(id_, at, room, None, ())
+    events: list[MessageReceived | SubjectChanged] = []
+    for event in stanzas.read(message, room=room, own=own):
+        if isinstance(event, MessageReceived):
+            given = event.stanza_id or id_
+            said = stamp_of(at)
+            event = replace(event, source=Source.ARCHIVE, stanza_id=given, delayed_from=said)
+        if isinstance(event, MessageReceived | SubjectChanged):  # errors say nothing of today
+            events.append(event)
+    return ArchiveResult(id_, at, occupant, _jid_in(message), tuple(events))
+
+
+def page_of(results: Sequence[ArchiveResult], iq: Element) -> ArchivePage:
+    """Return the page of these results, which the answer `iq` completes (XEP-0059, section 2.2).
+
+    An answer without a result set is the end of the archive.
+    """
+    path = f"{{{MAM}}}fin/{{{RSM}}}set/{{{RSM}}}"
+    fin = iq.find(f"{{{MAM}}}fin")
+    first, last = _usable(iq.findtext(f"{path}first")), _usable(iq.findtext(f"{path}last"))
+    complete = fin is None or fin.get("complete") in {"true", "1"} or not (results or last)
+    return ArchivePage(
+        tuple(results),
+        complete,
+        first or (results[0].id if results else None),
+        last or (results[-1].id if results else None),
+    )
+
+
+def _jid_in(message: Element) -> str | None:
+    """Return the real JID that the archive adds; None where there are two.
+
+    The archive has to remove a JID that the sender put there (XEP-0313, section 5.1.3); of two,
+    one may be such a forgery.
+    """
+    path = f"{{{MUC_USER}}}x/{{{MUC_USER}}}item"
+    found = [jid for item in message.iterfind(path) if (jid := item.get("jid"))]
+    return stanzas.prepared(found[0]) or None if len(found) == 1 else None
+
+
+def _characters(result: Element) -> int:
+    """Return how much text a result has, that in its attributes too."""
+    return sum(
+        len(one.text or "") + len(one.tail or "") + sum(map(len, one.attrib.values()))
+        for one in result.iter()
+    )
+
+
+def _usable(id_: str | None) -> str | None:
+    """Return an archive's id; None if it is empty, or too long to go out again as a cursor."""
+    return id_ if id_ and len(id_.encode()) <= MAX_ID_BYTES else None

@@ -1,0 +1,129 @@
+"""What a room sends, as events: believable, each once, and our own words known as ours."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from functools import partial
+from xml.etree.ElementTree import Element
+
+from bridge.wire.xmlstream import DamagedElement
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import Event, MessageReceived, OccupantJoined, Source, SubjectChanged
+from bridge.xmpp.queries import disco
+
+REMEMBERED = 5_000
+"""Messages: more than a room says in the overlap of two stays."""
+
+GIVES_IDS = frozenset({stanzas.STANZA_ID, stanzas.MAM})
+"""The features of a room whose stanza ids are its own: with the first it has to take out those that
+others gave in its name (XEP-0359), and with an archive it has to do as much (XEP-0313)."""
+
+
+class Intake:
+    """Reads what one room sends.
+
+    It remembers the last `capacity` messages that came, and as many that we sent.
+    """
+
+    def __init__(self, room: str, capacity: int = REMEMBERED) -> None:
+        self._room = room
+        self._seen = _RecentlyAdded(capacity)
+        self._sent = _RecentlyAdded(capacity)
+        self._gives_ids = False
+        self.ours = frozenset[str | None]()
+        """Our account, and the occupant JID that the settings ask for: a former run may have spoken
+        under another one."""
+        self._occupant_id: str | None = None
+        """Ours, which the room gives each account (XEP-0421); None while it has given none."""
+        self.moderated: bool | None = None
+        """Whether the room is, as far as it has said."""
+        self.tells_history = False
+        """Whether the room may be telling its history: from our own presence to the subject."""
+
+    def sent(self, id_: str) -> None:
+        """Note a message of ours."""
+        self._sent.add(id_)
+
+    def read(self, stanza: Element, *, own: str) -> Iterator[Event]:
+        """Return what `stanza` tells of the room, in which we are the occupant `own`.
+
+        An answer to disco#info tells what to believe of the ids in the room's messages, and whether
+        the room is moderated.
+        """
+        if stanza.tag != stanzas.IQ or isinstance(stanza, DamagedElement):
+            found = stanzas.read(stanza, room=self._room, own=own, gives_ids=self._gives_ids)
+            return map(partial(self._believed, stanza), found)
+        if (
+            stanza.get("type") == "result"
+            # An occupant may answer what only the room was asked.
+            and stanzas.prepared(stanza.get("from", "")) == self._room
+            and (description := disco.description_in(stanza)).features
+        ):
+            self._gives_ids = not GIVES_IDS.isdisjoint(description.features)
+            self.moderated = disco.room_configuration(description).moderated
+        return iter(())
+
+    def deduplicate(self, message: MessageReceived) -> MessageReceived | None:
+        """Return `message`; None if it has come before.
+
+        One nickname may be shared by several sessions (XEP-0045, section 7.2.9 leaves it to the
+        room), and somebody else may have had ours before: what came under it is our own only if
+        we sent it.
+        """
+        if message.own and message.id not in self._sent:
+            message = replace(message, own=False)
+        key = _key(message)
+        if key in self._seen:
+            # Live messages are never held back: two may well be alike.
+            return message if message.source is Source.LIVE else None
+        self._seen.add(key)
+        return message
+
+    def _believed(self, stanza: Element, event: Event) -> Event:
+        """Return `event` without what an occupant may have claimed in the room's name.
+
+        The room stamps its history, which it tells between our own presence and the subject
+        (XEP-0045, section 7.1); of what comes later none is delayed.
+        """
+        match event:
+            case SubjectChanged() | MessageReceived(type="groupchat", delayed_from=None):
+                self.tells_history = False
+            case MessageReceived(type=type_) if type_ != "groupchat" or not self.tells_history:
+                event = replace(event, source=Source.LIVE, delayed_from=None)
+            case MessageReceived(from_=sender, own=own):
+                id_ = stanzas.occupant_id(stanza)
+                known = id_ is not None and id_ == self._occupant_id
+                told = {sender, *stanzas.original_senders(stanza)}
+                if own or known or not told.isdisjoint(self.ours):
+                    event = replace(event, as_ours=True)
+            case OccupantJoined(self_=True):
+                self._occupant_id = stanzas.occupant_id(stanza)
+        return event
+
+
+class _RecentlyAdded:
+    """The last `capacity` values that were added."""
+
+    def __init__(self, capacity: int) -> None:
+        self._values: OrderedDict[Hashable, None] = OrderedDict()
+        self._capacity = capacity
+
+    def add(self, value: Hashable) -> None:
+        self._values[value] = None
+        if len(self._values) > self._capacity:
+            self._values.popitem(last=False)
+
+    def __contains__(self, value: Hashable) -> bool:
+        return value in self._values
+
+
+def _key(message: MessageReceived) -> int:
+    """Return a hash, since what is remembered is to be small whatever was said.
+
+    Python's is seeded anew in each process, so nobody can make two messages alike.
+    """
+    if message.stanza_id is not None:
+        return hash(message.stanza_id)
+    concerns = (message.reacts_to, message.reactions, message.retracts)
+    silent = (message.encrypted, message.payload)
+    return hash((message.from_, message.id, message.body, concerns, silent))

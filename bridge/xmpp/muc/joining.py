@@ -1,0 +1,131 @@
+"""One attempt to enter a room: the join, its deadline, and what decides it."""
+
+import asyncio
+import logging
+import secrets
+from contextlib import suppress
+from xml.etree.ElementTree import Element
+
+from bridge.settings.values import MAX_JID_PART_BYTES, Secret
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import DEADLINES, Connection
+from bridge.xmpp.link.stanzas import IqError
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.events import Event, OccupantJoined, RoomError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.muc import roomservice
+from bridge.xmpp.queries import disco
+
+PATIENCE_SECONDS = 5.0
+"""How long a room may say nothing before its service is asked what it is."""
+
+log = logging.getLogger(__name__)
+
+
+def suffixed(nickname: str, suffix: str) -> str:
+    """Return the nickname with a suffix in ASCII, cut in front of it where it gets too long."""
+    kept = nickname.encode()[: MAX_JID_PART_BYTES - len(suffix)]
+    return kept.decode("utf-8", "ignore") + suffix
+
+
+class Join:
+    """One attempt to enter a room under one nickname (XEP-0045, section 7.2).
+
+    A domain that is no room service often says nothing to a join, but answers service discovery.
+    So the service is asked what it is when the room denies being one, or says nothing.
+    """
+
+    def __init__(self, connection: Connection, place: Place, occupant: str) -> None:
+        """`occupant` is the occupant JID that is asked for, prepared."""
+        self._connection = connection
+        self._place = place
+        self._occupant = occupant
+        self._room = occupant.partition("/")[0]
+        self._answer: asyncio.Future[OccupantJoined] = asyncio.get_running_loop().create_future()
+        self._denied = asyncio.Event()
+        """Set when the room's address says that it is no room."""
+        self._silence = "silent-join"
+        """The key of the fault if the room never answers, by what its service has said."""
+
+    async def run(
+        self, password: Secret | None, since: str | None, *, history: bool
+    ) -> OccupantJoined:
+        """Ask to be let in; return our own presence, with which the room lets us in.
+
+        `since` is the time from which on the room's history is wanted, in UTC; without `history`
+        none is. Raises `ConnectionFailedError`.
+        """
+        connection, seconds = self._connection, DEADLINES[Stage.JOIN]
+        secret = password.reveal() if password else None
+        # The answer comes before the history, and tells which stanza ids in it to trust.
+        connection.send(
+            stanzas.iq_request("get", self._room, secrets.token_hex(8), disco.info_query())
+        )
+        connection.send(stanzas.join_presence(self._occupant, secret, since, history=history))
+        doubting = asyncio.create_task(self._doubt_service())
+        try:
+            async with asyncio.timeout(seconds):
+                me = await connection.unless_ended(self._answer)
+        except TimeoutError as error:
+            fault = faults.of(self._silence, self._place, within=f" within {seconds:g} s")
+            raise ConnectionFailedError(fault) from error
+        finally:
+            doubting.cancel()
+        if 201 in me.codes:
+            await self._unlock(seconds)
+        return me
+
+    def decide(self, event: Event) -> OccupantJoined | None:
+        """Take an event of the room; return our own presence, if that lets us in."""
+        if self._answer.done():
+            return None
+        match event:
+            case OccupantJoined(self_=True):
+                self._answer.set_result(event)
+                return event
+            case RoomError(condition=condition, text=text, venue=venue):
+                self._refuse(faults.of_join_error(condition, text, self._place, venue))
+        return None
+
+    def take_answer(self, iq: Element) -> None:
+        """Take an answer to a request, to see whether the room's address denies being a room."""
+        if stanzas.prepared(iq.get("from", "")) != self._room:
+            return  # it comes from an occupant
+        if iq.get("type") == "error":
+            # Joining may make a room that is not found.
+            denies = stanzas.error_of(iq).condition != "item-not-found"
+        else:
+            denies = roomservice.denies(disco.description_in(iq))
+        if denies:
+            self._denied.set()
+
+    async def _doubt_service(self) -> None:
+        """Ask the room service what it is, once there is a reason to doubt it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._denied.wait()
+        try:
+            description, refusal = await roomservice.ask_service(self._connection, self._place)
+        except ConnectionFailedError:
+            return  # whoever waits for the room's answer learns of it
+        fault = roomservice.denial(self._place, description, refusal)
+        if fault is not None and not self._answer.done():
+            self._refuse(fault)
+        elif refusal is not None and refusal.condition == "service-unavailable":
+            self._silence = "silent-join-without-service"
+        elif refusal is None:
+            self._silence = "silent-join-with-service"
+
+    def _refuse(self, fault: Fault) -> None:
+        self._answer.set_exception(ConnectionFailedError(fault))
+
+    async def _unlock(self, seconds: float) -> None:
+        """Accept the default configuration of a room that joining made (XEP-0045, 10.1.2)."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._connection.request("set", self._room, stanzas.default_configuration())
+        except IqError as refused:
+            why = f"{refused.error.condition}.{faults.quoted_text(refused.error.text)}"
+            log.warning("the new room keeps its lock or its defaults: %s", why)
+        except TimeoutError:
+            log.warning("the new room keeps its lock or its defaults: no answer came")

@@ -1,0 +1,606 @@
+"""Being in one room: joining, staying, speaking, coming back.
+
+A membership outlives connections: `run` is given one after another. What puts us out of the room
+leaves the connection alone, and other rooms.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+from bridge.settings.values import Secret
+from bridge.text import iso
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection, fault_of_mistake
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
+from bridge.xmpp.model.events import (
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantLeft,
+    Phase,
+    RoomConfigured,
+    RoomDestroyed,
+    SendFailed,
+    Source,
+)
+from bridge.xmpp.model.faults import (
+    BouncedError,
+    ConnectionFailedError,
+    Fault,
+    NotReflectedError,
+    NotSentError,
+    Place,
+    Retry,
+    Stage,
+)
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.message_body import check_body
+from bridge.xmpp.model.room import UNDER_WAY, Room, RoomStatus
+from bridge.xmpp.muc import archive, roomservice
+from bridge.xmpp.muc.archive import RoomArchive
+from bridge.xmpp.muc.intake import Intake
+from bridge.xmpp.muc.joining import Join, suffixed
+from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.iq_errors import Target, TargetKind
+from bridge.xmpp.queries.keepalive import TIMING, Timing
+from bridge.xmpp.queries.ping import Verdict, ping
+
+OVERLAP_SECONDS = 60.0
+"""How far before what we saw last the room is asked for what we missed: its clock may differ."""
+
+CATCHING_UP_SECONDS = 60.0
+"""How long the room's archive may take to tell what we missed."""
+
+ARCHIVE_QUESTION_SECONDS = 5.0
+"""How long the way back into the room waits to hear whether there is an archive."""
+
+NICKNAME_TRIES = 5
+"""Nicknames tried: `name`, `name-2`, and so on; the last has a tail that nobody can guess.
+
+Whoever takes the others keeps us out of no room.
+"""
+
+SETTING_CHANGED = 104
+"""The status code of a change in the room's configuration (XEP-0045, section 10.2.1)."""
+
+OUTLASTS_CONNECTIONS = frozenset({Retry.MINUTE, Retry.LATER, Retry.NEVER})
+"""A new connection does not cure these faults, so the pause after them goes on with it."""
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The room's own copy of what we said: the proof that it was heard."""
+
+    record: Record
+    message: MessageReceived
+    round_trip_seconds: float
+
+
+class Membership:
+    """Our being in one room, or on the way there; the state of the room is in `room`."""
+
+    def __init__(
+        self,
+        place: Place,
+        password: Secret | None,
+        publish: "Publish",
+        *,
+        timing: Timing = TIMING,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._place = place
+        self._password = password
+        self._publish = publish
+        self._timing = timing
+        self._clock = clock
+        self.jid = stanzas.prepared(place.room) or place.room
+        """The room's bare JID, prepared."""
+        self.room = Room(
+            nickname=place.nickname,
+            service=place.service,
+            phase=Phase.RESOLVING,
+            since=clock(),
+        )
+        self.occupant = ""
+        """Our occupant JID while in the room, or on the way in."""
+        self.inside = False
+        """Whether the room has let us in."""
+        self.self_ping_ms: float | None = None
+        """How long the room took to answer the last self-ping, in milliseconds."""
+        self._connection: Connection | None = None
+        self._intake = Intake(self.jid)
+        self._join: Join | None = None
+        """The attempt to enter that is under way."""
+        self._removal: Fault | None = None
+        """Why the room has put us out, once it has."""
+        self._in_doubt = False
+        """Whether something said that we are not in the room."""
+        self._retry = False
+        """Whether trying again need not wait."""
+        self._changed = asyncio.Event()
+        """Set when `_removal`, `_in_doubt` or `_retry` is set, or the connection ends."""
+        self._phase_changed = asyncio.Event()
+        self._backing_off: tuple[Fault, float | None] | None = None
+        """The fault of the room, not of a connection, for which we rest, and until when on the
+        loop's clock; None for good."""
+        self._last_heard = 0.0
+        """When the room last said anything, on the loop's clock."""
+        self._last_seen: float | None = None
+        """When we last heard the room in the stay before; wall clock."""
+        self._missed_since: float | None = None
+        """From when on what was said is still to be filled in; wall clock."""
+        self._archived: bool | None = None
+        """Whether the room keeps an archive; None until it was asked."""
+        self._similar_rooms: tuple[str, ...] = ()
+        """Rooms of the service with similar names, once it was asked for them."""
+        self._configuration_asked = False
+        """Whether the answer to a question for the room's configuration is still to come."""
+        self._reflections: dict[str, asyncio.Future[Record]] = {}
+
+    @property
+    def name(self) -> str:
+        """The room's bare JID as configured."""
+        return self._place.room
+
+    def is_named(self, name: str) -> bool:
+        """Whether `name` is the room's JID, or what stands before its `@`."""
+        full = name if "@" in name else f"{name}@{self.jid.partition('@')[2]}"
+        return stanzas.prepared(full) == self.jid
+
+    @property
+    def place(self) -> Place:
+        """Where this is, for sentences."""
+        if self._connection is None:
+            return self._place
+        nickname = self.occupant.partition("/")[2] or self._place.nickname
+        return self._place._replace(service=self._connection.place.service, nickname=nickname)
+
+    def status(self) -> RoomStatus:
+        """Return how things stand."""
+        return replace(
+            self.room.status(),
+            self_ping_ms=self.self_ping_ms,
+            moderated=self._intake.moderated if self.inside else None,
+            similar_rooms=self._similar_rooms,
+        )
+
+    @property
+    def connection(self) -> Connection:
+        """The connection on which we are in the room; raises `NotInRoomError` without one."""
+        if self._connection is None or self.room.phase is not Phase.JOINED:
+            raise NotInRoomError(f"the phase is {self.room.phase}")
+        return self._connection
+
+    @property
+    def archive(self) -> RoomArchive:
+        """The room's archive; raises `NotInRoomError` when we are not in the room."""
+        return RoomArchive(self.connection, self.jid, self.occupant)
+
+    # On one connection after another.
+
+    def begin(self, connection: Connection, *, resumed: bool) -> None:
+        """Be on this connection from now on; `resumed`, it goes on with the former session."""
+        self._connection = connection
+        connection.ended.add_done_callback(lambda ended: self._changed.set())
+        self.inside = self.inside and resumed
+        self._removal = None
+
+    async def run(self, attempt: int) -> None:
+        """Be in the room until the connection ends; `attempt` is the connection's, from 1 on."""
+        connection, account = self._attached, self._place.account
+        failures = attempt - 1
+        loop = asyncio.get_running_loop()
+        ahead = self._clock() - loop.time()
+        if self._backing_off is not None and not self._retry:
+            fault, until = self._backing_off
+            if fault.retry in OUTLASTS_CONNECTIONS:
+                await self._back_off(fault, failures, until)
+        while not connection.ended.done():
+            self._retry = False
+            self._backing_off = None
+            joined_at: float | None = None
+            try:
+                await self._enter(failures + 1)
+                joined_at = loop.time()
+                self._retry = False
+                fault = await self._stay()
+            except ConnectionFailedError as failed:
+                fault = failed.fault
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
+                fault = fault_of_mistake(f"being in {self.name}", error, Stage.STANDING, self.place)
+            finally:
+                self.self_ping_ms = None
+                if joined_at is not None and self._place.account == account:
+                    # The loop's time as wall-clock time, by the smaller of two offsets: while the
+                    # machine slept only the wall clock ran, and nothing was heard.
+                    self._last_seen = self._last_heard + min(ahead, self._clock() - loop.time())
+            if connection.ended.done():
+                return
+            self._leave_after(fault)
+            steady = joined_at is not None and loop.time() - joined_at >= STEADY_SECONDS
+            failures = 1 if steady else failures + 1
+            if self._retry:  # `try_again` came after this fault
+                failures = 0
+            else:
+                seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
+                until = None if seconds is None else loop.time() + seconds
+                await self._back_off(fault, failures, until)
+
+    def try_again(self) -> bool:
+        """Try at once, unless we are in the room; return whether we are not."""
+        if self.room.phase is Phase.JOINED:
+            return False
+        self._retry = True
+        self._changed.set()
+        return True
+
+    def doubt(self) -> None:
+        """Ask the room at once whether we are in it: something said that we are not."""
+        self._in_doubt = True
+        self._changed.set()
+
+    def configure(self, place: Place, password: Secret | None) -> None:
+        """Take other settings: what is known of one account's stay is not true of another's."""
+        if place.account != self._place.account:
+            self._last_seen = self._missed_since = self._archived = None
+        self._place, self._password = place, password
+        self._backing_off = None
+        self.inside = False
+
+    def say_goodbye(self) -> None:
+        """Leave the room, where the connection still stands, without waiting for an answer."""
+        if self.occupant:
+            with suppress(ConnectionFailedError):  # `ended` tells, soon
+                self._attached.send(stanzas.leave_presence(self.occupant))
+
+    def apply(self, record: Record) -> None:
+        """Fold an event, of the room or of the connection, into the room's state."""
+        self.room.apply(record)
+        if isinstance(record.event, ConnectionChanged):
+            self._phase_changed.set()
+
+    # Joining and leaving.
+
+    async def join(
+        self, nickname: str, since: str | None = None, *, history: bool = True, attempt: int = 1
+    ) -> None:
+        """Enter the room under `nickname` (XEP-0045, section 7.2); raises `ConnectionFailedError`.
+
+        `since` is the time from which on the room's history is wanted, in UTC; without `history`
+        none is.
+        """
+        if self.room.phase is not Phase.JOINING:  # by the nickname before
+            self._emit(ConnectionChanged(Phase.JOINING, attempt=attempt))
+        occupant = stanzas.occupant_jid(self.jid, nickname)
+        if occupant is None:
+            fault = faults.of_join_error("jid-malformed", None, self.place, None)
+            raise ConnectionFailedError(fault)
+        self.occupant = occupant
+        configured = stanzas.occupant_jid(self.jid, self._place.nickname)
+        self._intake.ours = frozenset((stanzas.prepared(self._place.account), configured))
+        self._join = Join(self._attached, self.place, occupant)
+        try:
+            me = await self._join.run(self._password, since, history=history)
+        finally:
+            self._join = None
+        created = 201 in me.codes
+        self._similar_rooms = ()
+        self._configuration_asked = False
+        if created:
+            self._ask_for_configuration()  # it was asked before there was one
+        self._emit(Joined(me.from_, me.sender, created))
+        self._settle()
+
+    async def leave(self, seconds: float) -> None:
+        """Leave the room and wait for its confirmation; raises `ConnectionFailedError`."""
+        if self._removal is not None:
+            raise ConnectionFailedError(self._removal)
+        self._attached.send(stanzas.leave_presence(self.occupant))
+        until = asyncio.get_running_loop().time() + seconds
+        while self.inside and not self._attached.ended.done():
+            if not await self._wait(until):
+                raise ConnectionFailedError(
+                    faults.of("leave-unconfirmed", self.place, seconds=seconds)
+                )
+        if self.inside:
+            raise ConnectionFailedError(self._attached.ended.result())
+
+    async def _enter(self, attempt: int) -> None:
+        # What came first on a session that was resumed may have put us out.
+        if self.inside or self._removal is not None:
+            # The server sends again what it had not seen acknowledged: nothing more was missed.
+            self._settle()
+            return
+        if self._missed_since is None:
+            self._missed_since = self._last_seen
+        missed = self._missed_since
+        since = None if missed is None else iso(missed - OVERLAP_SECONDS)
+        # What an archive tells is whole and in order; the room's history would overtake it.
+        history = since is None or not await self._keeps_archive()
+        tails = [f"-{number}" for number in range(2, NICKNAME_TRIES)]
+        for tail in ["", *tails, last := f"-{secrets.token_hex(4)}"]:
+            try:
+                name = suffixed(self._place.nickname, tail)
+                await self.join(name, since, history=history, attempt=attempt)
+                return
+            except ConnectionFailedError as failed:
+                taken = failed.fault.condition == "conflict" and not self._attached.ended.done()
+                if not taken or tail == last:
+                    raise
+
+    def _settle(self) -> None:
+        """Be in the room, unless we have been put out again in the same breath."""
+        if (fault := self._why_out()) is not None:
+            raise ConnectionFailedError(fault)
+        self._emit(ConnectionChanged(Phase.JOINED))
+
+    def _why_out(self) -> Fault | None:
+        """Return why we cannot be in the room any more; None while we can."""
+        return self._attached.ended.result() if self._attached.ended.done() else self._removal
+
+    def _leave_after(self, fault: Fault) -> None:
+        """End the stay; leave, too, in case a join that was given up succeeded after all."""
+        if self.inside or self.room.phase is Phase.JOINING:
+            self.say_goodbye()
+        self.inside = False
+        self.occupant = ""
+        self._removal = None
+        self._give_up_reflections(fault)
+
+    async def _back_off(self, fault: Fault, failures: int, until: float | None) -> None:
+        """Say what went wrong and wait until a time of the loop's clock, None for ever.
+
+        Returns early if the connection ends; `run` goes on with the pause on the next one, if the
+        fault's is one of `OUTLASTS_CONNECTIONS`.
+        """
+        self._backing_off = fault, until
+        seconds = None if until is None else max(until - asyncio.get_running_loop().time(), 0.0)
+        self._emit(resting(fault, failures, seconds))
+        while not self._retry and not self._attached.ended.done():
+            if not await self._wait(until):
+                return
+
+    # Staying.
+
+    async def _stay(self) -> Fault:
+        """Return why we are no longer in the room."""
+        catching_up = asyncio.create_task(self._look_around())
+        try:
+            return await self._self_ping_after_silences()
+        finally:
+            catching_up.cancel()
+            await asyncio.wait((catching_up,))
+            if not catching_up.cancelled() and (error := catching_up.exception()):
+                fault_of_mistake("looking around", error, Stage.STANDING, self.place)
+
+    async def _self_ping_after_silences(self) -> Fault:
+        """Ask the room after each silence whether we are in it (XEP-0410), until we are not."""
+        timing = self._timing
+        loop = asyncio.get_running_loop()
+        self._last_heard = asked = loop.time()
+        self._in_doubt = False
+        while True:
+            while not (self._in_doubt or self._why_out()):
+                # An answer that decides nothing is followed by another question.
+                due = max(self._last_heard + timing.idle_before_ping, asked + timing.check_interval)
+                if loop.time() >= due:
+                    break
+                await self._wait(due)
+            if (fault := self._why_out()) is not None:
+                return fault
+            self._in_doubt = False
+            ourselves = Target(TargetKind.SELF, self.occupant)
+            pong = await ping(self._attached, ourselves, timing.ping_deadline)
+            if (fault := self._why_out()) is not None:
+                return fault
+            asked = loop.time()
+            if pong.in_room is Verdict.IN and pong.seconds is not None:
+                self._last_heard = asked
+                self.self_ping_ms = round(pong.seconds * 1000, 3)
+            # Renamed meanwhile, we ask again under the new name.
+            elif pong.in_room is Verdict.OUT and ourselves.address == self.occupant:
+                return faults.of("ghost", self.place)
+            # Give up when a check interval and two more ping deadlines no longer fit into
+            # `max_unconfirmed`.
+            elif (
+                asked - self._last_heard
+                >= timing.max_unconfirmed - timing.check_interval - 2 * timing.ping_deadline
+            ):
+                return faults.of("silent-room", self.place, seconds=asked - self._last_heard)
+
+    async def _keeps_archive(self) -> bool:
+        if self._archived is None:  # the last stay was too short to find out
+            try:
+                async with asyncio.timeout(ARCHIVE_QUESTION_SECONDS):
+                    self._archived = await RoomArchive(self._attached, self.jid, "").exists()
+            except (archive.ArchiveError, ConnectionFailedError, TimeoutError):
+                return False
+        return self._archived
+
+    async def _look_around(self) -> None:
+        """Find out what else is to be known of the room and of the time before."""
+        if self.room.status().room_created:
+            service = self.jid.partition("@")[2]
+            found = await roomservice.similar_rooms(self._attached, self.jid, service)
+            self._similar_rooms = tuple(found)
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Fill the journal with what the room's archive says we missed, or say what may be missing.
+
+        The room's history, which came with joining, may have been too short to hold it all.
+        """
+        since, until = self._missed_since, self._clock()
+        if since is None:
+            await self._keeps_archive()  # so that it is known on the way back
+            return
+        kept = RoomArchive(self._attached, self.jid, self.occupant)
+        try:
+            async with asyncio.timeout(CATCHING_UP_SECONDS):
+                async for event in kept.since(iso(since - OVERLAP_SECONDS)):
+                    self._handle(event)
+        except (archive.ArchiveError, TimeoutError):
+            self._archived = False
+            self._emit(Gap(iso(since), iso(until)))
+        except ConnectionFailedError:
+            return  # the next stay asks again
+        self._missed_since = None
+
+    # What comes and what goes.
+
+    async def say(self, body: str, timeout_seconds: float) -> Reflection:
+        """Say `body` in the room, and return the room's reflection of it.
+
+        Waits for the first join while that is under way and nothing has failed yet, never for a
+        reconnect. Raises `UnsendableError`, `NotInRoomError`, `NotSentError`,
+        `NotReflectedError` or `BouncedError`. Nothing is queued and nothing sent twice.
+        """
+        check_body(body)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        await self._first_join(deadline)
+        connection = self.connection
+        id_ = secrets.token_hex(12)
+        reflected: asyncio.Future[Record] = loop.create_future()
+        self._reflections[id_] = reflected
+        started = time.perf_counter()
+        try:
+            self._intake.sent(id_)
+            try:
+                connection.send(stanzas.groupchat_message(self.jid, body, id_))
+            except ConnectionFailedError as failed:
+                raise NotSentError(failed.fault) from failed
+            self._emit(MessageSent(self.occupant, self.occupant.partition("/")[2], body, id_))
+            async with asyncio.timeout_at(deadline):
+                record = await connection.unless_ended(reflected)
+        except ConnectionFailedError as failed:
+            raise NotReflectedError(failed.fault) from failed
+        except TimeoutError as error:
+            fault = faults.of("no-reflection", self.place, seconds=timeout_seconds)
+            raise NotReflectedError(fault) from error
+        finally:
+            del self._reflections[id_]
+        match record.event:
+            case MessageReceived() as message:
+                return Reflection(record, message, time.perf_counter() - started)
+            case SendFailed(condition=condition, text=text):
+                fault = faults.of("bounced", self.place, condition=condition, text=text)
+                raise BouncedError(fault)
+            case _:
+                raise AssertionError(record)
+
+    def receive(self, stanza: Element) -> None:
+        """Take in what came from the room: a message, a presence, or an answer to a question."""
+        # A presence that answers a join which was given up: we would be inside without knowing it.
+        late = stanza.tag == stanzas.PRESENCE and self._join is None
+        if late and not self.inside:
+            return
+        if stanza.tag == stanzas.IQ:
+            self._configuration_asked = False
+            if self._join is not None:
+                self._join.take_answer(stanza)
+        # While we are on the way in, somebody else may have the nickname that we asked for.
+        for event in self._intake.read(stanza, own=self.occupant if self.inside else ""):
+            self._last_heard = asyncio.get_running_loop().time()
+            if self._join is not None and (me := self._join.decide(event)) is not None:
+                # The room decides the nickname (XEP-0045, section 7.2.3), and what follows
+                # this presence is already reflected under it.
+                self.occupant = me.from_
+                self.inside = True
+                self._intake.tells_history = True
+            self._handle(event)
+
+    def _handle(self, event: Event) -> None:
+        """Publish what is new of `event`, and let it have its effect on us."""
+        fresh: Event | None = event
+        if isinstance(event, MessageReceived):
+            fresh = self._intake.deduplicate(event)
+        happened = None if fresh is None else self.room.classify(fresh)
+        if happened is None:
+            return
+        record = self._emit(happened)
+        match happened:
+            case MessageReceived(own=True, source=Source.LIVE, id=str(id_)) | SendFailed(id=id_):
+                waiting = self._reflections.get(id_)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(record)
+            case OccupantLeft(self_=True, codes=codes, reason=reason, actor=actor):
+                self._on_removed(faults.of_removal(codes, reason, actor, self.place))
+            case RoomDestroyed(reason=reason, venue=venue):
+                self._on_removed(faults.of_destruction(reason, venue, self.place))
+            case NicknameChanged(self_=True, from_=former, sender=old, new_nickname=new):
+                self.occupant = former.removesuffix(old) + new
+            case RoomConfigured(codes=codes) if SETTING_CHANGED in codes:
+                self._ask_for_configuration()
+            case _:
+                pass
+        if isinstance(happened, SendFailed) and happened.condition == "not-acceptable":
+            self.doubt()  # so a room answers those who are not in it (XEP-0045, 7.4)
+
+    def _ask_for_configuration(self) -> None:
+        """Ask the room how it is set up, unless it is being asked; `_intake` reads the answer.
+
+        It answers in order: what changes before it has answered is in the answer.
+        """
+        if not self._configuration_asked:
+            self._configuration_asked = True
+            with suppress(ConnectionFailedError):  # `ended` tells, soon
+                id_ = secrets.token_hex(8)
+                self._attached.send(stanzas.iq_request("get", self.jid, id_, disco.info_query()))
+
+    def _on_removed(self, fault: Fault) -> None:
+        if not self.inside:
+            return
+        self.inside = False
+        self.occupant = ""
+        self._removal = fault
+        self._changed.set()
+        self._give_up_reflections(fault)
+
+    def _give_up_reflections(self, fault: Fault) -> None:
+        """Let those who wait for a reflection know that none will come."""
+        for waiting in self._reflections.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionFailedError(fault))
+
+    async def _first_join(self, deadline: float) -> None:
+        """Wait until the first join has succeeded or failed, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while self.room.phase in UNDER_WAY and self.room.status().last_error is None:
+                    self._phase_changed.clear()
+                    await self._phase_changed.wait()
+
+    @property
+    def _attached(self) -> Connection:
+        assert self._connection is not None, "nothing is done before `begin`"
+        return self._connection
+
+    def _emit(self, event: Event) -> Record:
+        return self._publish(event, self)
+
+    async def _wait(self, until: float | None) -> bool:
+        """Wait for a change until a time of the loop's clock; return False when that has come."""
+        try:
+            async with asyncio.timeout_at(until):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+
+Publish: TypeAlias = Callable[[Event, Membership], Record]
+"""Records an event of a membership's room and applies it to the membership."""

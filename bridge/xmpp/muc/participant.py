@@ -1,0 +1,272 @@
+"""Keeps one connection standing and sits in the rooms on it: connects, comes back, leaves.
+
+The one supervisor of connecting: there is never a second connection beside the first.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from xml.etree.ElementTree import Element
+
+from bridge.settings.table import Settings
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection, fault_of_mistake
+from bridge.xmpp.link.session import RESUMABLE, StreamManagement
+from bridge.xmpp.link.trace import Trace
+from bridge.xmpp.model.backoff import STEADY_SECONDS, pause, resting
+from bridge.xmpp.model.events import Connected, ConnectionChanged, Event, Phase
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Stage
+from bridge.xmpp.model.journal import DEFAULT_CAPACITY, Journal, Record
+from bridge.xmpp.model.room import Room, RoomStatus
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.queries.keepalive import TIMING, Timing, keep_alive
+
+PHASE_OF_STAGE = {
+    Stage.RESOLVE: Phase.RESOLVING,
+    Stage.CONNECT: Phase.CONNECTING,
+    Stage.TLS: Phase.SECURING,
+    Stage.SASL: Phase.AUTHENTICATING,
+    Stage.BIND: Phase.AUTHENTICATING,
+}
+"""What users see of each stage of a connection."""
+
+
+class Participant:
+    """One account in its rooms, for as long as `run` runs."""
+
+    def __init__(
+        self,
+        settings: Settings | None,
+        *,
+        history: int = DEFAULT_CAPACITY,
+        clock: Callable[[], float] = time.time,
+        timing: Timing = TIMING,
+    ) -> None:
+        self._clock = clock
+        self._timing = timing
+        self.journal = Journal(secrets.token_hex(4), history)
+        """Everything that happened, for all to read."""
+        self.trace = Trace(self.journal.numbering)
+        """What went over our connections."""
+        self.settings: Settings | None = None
+        """What is in effect; None while unconfigured."""
+        self.memberships: tuple[Membership, ...] = ()
+        """Our being in each room, the default room first; none while unconfigured."""
+        self._by_jid: dict[str, Membership] = {}
+        self._phase = Phase.UNCONFIGURED
+        """Of the connection."""
+        self._unconfigured = Room(nickname="", service="", phase=self._phase, since=clock())
+        self._listeners: list[Callable[[Record], None]] = []
+        self._connection: Connection | None = None
+        self._former: StreamManagement | None = None
+        """Of the session that the next connection may take up."""
+        self._standing = False
+        """Whether a session stands: each room that we are out of tries again by itself then."""
+        self._again = asyncio.Event()
+        """Set when the connection need not wait, or has other settings to take."""
+        if settings is not None:
+            self._configure(settings)
+
+    @property
+    def room_jid(self) -> str:
+        """The default room's bare JID as configured; empty while unconfigured."""
+        return "" if self.settings is None else self.settings.room
+
+    @property
+    def default(self) -> Membership:
+        """Our being in the default room; raises `NotInRoomError` while unconfigured."""
+        if not self.memberships:
+            raise NotInRoomError("there are no settings")
+        return self.memberships[0]
+
+    @property
+    def connection(self) -> Connection:
+        """The connection with a session, in any room or in none; raises `NotInRoomError`."""
+        if self._connection is None or not self._standing:
+            raise NotInRoomError("no session stands")
+        return self._connection
+
+    def status(self, membership: Membership | None = None) -> RoomStatus:
+        """Return how things stand in a room, without one in the default room."""
+        if membership is None and not self.memberships:
+            return self._unconfigured.status()
+        return (membership or self.default).status()
+
+    def listen(self, listener: Callable[[Record], None]) -> Callable[[], None]:
+        """Call `listener` with each record, in order, as it is written.
+
+        Return what ends that.
+        """
+        self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
+
+    async def run(self) -> None:
+        """Be in the rooms until cancelled; without settings, wait for some."""
+        failures = 0
+        while True:
+            self._again.clear()
+            settings = self.settings
+            if settings is None:
+                await self._again.wait()
+                continue
+            stood = 0.0
+            try:
+                fault, stood = await self._attempt(settings, failures + 1)
+            except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the bridge
+                fault = fault_of_mistake(
+                    "the participant", error, Stage.STANDING, Place.of(settings)
+                )
+            if self._phase is Phase.CLOSED:
+                return
+            failures = 1 if stood >= STEADY_SECONDS else failures + 1
+            if self._again.is_set():  # `try_again` came after this fault
+                failures = 0
+            else:
+                await self._back_off(fault, failures)
+
+    def begin_anew(self, settings: Settings) -> bool:
+        """Try at once, with these settings: they changed, or what kept us out is known to be gone.
+
+        While in all rooms with the same settings, or on the way out for good, nothing happens.
+        Return whether something does.
+        """
+        if self._phase is Phase.CLOSED:
+            return False
+        if settings == self.settings:
+            out = [one.try_again() for one in self.memberships]
+            if not self._standing:
+                self._again.set()
+            return any(out)
+        self._hang_up()
+        self._configure(settings)
+        self._former = None
+        self._again.set()
+        return True
+
+    def leave(self) -> None:
+        """Leave the rooms at once: the goodbyes are written before this returns."""
+        self._hang_up()
+        if self.settings is not None:
+            self._change(ConnectionChanged(Phase.CLOSED))
+
+    def publish(self, event: Event, membership: Membership | None = None) -> Record:
+        """Record `event`, fold it into the state of its room, and call whoever listens.
+
+        Without `membership` it is the connection's, and concerns all rooms.
+        """
+        record = self.journal.append(
+            event, self._clock(), "" if membership is None else membership.name
+        )
+        for concerned in self.memberships if membership is None else (membership,):
+            concerned.apply(record)
+        for listener in tuple(self._listeners):  # one that is called may stop listening
+            listener(record)
+        return record
+
+    def _configure(self, settings: Settings) -> None:
+        """Take these settings; what is known of the rooms that stay is kept."""
+        self.settings = settings
+        known = {one.jid: one for one in self.memberships}
+        memberships = []
+        for room in settings.rooms:
+            place = Place.of(settings, room)
+            password = settings.password_of(room)
+            membership = Membership(
+                place, password, self.publish, timing=self._timing, clock=self._clock
+            )
+            if membership.jid in known:
+                membership = known[membership.jid]
+                membership.configure(place, password)
+            memberships.append(membership)
+        self.memberships = tuple(memberships)
+        self._by_jid = {one.jid: one for one in self.memberships}
+        self.journal.share_among(settings.rooms)
+        if self._phase is Phase.UNCONFIGURED:
+            self._phase = Phase.RESOLVING
+
+    async def _attempt(self, settings: Settings, attempt: int) -> tuple[Fault, float]:
+        """Connect and stay; return what ended it, and for how many seconds a session stood."""
+        connection = Connection(
+            settings,
+            # Another one each time: who learnt our full JID does not know the next.
+            resource=f"xmpp-debug-bridge.{secrets.token_hex(4)}",
+            on_stage=lambda stage: self._change(
+                ConnectionChanged(PHASE_OF_STAGE[stage], attempt=attempt)
+            ),
+            on_stanza=self._route,
+            trace=self.trace.of_connection(self._clock),
+        )
+        loop = asyncio.get_running_loop()
+        opened_at: float | None = None
+        self._connection = connection
+        try:
+            connected = await connection.open(self._former)
+            if connection.ended.done():
+                raise ConnectionFailedError(connection.ended.result())
+            opened_at = loop.time()
+            fault = await self._stand(connection, connected, attempt)
+        except ConnectionFailedError as failed:
+            fault = failed.fault
+        finally:
+            self._connection = None
+            connection.close()
+        stood = 0.0 if opened_at is None else loop.time() - opened_at
+        # A session that was lost soon after it had been taken up is not taken up again.
+        worth = stood >= STEADY_SECONDS or (opened_at is not None and self._former is None)
+        # Nor one that was begun with other settings: it is of another account, or in other rooms.
+        worth = worth and settings == self.settings
+        self._former = connection.management if worth and fault.condition in RESUMABLE else None
+        return fault, stood
+
+    async def _stand(self, connection: Connection, connected: Connected, attempt: int) -> Fault:
+        """Be in the rooms until the connection has ended; return the reason."""
+        self._again.clear()
+        self._standing = True
+        self.publish(connected)
+        for membership in self.memberships:
+            membership.begin(connection, resumed=connected.resumed)
+        connection.start_dispatch()
+        staying = [asyncio.create_task(one.run(attempt)) for one in self.memberships]
+        try:
+            fault = await keep_alive(connection, self._timing, self._wake, self._clock)
+            connection.end(fault)
+            return fault
+        finally:
+            self._standing = False
+            for task in staying:
+                task.cancel()
+            await asyncio.wait(staying)
+
+    def _route(self, stanza: Element) -> None:
+        """Hand a stanza to our being in the room that it comes from."""
+        sender = stanzas.sender_of(stanza)
+        membership = None if sender is None else self._by_jid.get(sender.bare)
+        if membership is not None:
+            membership.receive(stanza)
+
+    def _wake(self) -> None:
+        for membership in self.memberships:
+            membership.doubt()
+
+    def _hang_up(self) -> None:
+        for membership in self.memberships:
+            membership.say_goodbye()
+        if self._connection is not None:
+            self._connection.leave()
+
+    async def _back_off(self, fault: Fault, failures: int) -> None:
+        """Say what went wrong and wait as long as it calls for."""
+        seconds = pause(fault.retry, failures, 2 * secrets.randbits(32) / 2**32 - 1)
+        self._change(resting(fault, failures, seconds))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._again.wait()
+
+    def _change(self, event: ConnectionChanged) -> None:
+        if event.phase is not self._phase or event.fault is not None:
+            self._phase = event.phase
+            self.publish(event)

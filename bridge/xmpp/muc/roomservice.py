@@ -1,0 +1,154 @@
+"""Queries a room service and its rooms by service discovery (XEP-0045, section 6)."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from difflib import get_close_matches
+from xml.etree.ElementTree import Element
+
+from bridge.text import quoted
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import StanzaError
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place
+from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.disco import Description
+
+DISCO_SECONDS = 5.0
+"""For one answer to a query whose failure decides nothing."""
+
+MAX_SERVICES_ASKED = 10
+"""Items of the server that are queried for room services."""
+
+MAX_ROOMS_COMPARED = 500
+"""Rooms of a service whose names are compared with ours."""
+
+MAX_NAME_CHARACTERS = 60
+"""Of a room's name that is compared: the time it takes grows with their square."""
+
+MAX_SIMILAR = 5
+"""Rooms that are named for their likeness."""
+
+LIKENESS = 0.6
+"""How much of two names has to be the same, by the ratio of `difflib`."""
+
+_SILENCE = "remote-server-timeout"
+"""The condition of an address that does not answer."""
+
+
+async def ask(connection: Connection, target: str) -> tuple[Description, StanzaError | None]:
+    """Return what an address says of itself, or the error in place of it.
+
+    Raises `ConnectionFailedError` when the connection ends.
+    """
+    answer = await disco.ask(connection, target, stanzas.DISCO_INFO, DISCO_SECONDS)
+    refusal = None if isinstance(answer, Element) else answer.error or StanzaError(_SILENCE)
+    return disco.description_in(answer), refusal
+
+
+async def ask_service(
+    connection: Connection, place: Place
+) -> tuple[Description, StanzaError | None]:
+    """Return what the room service of `place` says of itself, as `ask` does."""
+    return await ask(connection, stanzas.prepared(place.room_service) or place.room_service)
+
+
+def denies(description: Description) -> bool:
+    """Whether an address that describes itself so is neither a room nor a room service."""
+    said = bool(description.identities or description.features)
+    return said and not (description.is_room or stanzas.MUC in description.features)
+
+
+def denial(place: Place, description: Description, refusal: StanzaError | None) -> Fault | None:
+    """Return why no room of a service that answers so can be joined; None where one may be."""
+    if refusal is not None and refusal.condition == "remote-server-not-found":
+        return faults.of_join_error(refusal.condition, refusal.text, place, None)
+    return faults.of("no-room-service", place) if denies(description) else None
+
+
+async def similar_rooms(connection: Connection, room: str, service: str) -> list[str]:
+    """Return the JIDs of the rooms that `service` lists with names like that of `room`.
+
+    The most similar one is the first. Both are prepared, and `room` itself is left out. There are
+    none where the service does not answer within `DISCO_SECONDS`, or lists none.
+    """
+    try:
+        answer = await disco.ask(connection, service, stanzas.DISCO_ITEMS, DISCO_SECONDS)
+    except ConnectionFailedError:
+        return []
+    items = [one.jid for one in disco.items_in(answer)[:MAX_ROOMS_COMPARED]]
+    listed = [one for one in items if one != room]
+    names = {
+        name: one
+        for one in listed
+        if one.endswith(f"@{service}") and len(name := one.partition("@")[0]) <= MAX_NAME_CHARACTERS
+    }
+    ours = room.partition("@")[0][:MAX_NAME_CHARACTERS]
+    # In a thread, since names of somebody's choice may take half a second.
+    found = await asyncio.to_thread(get_close_matches, ours, names, MAX_SIMILAR, LIKENESS)
+    return [names[one] for one in found]
+
+
+class RoomService:
+    """Queries the room service and the room over a connection; `find` gets each finding."""
+
+    def __init__(self, place: Place, connection: Connection, find: Callable[[str], None]) -> None:
+        self._place = place
+        self._connection = connection
+        self._find = find
+        self.others: list[str] = []
+        """The room services of our server, where the configured one is none."""
+
+    async def look(self) -> None:
+        """Query both; raises `ConnectionFailedError` where joining can only fail."""
+        place = self._place
+        service = stanzas.prepared(place.room_service) or place.room_service
+        description, refusal = await ask(self._connection, service)
+        if refusal is not None:
+            self._find(f"{service} does not answer disco ({refusal.condition}); joining decides")
+        elif stanzas.MUC in description.features:
+            self._find(f"{service} is a room service")
+        elif description.features or description.identities:
+            self._find(f"{service} does not name {stanzas.MUC} among its features")
+        else:
+            self._find(f"{service} says nothing of what it is; joining decides")
+        silent = refusal is not None and refusal.condition == _SILENCE
+        if stanzas.MUC not in description.features and not silent:
+            await self._find_others(service)
+        of_room = Description()
+        if refusal is None:
+            room = stanzas.prepared(place.room) or place.room
+            of_room, refusal_of_room = await ask(self._connection, room)
+            self._find(_description(of_room, refusal_of_room))
+        fault = denial(place, description, refusal)
+        if fault is not None and stanzas.MUC not in of_room.features:
+            raise ConnectionFailedError(fault)
+
+    async def _find_others(self, doubted: str) -> None:
+        """Query the server for its room services."""
+        domain = stanzas.prepared(self._place.domain) or self._place.domain
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DISCO_SECONDS):
+                answer = await disco.ask(
+                    self._connection, domain, stanzas.DISCO_ITEMS, DISCO_SECONDS
+                )
+                for item in disco.items_in(answer)[:MAX_SERVICES_ASKED]:
+                    if "@" not in item.jid and item.jid != doubted:
+                        description, _ = await ask(self._connection, item.jid)
+                        if stanzas.MUC in description.features:
+                            self.others.append(item.jid)
+        if self.others:
+            self._find(f"room services of {domain}: {', '.join(map(quoted, self.others))}")
+
+
+def _description(room: Description, refusal: StanzaError | None) -> str:
+    if refusal is not None and refusal.condition == "item-not-found":
+        return "the room does not exist yet"
+    if refusal is not None:
+        return f"the room does not answer disco ({refusal.condition})"
+    features = frozenset(room.features)
+    kinds = sorted(one.removeprefix("muc_") for one in features if one.startswith("muc_"))
+    archive = "with an archive" if stanzas.MAM in features else "without an archive"
+    kind = quoted(", ".join(kinds)) if kinds else "nothing said of its kind"
+    return f"the room exists ({kind}), {archive}"

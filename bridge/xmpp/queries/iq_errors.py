@@ -1,0 +1,163 @@
+"""Explains the error that an address answers to an IQ request. Pure.
+
+Conditions are those of RFC 6120, section 8.3.3. What they mean depends on the kind of address:
+XEP-0045 and XEP-0410 for rooms, RFC 6121, section 8.5, for accounts.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from bridge.text import quoted
+from bridge.xmpp.model.faults import first_row, quoted_text, rows_of
+
+
+class TargetKind(Enum):
+    """The kind of an address: the same error means different things from each."""
+
+    SERVER = "server"
+    """Our own server."""
+    ROOM = "room"
+    """The room that we are in."""
+    SELF = "self"
+    """Our own occupant JID in it."""
+    OCCUPANT = "occupant"
+    DOMAIN = "domain"
+    """Another server, or a service of one."""
+    ACCOUNT = "account"
+    """An account, one of its sessions, or another room."""
+
+
+class Target(NamedTuple):
+    """An address to ask."""
+
+    kind: TargetKind
+    address: str
+    """The JID, prepared."""
+    own: str = ""
+    """Our own occupant JID in the room that it is, or is in; empty where that is none of ours."""
+
+
+@dataclass(frozen=True)
+class DecodedError:
+    """An error answer with its explanation."""
+
+    condition: str
+    message: str
+    """A sentence or two. The address and its text stand in it `quoted`: both may be foreign."""
+    hint: str
+    reachable: bool
+    """Whether the error still proves that the target is there."""
+
+
+_ROWS = rows_of("""
+self: service-unavailable feature-not-implemented; reachable
+    In the room: whoever answers under our nickname does not know {asked}.
+    -> Nothing is wrong.
+self: remote-server-not-found remote-server-timeout; unknown
+    Undecided: the server of the room cannot be reached just now.
+    -> Ask again later. {standing}
+self: item-not-found; unknown
+    Out: the room knows nobody under our nickname.
+    -> If it was changed just now, ask again. {standing}
+self: *; unknown
+    Out: the room does not pass our own questions to us ({condition}).
+    -> {standing}
+occupant: service-unavailable feature-not-implemented; reachable
+    {address} is in the room; their client does not know {asked}.
+    -> Nothing is wrong: they are there.
+room: service-unavailable feature-not-implemented; reachable
+    The room answers; like most rooms it does not know {asked}.
+    -> It is there. Ping self to see whether we are in it.
+server domain: service-unavailable feature-not-implemented; reachable
+    {address} answers, but does not know {asked}.
+    -> It is there.
+account: feature-not-implemented; reachable
+    {address} answers, but does not know {asked}.
+    -> Somebody is there.
+account: service-unavailable; unknown
+    The server of {address} answers in its place: nobody is logged in there, or they do not know
+    {asked}, or it keeps that to itself.
+    -> Servers answer the same for an account that does not exist. Somebody in the room is asked by
+    nickname.
+occupant: item-not-found recipient-unavailable; unknown
+    {address} is not in the room: they left, or changed their nickname.
+    -> xmppOccupants lists who is there.
+room: item-not-found recipient-unavailable; unknown
+    There is no room {address}.
+    -> {standing}
+*: item-not-found recipient-unavailable; unknown
+    Nobody is there under the address {address}.
+    -> Check how it is written.
+occupant room: not-acceptable; unknown
+    The room says that we are not in it.
+    -> {standing}
+*: gone redirect; unknown
+    {address} is gone for good, or has moved.
+    -> Ask its owner for the new address.
+*: subscription-required; unknown
+    {address} answers that only to those on its contact list.
+    -> Somebody in the room is asked by nickname.
+*: remote-server-not-found; unknown
+    Our server finds no XMPP server for {address}.
+    -> Check the domain: a typo, or a domain without XMPP (no SRV record).
+*: remote-server-timeout; unknown
+    Our server found the one of {address} but got no answer from it.
+    -> Try again later; that server, or the network between the two, may be down.
+*: jid-malformed; unknown
+    {address} is no address to its server.
+    -> Check how it is written.
+server room: internal-server-error resource-constraint; reachable
+    {address} answers that it cannot answer now.
+    -> It is overloaded or broken; try again later.
+*: internal-server-error resource-constraint; unknown
+    {address} answers that it cannot answer now.
+    -> It is overloaded or broken; try again later.
+server room: forbidden not-allowed not-authorized policy-violation registration-required; reachable
+    {address} answers, but allows us no {asked}.
+    -> It is there.
+occupant: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+    The room does not pass such questions on to those in it.
+    -> A setting of the room: its owner can allow them.
+*: forbidden not-allowed not-authorized policy-violation registration-required; unknown
+    A server on the way to {address} does not allow {asked} there.
+    -> Ours may not speak to other servers (federation is off), or that one keeps to those it knows.
+server room: *; reachable
+    {address} answered with the error {condition}.
+    -> Somebody there answers; what it means is theirs to say.
+*: *; unknown
+    {address} answered with the error {condition}.
+    -> Somebody there answers; what it means is theirs to say.
+""")
+"""What an error means by the kind of the address and the condition, and whether it is `reachable`.
+
+Those of a self-ping (XEP-0410, section 3.1) mean what `keepalive.verdict` makes of them.
+"""
+
+_STANDING = "The bridge looks after that by itself; xmppStatus tells how it stands."
+
+
+def of_silence(target: TargetKind, address: str, seconds: float) -> DecodedError:
+    """Explain that no answer came within `seconds`."""
+    match target:
+        case TargetKind.SELF:
+            hint = "This alone does not mean that we are out of the room."
+        case TargetKind.SERVER:
+            hint = "The connection may be half dead; the bridge finds that out by itself."
+        case TargetKind.OCCUPANT:
+            hint = "Their client may hang, or leave pings without an answer."
+        case TargetKind.ROOM | TargetKind.DOMAIN | TargetKind.ACCOUNT:
+            hint = "It may be down, or leave what it does not know without an answer."
+    message = f"{quoted(address)} did not answer within {seconds:g} s."
+    return DecodedError("remote-server-timeout", message, hint, False)
+
+
+def of_error(
+    condition: str, text: str | None, target: TargetKind, address: str, asked: str
+) -> DecodedError:
+    """Explain the error that `address` answered to requests called `asked` ("pings")."""
+    row = first_row(_ROWS, target.value, condition)
+    message = row.message.format(address=quoted(address), asked=asked, condition=condition)
+    hint = row.hint.format(standing=_STANDING)
+    reachable = row.outcome == "reachable"
+    return DecodedError(condition, message + quoted_text(text), hint, reachable)

@@ -1,0 +1,70 @@
+"""When to ask whether the server still answers, and whether the room still knows us.
+
+A half-open connection and a ghost in a room say nothing by themselves, so both are asked: the
+server now and then (XEP-0199), a room after a silence, by a ping to ourselves through it
+(XEP-0410).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Stage
+from bridge.xmpp.queries.iq_errors import Target, TargetKind
+from bridge.xmpp.queries.ping import ping
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When to ping, and how long a silence may last; all in seconds."""
+
+    ping_interval: float = 30.0
+    """Between two pings to the server."""
+    ping_deadline: float = 15.0
+    """For an answer to any ping."""
+    idle_before_ping: float = 60.0
+    """How long a room may be silent before it is sent a self-ping."""
+    max_unconfirmed: float = 120.0
+    """How long a room may leave it open whether we are in it; then we count as out."""
+    check_interval: float = 5.0
+    """Between two looks at the clocks, and between two self-pings that decide nothing."""
+    clock_jump: float = 10.0
+    """How far the wall clock may run ahead of the loop's: beyond it the machine was asleep, and the
+    server is pinged at once."""
+
+
+TIMING = Timing()
+"""What users are promised."""
+
+
+async def keep_alive(
+    connection: Connection,
+    timing: Timing,
+    on_wake: Callable[[], None] = lambda: None,
+    wall: Callable[[], float] = time.time,
+) -> Fault:
+    """Ping the server (XEP-0199) until the connection has ended, or ought to; return the reason.
+
+    `on_wake` is called when the machine was asleep.
+    """
+    loop = asyncio.get_running_loop()
+    server = Target(TargetKind.SERVER, connection.place.domain)
+    offset, pinged = wall() - loop.time(), loop.time()
+    while not connection.ended.done():
+        await asyncio.wait((connection.ended,), timeout=timing.check_interval)
+        now, before = loop.time(), offset
+        offset = wall() - now
+        asleep = offset - before > timing.clock_jump
+        if not asleep and now - pinged < timing.ping_interval:
+            continue
+        pinged = now
+        if asleep:
+            on_wake()
+        with suppress(ConnectionFailedError):  # `ended` tells
+            if (await ping(connection, server, timing.ping_deadline)).seconds is None:
+                return faults.of_silence(Stage.STANDING, timing.ping_deadline, connection.place)
+    return connection.ended.result()

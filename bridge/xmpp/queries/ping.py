@@ -1,0 +1,135 @@
+"""Pings an address (XEP-0199), and finds out whose silence it is where no answer comes."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import IqError
+from bridge.xmpp.queries.iq_errors import DecodedError, Target, TargetKind, of_error, of_silence
+
+ALONE_SECONDS = 1.0
+"""After which whoever stands between us and a silent address is pinged too: most answers come
+sooner, so that most pings are one stanza."""
+
+
+class Verdict(Enum):
+    """What a self-ping says."""
+
+    IN = "in"
+    OUT = "out"
+    UNDECIDED = "undecided"
+
+
+def verdict(condition: str | None) -> Verdict:
+    """Read the answer to a self-ping: its error condition, or None for a result (XEP-0410, 3.1).
+
+    An answer that another of our sessions under the same nickname gave means that we are in; a
+    room that cannot be reached decides nothing.
+    """
+    match condition:
+        case None | "service-unavailable" | "feature-not-implemented":
+            return Verdict.IN
+        case "remote-server-not-found" | "remote-server-timeout":
+            return Verdict.UNDECIDED
+        case _:
+            return Verdict.OUT
+
+
+_OF_SELF = {
+    Verdict.IN: "The room counts us among its occupants.",
+    Verdict.OUT: "The room answers, and does not count us among its occupants.",
+    Verdict.UNDECIDED: "Our server answers, and cannot reach that of the room.",
+}
+
+
+@dataclass(frozen=True)
+class Pong:
+    """What came of one ping."""
+
+    target: Target
+    seconds: float | None
+    """Until the answer came, an error too; None: no answer came in time."""
+    error: DecodedError | None
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the answer proves that the target is there."""
+        return self.error is None or self.error.reachable
+
+    @property
+    def in_room(self) -> Verdict | None:
+        """What a self-ping says; None for another target."""
+        if self.target.kind is not TargetKind.SELF:
+            return None
+        return verdict(None if self.error is None else self.error.condition)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of a ping, and of those that tell whose silence it is."""
+
+    pong: Pong
+    server: Pong | None = None
+    """Of our own server, where the address was silent."""
+    own: Pong | None = None
+    """Of ourselves through the room, where an occupant was silent."""
+
+    @property
+    def verdict(self) -> str:
+        """What it all means, in a sentence; where it is a silence, whose."""
+        pong, own, server = self.pong, self.own, self.server
+        if pong.seconds is not None:
+            if pong.in_room is not None:
+                return _OF_SELF[pong.in_room]
+            if pong.error is None:
+                return "It answers."
+            if pong.reachable:
+                return "It is there: it answers with an error."
+            return "An error came back, which does not prove that it is there."
+        if own is not None and own.seconds is not None and own.in_room is not None:
+            alone = "The occupant alone is silent: the room and our server answer."
+            return alone if own.in_room is Verdict.IN else _OF_SELF[own.in_room]
+        if server is None or server.seconds is None:
+            return "Our own server is silent, or the connection to it is dead."
+        if pong.target.own:
+            return "The room, or the service it is on, is silent: our server answers."
+        return "The address is silent, or its own server is: our server answers."
+
+
+async def ping(connection: Connection, target: Target, seconds: float) -> Pong:
+    """Ping `target` and wait `seconds` at most; raises `ConnectionFailedError`."""
+    started = time.perf_counter()
+    error = None
+    try:
+        async with asyncio.timeout(seconds):
+            await connection.request("get", target.address, stanzas.ping())
+    except IqError as refused:
+        condition, text = refused.error.condition, refused.error.text
+        error = of_error(condition, text, target.kind, target.address, "pings")
+    except TimeoutError:
+        return Pong(target, None, of_silence(target.kind, target.address, seconds))
+    return Pong(target, time.perf_counter() - started, error)
+
+
+async def ping_compared(connection: Connection, target: Target, seconds: float) -> Comparison:
+    """Ping `target`, and where it is silent our own server, and for an occupant ourselves.
+
+    Takes `seconds` at most. Raises `ConnectionFailedError`.
+    """
+    alone = min(ALONE_SECONDS, seconds / 2)
+    asked = asyncio.ensure_future(ping(connection, target, seconds))
+    try:
+        await asyncio.wait({asked}, timeout=alone)
+        if asked.done() or target.kind is TargetKind.SERVER:
+            return Comparison(await asked)
+        domain = connection.place.domain
+        between = [Target(TargetKind.SERVER, stanzas.prepared(domain) or domain)]
+        if target.kind is TargetKind.OCCUPANT:
+            between.append(Target(TargetKind.SELF, target.own, target.own))
+        pings = (ping(connection, one, seconds - alone) for one in between)
+        return Comparison(*await asyncio.gather(asked, *pings))
+    finally:
+        asked.cancel()

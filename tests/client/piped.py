@@ -1,0 +1,84 @@
+"""The client as a script runs it: lines go in through a pipe, answers come out."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from tests.client.terminal import COMMAND, SECONDS
+
+
+def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the whole environment of a client that is at home in this folder."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **(more or {})}
+
+
+def run(
+    home: Path, said: str, *arguments: str, more: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run the client with these lines as its input, and with `more` variables."""
+    return subprocess.run(
+        [COMMAND, "client", *arguments],
+        input=said,
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env=environment(home, more),
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def run_in_shell(
+    home: Path, redirection: str, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run the client as a shell does with a redirection such as `<&-`."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", COMMAND, "client", *arguments],
+        input="hello\n",
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env=environment(home),
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+class Piped:
+    """A client that is spoken to line by line."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [COMMAND, "client", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            cwd=home,
+            env=environment(home),
+        )
+
+    @property
+    def stdout(self) -> IO[str]:
+        """Where its answers come out."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    @property
+    def stderr(self) -> IO[str]:
+        """Where its log comes out."""
+        assert self.process.stderr is not None
+        return self.process.stderr
+
+    def say(self, line: str) -> None:
+        """Write one line to its input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+
+    def end(self) -> tuple[int, str]:
+        """Return the exit code, and what it wrote to stderr since it was last read."""
+        with self.process:
+            return self.process.wait(SECONDS), self.stderr.read()

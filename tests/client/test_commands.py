@@ -1,0 +1,35 @@
+import pytest
+
+from bridge.client.commands import NAMES, TOOL_COMMANDS, USAGES, Command, parse
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("hello there", Command(None, "hello there")),
+        ("  padded  ", Command(None, "padded")),
+        ("//etc", Command(None, "/etc")),
+        ("status", Command("status")),
+        ("/status", Command("status")),
+        ("status please", Command(None, "status please")),
+        ("send two  words", Command("send", "two  words")),
+        ("/send two  words", Command("send", "two  words")),
+        ("send", Command(None, "send")),
+        ("/send", Command("send")),
+        ("ping", Command(None, "ping")),
+        ("/ping room", Command("ping", "room")),
+        ('/call NAME {"a": 1}', Command("call", 'NAME {"a": 1}')),
+        ("/raw {}", Command("raw", "{}")),
+        ("help", Command("help")),
+        ("/quit", Command("quit")),
+        ("/", Command("")),
+        ("/nosuch", Command("nosuch")),
+    ],
+)
+def test_a_line_means(line: str, command: Command) -> None:
+    assert parse(line) == command
+
+
+def test_every_command_is_listed() -> None:
+    assert set(TOOL_COMMANDS) < set(NAMES)
+    assert [name for name in NAMES if name not in " ".join(USAGES)] == []

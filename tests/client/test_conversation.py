@@ -1,0 +1,371 @@
+"""The client as a script drives it: lines in, answers out, and an exit code."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from asyncio import to_thread
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.client.conversation import SENDING_LINE
+from tests.client import other_server
+from tests.client.piped import Piped, run, run_in_shell
+from tests.client.terminal import GREETING
+from tests.e2e.bridge_process import TOOLS
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+OTHER = ("--", *other_server.COMMAND)
+
+
+def test_from_a_pipe_stdout_has_one_answer_a_line_and_the_greeting_is_on_stderr(
+    tmp_path: Path,
+) -> None:
+    ran = run(tmp_path, "hello\n\n  two words  \nlast without newline", "--sandbox")
+    assert ran.stdout == "Echo: hello\nEcho: two words\nEcho: last without newline\n"
+    assert ran.returncode == 0
+    lines = ran.stderr.splitlines()
+    greeted = lines.index(GREETING)
+    assert any(line.startswith("[Client] in the room ") for line in lines[:greeted])
+    assert any(line.startswith("[Server] ") for line in lines[:greeted])
+
+
+def test_status_is_one_line_of_json_that_says_we_are_in(tmp_path: Path) -> None:
+    ran = run(tmp_path, "status\n", "--sandbox")
+    (line,) = ran.stdout.splitlines()
+    status = json.loads(line)
+    assert status["connected"] is True
+    assert ran.returncode == 0
+
+
+def test_send_speaks_in_the_room(tmp_path: Path) -> None:
+    ran = run(tmp_path, "send hello,  everybody\n", "--sandbox")
+    (line,) = ran.stdout.splitlines()
+    sent = json.loads(line)
+    assert (sent["sent"], sent["message"]) == (True, "hello,  everybody")
+    assert ran.returncode == 0
+    assert "(our own) hello,  everybody" in ran.stderr
+
+
+def test_help_lists_the_commands(tmp_path: Path, nothing: str) -> None:
+    ran = run(tmp_path, "help\n", "--env-file", nothing)
+    for command in ("status", "send", "help", "exit"):
+        assert re.search(rf"^{command}\b", ran.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_what_follows_an_exit_is_not_read(word: str, tmp_path: Path, nothing: str) -> None:
+    ran = run(tmp_path, f"before\n{word}\nafter\n", "--env-file", nothing)
+    assert (ran.stdout, ran.returncode) == ("Echo: before\n", 0)
+
+
+@pytest.mark.parametrize("line", ["send", "send ", "status please", "exit now", "helpful"])
+def test_what_only_looks_like_a_command_is_a_text(line: str, tmp_path: Path, nothing: str) -> None:
+    ran = run(tmp_path, f"{line}\n", "--env-file", nothing)
+    assert ran.stdout == f"Echo: {line.strip()}\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "hidden"),
+    [
+        ("T sending, id c3: hi", True),
+        ("T lobby@muc.example: sending, id c3: hi", True),
+        ("T <Ann> sending, id c3: hi", False),
+        ("T <Ann: sending, id c3> hi", False),
+        ("T * subject: sending, id c3", False),
+        ("T *: sending, id c3: is here", False),
+        ("T lobby@muc.example: <Ann: sending, id c3> hi", False),
+    ],
+)
+def test_only_our_own_sending_is_left_to_its_reflection(event: str, hidden: bool) -> None:
+    assert bool(SENDING_LINE.match(event)) is hidden
+
+
+def test_without_settings_it_greets_all_the_same_and_a_send_fails_with_the_reason(
+    tmp_path: Path, nothing: str
+) -> None:
+    ran = run(tmp_path, "hello\nsend hello\nstatus\n", "--env-file", nothing)
+    echo, failed, status = ran.stdout.splitlines()
+    assert echo == "Echo: hello"
+    assert "unconfigured" in json.loads(failed)["error"]
+    assert json.loads(status)["phase"] == "unconfigured"
+    assert ran.returncode == 1
+    assert "not in the room: settings are missing or wrong; type status to see which" in ran.stderr
+    assert GREETING in ran.stderr
+
+
+def test_a_server_that_is_not_there_is_a_verdict_too(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        "hello\n",
+        more={
+            "XMPP_SERVICE": "xmpp://127.0.0.1:1",
+            "XMPP_USERNAME": "bot@localhost",
+            "XMPP_PASSWORD": "bot-passes-4711",
+            "MUC_ROOM": "room@conference.localhost",
+        },
+    )
+    assert ran.stdout == "Echo: hello\n"
+    assert "[Client] not in the room: Nothing listens at xmpp://127.0.0.1:1." in ran.stderr
+
+
+async def test_it_takes_the_settings_of_the_bridge(xmpp_server: XmppServer, tmp_path: Path) -> None:
+    settings = xmpp_server.environment()
+    async with Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "W") as witness:
+        ran = await to_thread(run, tmp_path, "send from the client\n", more=settings)
+        assert json.loads(ran.stdout)["sent"] is True
+        await witness.heard("from the client")
+        await witness.left("McpDebug")
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "</dev/null"])
+def test_without_input_it_greets_and_ends(redirection: str, tmp_path: Path, nothing: str) -> None:
+    ran = run_in_shell(tmp_path, redirection, "--env-file", nothing)
+    assert (ran.stdout, ran.returncode) == ("", 0)
+    assert GREETING in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_with_stdout_closed_it_says_so(tmp_path: Path, nothing: str) -> None:
+    ran = run_in_shell(tmp_path, ">&-", "--env-file", nothing)
+    told = "xmpp-bridge: stdout is closed, so that nothing could be shown\n"
+    assert (ran.stderr, ran.returncode) == (told, 1)
+
+
+def test_a_reader_that_has_seen_enough_ends_it_in_one_line(tmp_path: Path, nothing: str) -> None:
+    client = Piped(tmp_path, "--env-file", nothing)
+    client.say("first")
+    assert client.stdout.readline() == "Echo: first\n"
+    client.stdout.close()
+    client.say("second")
+    code, told = client.end()
+    assert code == 1
+    assert "[Client] nobody reads the answers any more" in told
+    assert "Traceback" not in told
+    assert "BrokenPipe" not in told
+
+
+def test_answers_are_json_even_with_characters_nobody_sees(tmp_path: Path) -> None:
+    ran = run(tmp_path, "send a\u202eb\nx\u202ey\n", "--sandbox")
+    sent, echo = ran.stdout.splitlines()
+    assert json.loads(sent)["message"] == "a\\u{202E}b"
+    assert echo == "Echo: x\\u{202E}y"
+
+
+def test_a_command_that_does_not_start_is_one_plain_line(tmp_path: Path) -> None:
+    ran = run(tmp_path, "hello\n", "--", "/no/such/server", "--option")
+    assert (ran.stdout, ran.returncode) == ("", 1)
+    assert ran.stderr == "[Client] /no/such/server does not start: No such file or directory\n"
+
+
+def test_a_command_that_ends_at_once_is_one_plain_line(tmp_path: Path) -> None:
+    ran = run(tmp_path, "hello\n", "--", "true")
+    assert (ran.stdout, ran.returncode) == ("", 1)
+    assert ran.stderr == "[Client] the server ended without an answer\n"
+
+
+def _lines(ran: "subprocess.CompletedProcess[str]") -> list[Any]:
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_comments_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
+    ran = run(tmp_path, "# a comment\n\n  # another\nhello # world\n", "--sandbox")
+    assert (ran.stdout, ran.returncode) == ("Echo: hello # world\n", 0)
+
+
+def test_every_tool_of_the_bridge_can_be_called(tmp_path: Path) -> None:
+    said = (
+        "/status\n/send hi\n/history limit=1\n/wait timeoutSeconds=0\n/occupants Echo\n"
+        "/ping\n/ping Echo\n/info\n/info room\n/check\n"
+        '/trace presence limit=1\n/call echo message=\'a b\'\n/call echo {"message": "c"}\n'
+    )
+    ran = run(tmp_path, said, "--sandbox")
+    answers = iter(ran.stdout.splitlines())
+    status, sent, history, waited, occupants = islice(answers, 5)
+    server, echo, about_server, about_room, check, trace, *echoes = answers
+    assert json.loads(status)["connected"] is True
+    assert json.loads(sent)["sent"] is True
+    assert len(json.loads(history)["entries"]) == 1
+    assert json.loads(waited)["matched"] is False
+    assert [one["nickname"] for one in json.loads(occupants)["occupants"]] == ["Echo"]
+    assert json.loads(server)["reachable"] is True
+    assert json.loads(echo)["address"] == "lobby@rooms.localhost/Echo"
+    assert json.loads(about_server)["address"] == "localhost"
+    assert json.loads(about_room)["room"]["public"] is True
+    assert json.loads(check)["ok"] is True
+    assert "<presence" in json.loads(trace)["entries"][0]["xml"]
+    assert echoes == ["Echo: a b", "Echo: c"]
+    assert ran.returncode == 0
+    assert "(our own) hi" in ran.stderr
+
+
+def test_what_the_bridge_has_beside_tools_is_listed_read_and_filled_in(tmp_path: Path) -> None:
+    said = (
+        "/tools\n/tools xmppPing\n/resources\n/resources bridge://status\n"
+        "/prompts\n/prompts diagnose-room nickname=Echo\n/framing\n/revision\n/bare\n"
+    )
+    ran = run(tmp_path, said, "--sandbox")
+    tools, tool, resources, status, prompts, prompt, *switches = ran.stdout.splitlines()
+    assert len(json.loads(tools)["tools"]) == len(TOOLS)
+    assert json.loads(tool)["name"] == "xmppPing"
+    assert "bridge://status" in [one["uri"] for one in json.loads(resources)["resources"]]
+    assert json.loads(json.loads(status)["contents"][0]["text"])["connected"] is True
+    assert "diagnose-room" in [one["name"] for one in json.loads(prompts)["prompts"]]
+    assert "Echo" in json.loads(prompt)["messages"][0]["content"]["text"]
+    assert switches == [
+        "framing: newline-delimited",
+        "speaking MCP 2025-11-25",
+        "speaking bare JSON-RPC, and MCP 2025-11-25 for everything but tool calls",
+    ]
+    assert ran.returncode == 0
+
+
+def test_it_meets_real_servers(xmpp_server: XmppServer, tmp_path: Path) -> None:
+    ran = run(tmp_path, "send hi\n/occupants\n", "--json", more=xmpp_server.environment())
+    sent, occupants = _lines(ran)
+    assert sent["structuredContent"]["sent"] is True
+    assert occupants["structuredContent"]["count"] == 1
+    assert ran.returncode == 0
+
+
+def test_as_json_each_answer_is_the_result_as_it_came(tmp_path: Path) -> None:
+    said = "hello\nsend a\u202eb\n/call echo {}\n/nosuch\nhelp\n/bare on\nhello\n"
+    ran = run(tmp_path, said, "--sandbox", "--json")
+    hello, sent, refused, unclear, help_, _, bare = _lines(ran)
+    assert hello == {"content": [{"type": "text", "text": "Echo: hello"}], "isError": False}
+    assert sent["structuredContent"]["message"] == "a\u202eb"
+    assert refused["isError"] is True
+    assert "no command /nosuch" in unclear["error"]
+    assert "status" in help_
+    assert bare == {"content": [{"type": "text", "text": "Echo: hello"}]}
+    assert ran.returncode == 1
+    assert ran.stdout.isascii()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["/nosuch", "/call nosuch", "/call xmppHistory limit=many", "/call echo {", "/call echo {}"],
+)
+def test_a_call_that_fails_is_an_error_and_the_exit_code(line: str, tmp_path: Path) -> None:
+    ran = run(tmp_path, f"{line}\nhello\n", "--sandbox")
+    failed, echo = ran.stdout.splitlines()
+    assert json.loads(failed)["error"]
+    assert (echo, ran.returncode) == ("Echo: hello", 1)
+
+
+def test_it_speaks_every_revision_both_framings_and_bare(tmp_path: Path) -> None:
+    said = "".join(
+        f"/framing {framing}\n/revision {date}\nhello\n/tools echo\n/bare on\nhello\n/bare off\n"
+        for framing in ("headers", "lines")
+        for date in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+    )
+    ran = run(tmp_path, said, "--sandbox", more={"LOG_LEVEL": "DEBUG"})
+    assert ran.stdout.splitlines().count("Echo: hello") == 20
+    assert ran.returncode == 0
+    for dialect in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"):
+        assert f"[Server] <- {dialect} tools/call id" in ran.stderr
+    assert "[Server] <- bare echo id" in ran.stderr
+    assert "[Client] -> tools/call id" in ran.stderr
+
+
+def test_a_raw_request_is_answered_as_it_came(tmp_path: Path) -> None:
+    said = (
+        '/raw {"jsonrpc":"2.0","id":"mine","method":"ping"}\n'
+        '/raw {"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+        "/raw {nonsense\n"
+        "/revision 2025-03-26\n"
+        '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]\n'
+        "/revision 2025-11-25\n"
+        '/raw [{"jsonrpc":"2.0","id":1,"method":"ping"}]\n'
+    )
+    ran = run(tmp_path, said, "--sandbox", "--json")
+    ping, sent, malformed, _, batch, _, refused = _lines(ran)
+    assert ping == {"jsonrpc": "2.0", "id": "mine", "result": {}}
+    assert "nothing answers" in sent["text"]
+    assert (malformed["id"], malformed["error"]["code"]) == (None, -32700)
+    assert [one["id"] for one in batch] == [1, 2]
+    assert refused["error"]["code"] == -32600
+    assert ran.returncode == 1
+
+
+def test_another_server_is_served_as_well(tmp_path: Path) -> None:
+    said = (
+        "hello\n/call add first=2 second=3\n/call refuse\n/status\n/resources other://thing\n"
+        "/prompts greet name=Ada\n/tools add\n/wait\n"
+    )
+    ran = run(tmp_path, said, *OTHER)
+    hello, added, refused, status, thing, prompt, tool, wait = ran.stdout.splitlines()
+    assert hello == "Other: hello"
+    assert json.loads(added) == {"sum": 5}
+    assert "Error executing tool refuse" in json.loads(refused)["error"]
+    assert "no tool xmppStatus" in json.loads(status)["error"]
+    assert json.loads(thing)["contents"][0]["text"] == "a thing"
+    assert json.loads(prompt)["messages"][0]["content"]["text"] == "Say hello to Ada."
+    assert json.loads(tool)["name"] == "add"
+    assert "no tool xmppWait" in json.loads(wait)["error"]
+    assert ran.returncode == 1
+    assert GREETING in ran.stderr
+    assert "[Client]" not in ran.stderr  # it asks no other server for a status that only ours has
+
+
+def test_another_server_is_spoken_to_in_the_newest_revision(tmp_path: Path) -> None:
+    ran = run(tmp_path, "/revision 2026-07-28\nhello\n", *OTHER)
+    # Its SDK keeps a connection to the era that it began in, or does not: either is an answer.
+    revision, hello = ran.stdout.splitlines()
+    assert hello == "Other: hello"
+    assert "2026-07-28" in revision or "error" in revision
+
+
+def test_ctrl_c_ends_a_script_and_cancels_its_call(tmp_path: Path) -> None:
+    client = Piped(tmp_path, *OTHER)
+    client.say("/call sleep seconds=60")
+    while client.stderr.readline() != "asleep\n":
+        assert client.process.poll() is None
+    client.process.send_signal(signal.SIGINT)
+    code, told = client.end()
+    assert code == 130
+    assert "awake" in told
+    assert "Traceback" not in told
+
+
+def test_a_server_that_writes_nonsense_is_told_of(tmp_path: Path) -> None:
+    program = (
+        "import sys, json\n"
+        "print('starting up \\x1b[31m', flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if 'id' in asked:\n"
+        "        reply = {'jsonrpc': '2.0', 'id': asked['id'], 'result': {}}\n"
+        "        print(json.dumps(reply), flush=True)\n"
+    )
+    ran = run(tmp_path, "/tools\n", "--", sys.executable, "-c", program)
+    assert "[Client] the server wrote to stdout what is no message" in ran.stderr
+    assert "\x1b" not in ran.stderr
+    assert json.loads(ran.stdout) == {"tools": []}
+    assert ran.returncode == 0
+
+
+def test_a_server_that_ends_while_nothing_is_asked_is_told_at_once(tmp_path: Path) -> None:
+    told_to_end = tmp_path / "end"
+    os.mkfifo(told_to_end)
+    program = (
+        "import os, runpy, sys, threading\n"
+        "def end():\n"
+        "    open(sys.argv[1]).read()\n"
+        "    os._exit(4)\n"
+        "threading.Thread(target=end, daemon=True).start()\n"
+        f"runpy.run_path({other_server.__file__!r}, run_name='__main__')\n"
+    )
+    client = Piped(tmp_path, "--", sys.executable, "-c", program, str(told_to_end))
+    client.say("/call add first=1 second=2")
+    assert json.loads(client.stdout.readline()) == {"sum": 3}
+    told_to_end.write_text("")
+    code, told = client.end()
+    assert code == 1
+    assert "[Client] the server ended: exit code 4\n" in told

@@ -1,0 +1,110 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bridge.client.arguments import parameters
+from bridge.client.errors import RequestError
+from bridge.client.formatting import (
+    Answer,
+    error_response,
+    for_person,
+    for_pipe,
+    for_program,
+    listing,
+    prompt_messages,
+    resource_contents,
+    tool_definition,
+    tool_result,
+)
+
+HOSTILE = "\x1b[31m\u202e\x9b"
+SCHEMA = {"properties": {HOSTILE: {"enum": [HOSTILE], "default": HOSTILE}}}
+
+
+def _result(*texts: str, **more: object) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": one} for one in texts], **more}
+
+
+def test_a_text_is_one_line_for_a_pipe_and_as_it_is_for_a_person() -> None:
+    answer = replace(tool_result(_result("two\nlines")), seconds=0.0123)
+    assert for_pipe(answer) == "two\\u{A}lines"
+    assert for_person(answer) == "two\nlines\n(12.3 ms)"
+
+
+def test_an_object_is_json_in_one_line_or_laid_out() -> None:
+    answer = replace(tool_result(_result('{"a":[1]}', structuredContent={"a": [1]})), seconds=0.001)
+    assert for_pipe(answer) == '{"a": [1]}'
+    assert for_person(answer) == '{\n  "a": [\n    1\n  ]\n}\n(1.0 ms)'
+
+
+def test_a_text_made_for_reading_goes_before_the_object() -> None:
+    answer = tool_result(_result("sunny", structuredContent={"result": "sunny"}))
+    assert for_pipe(answer) == "sunny"
+
+
+def test_a_bare_result_is_the_object_itself() -> None:
+    assert for_pipe(tool_result({"phase": "joined"})) == '{"phase": "joined"}'
+    assert for_pipe(tool_result(None)) == "null"
+
+
+def test_a_failure_is_an_error_in_both_dialects() -> None:
+    told = "No.\nCondition: c\nHint: h"
+    mcp = tool_result(_result(told, isError=True))
+    error = {"code": -32603, "message": "No.", "data": {"condition": "c", "hint": "h"}}
+    bare = error_response(RequestError(error))
+    assert (mcp.failed, bare.failed) == (True, True)
+    assert json.loads(for_pipe(mcp)) == json.loads(for_pipe(bare)) == {"error": told}
+    assert json.loads(for_program(bare)) == {"error": error}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        tool_result(_result(HOSTILE)),
+        tool_result(_result(json.dumps({HOSTILE: HOSTILE}))),
+        tool_result({HOSTILE: [HOSTILE]}),
+        tool_result({"content": [{"type": HOSTILE, "mimeType": HOSTILE, "data": ""}]}),
+        tool_result({"content": [{"type": "resource_link", "name": HOSTILE}]}),
+        tool_result({"entries": [{"at": HOSTILE, "kind": "message", "body": HOSTILE}]}),
+        tool_result({"entries": [{"at": HOSTILE, "xml": HOSTILE}], "next": HOSTILE}),
+        error_response(RequestError({"message": HOSTILE, "data": HOSTILE})),
+        listing("tools", {"tools": [{"name": HOSTILE, "description": HOSTILE}]}),
+        tool_definition(
+            {
+                "name": HOSTILE,
+                "description": HOSTILE,
+                "annotations": {HOSTILE: True},
+            },
+            [one.summary for one in parameters(SCHEMA)],
+        ),
+        resource_contents({"contents": [{"uri": HOSTILE, "text": HOSTILE}]}),
+        resource_contents({"contents": [{"uri": HOSTILE, "blob": "", "mimeType": HOSTILE}]}),
+        prompt_messages({"messages": [{"role": HOSTILE, "content": HOSTILE}]}),
+    ],
+)
+def test_nothing_a_server_says_reaches_the_terminal_unescaped(answer: Answer) -> None:
+    for shown in (for_person(answer), for_pipe(answer), for_program(answer)):
+        assert not set(shown) & set(HOSTILE) - set("[31m")
+    assert "\n" not in for_pipe(answer)
+    assert for_program(answer).isascii()
+
+
+def test_a_program_gets_exactly_what_came() -> None:
+    result = _result(f"{HOSTILE}\x7f é")
+    shown = for_program(tool_result(result))
+    assert json.loads(shown) == result
+    assert "\x7f" not in shown
+
+
+@pytest.mark.parametrize("result", [None, 3, [], {}, {"contents": 3}, {"contents": [3]}])
+def test_what_makes_no_sense_breaks_nothing(result: object) -> None:
+    for answer in (
+        tool_result(result),
+        resource_contents(result),
+        prompt_messages(result),
+        tool_result({"content": [result]}),
+    ):
+        assert "\n" not in for_pipe(answer)
+        for_person(answer)

@@ -1,0 +1,209 @@
+"""Forms that a server shows: filled in at a terminal and over a pipe, in both eras of MCP."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.client.arguments import Parameter
+from bridge.client.errors import InputCancelledError
+from bridge.client.formatting import Answer
+from bridge.client.forms import MAX_LINES, fill_in
+from tests.client import hostile_server
+from tests.client.piped import run
+from tests.client.terminal import Terminal
+from tests.interop.test_sdk_client import EVERYTHING
+
+SERVER = ("--", sys.executable, EVERYTHING)
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "whose"},
+        "count": {"type": "integer", "default": 2},
+        "colours": {"type": "array", "items": {"enum": ["red", "green"]}},
+        "kind": {"type": "string", "oneOf": [{"const": "a", "title": "A"}, {"const": "b"}]},
+    },
+    "required": ["name"],
+}
+
+
+class Played:
+    """A person who gives these answers, one after the other."""
+
+    ask = None
+
+    def __init__(self, *answers: str | BaseException) -> None:
+        self.told: list[str] = []
+        self.asked: list[Parameter] = []
+        self._answers: Iterator[str | BaseException] = iter(answers)
+
+    async def answer(self, parameter: Parameter) -> dict[str, Any]:
+        self.asked.append(parameter)
+        text = next(self._answers)
+        if isinstance(text, BaseException):
+            raise text
+        return {parameter.name: parameter.read(text)} if text else {}
+
+    async def line(self) -> str:
+        raise EOFError
+
+    def show(self, answer: Answer) -> None:
+        raise AssertionError(answer)
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+    def close(self) -> None:
+        raise AssertionError("nothing was closed")
+
+
+def filled(person: Played, message: Any = "Well?", form: Any = FORM) -> dict[str, Any]:
+    return asyncio.run(fill_in({"message": message, "requestedSchema": form}, person))
+
+
+def test_who_accepts_is_asked_for_each_field_with_its_type_default_and_choices() -> None:
+    person = Played("accept", "Anna", "", "red,green", "b")
+    content = {"name": "Anna", "count": 2, "colours": ["red", "green"], "kind": "b"}
+    assert filled(person) == {"action": "accept", "content": content}
+    assert [one.question for one in person.asked] == [
+        "  answer (string: accept, decline, cancel) *: ",
+        "  name (string) *: ",
+        "  count (integer) [2]: ",
+        "  colours (array: red, green): ",
+        "  kind (one of: a, b): ",
+    ]
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_who_does_not_accept_is_asked_nothing_more(action: str) -> None:
+    person = Played(action)
+    assert filled(person) == {"action": action}
+    assert len(person.asked) == 1
+
+
+@pytest.mark.parametrize("way", [InputCancelledError(), EOFError()])
+@pytest.mark.parametrize("before", [[], ["accept"], ["accept", "Anna"]])
+def test_who_breaks_off_cancels(way: BaseException, before: list[str]) -> None:
+    assert filled(Played(*before, way)) == {"action": "cancel"}
+
+
+def test_a_value_that_does_not_fit_cancels_a_script() -> None:
+    person = Played("accept", "Anna", "many")
+    assert filled(person) == {"action": "cancel"}
+    assert person.told[-1] == "  count: integer is wanted, not 'many'; cancelled"
+
+
+def test_what_the_server_says_is_escaped_and_no_line_of_it_passes_for_ours() -> None:
+    person = Played("decline")
+    filled(person, "Erase\x1b[31m all\u202e?\n[Client] the server asks you:\r")
+    assert person.told == [
+        "[Client] the server asks you:",
+        "  Erase\\u{1B}[31m all\\u{202E}?",
+        "  [Client] the server asks you:\\u{D}",
+    ]
+
+
+@pytest.mark.parametrize(("lines", "shown"), [(MAX_LINES + 1, 51), (MAX_LINES + 2, 51)])
+def test_a_long_message_is_shown_in_so_many_lines_and_whole(lines: int, shown: int) -> None:
+    person = Played("decline")
+    filled(person, "\n".join(map(str, range(lines))))
+    assert len(person.told) == 1 + shown
+    assert person.told[-1].endswith(str(lines - 1))
+
+
+@pytest.mark.parametrize("form", [None, {}, [], {"properties": 1}])
+def test_a_form_without_fields_is_a_question_alone(form: Any) -> None:
+    assert filled(Played("accept"), None, form) == {"action": "accept", "content": {}}
+
+
+# With a real server
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_script_answers_with_its_next_lines(revision: str, tmp_path: Path) -> None:
+    lines = [
+        f"/revision {revision}",
+        "/call test_input_required_result_multi_round",
+        *("accept", "Anna", "accept", "blue"),
+        '/call test_elicitation {"message":"Sure\\u001b[31m?"}',
+        "decline",
+        "/call test_elicitation_sep1034_defaults",
+        *("accept", "", "31", "", "inactive", "no"),
+        '/call test_elicitation {"message":"Last?"}',
+    ]
+    ran = run(tmp_path, "\n".join(lines), *SERVER)
+    _, first, second, third, last = ran.stdout.splitlines()
+    assert first == "Name(name='Anna'), Colour(color='blue')"
+    assert second == "User response: decline, None"
+    assert "name='John Doe', age=31, score=95.5, status='inactive', verified=False" in third
+    assert last == "User response: cancel, None"  # the end of input
+    assert "  Sure\\u{1B}[31m?" in ran.stderr
+    assert "  age (integer) [30]:" in ran.stderr
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_person_answers_at_the_prompt(revision: str, tmp_path: Path) -> None:
+    with Terminal(tmp_path, SERVER) as terminal:
+        terminal.prompts()
+        terminal.type(f"/revision {revision}\r")
+        terminal.prompts()
+        terminal.type("/call test_input_required_result_elicitation\r")
+        terminal.shows("What is your name?")
+        terminal.shows("answer (string: accept, decline, cancel) *:")
+        terminal.type("perhaps\r")
+        terminal.shows("is wanted, not 'perhaps'")
+        terminal.type("accept\r")
+        terminal.shows("name (string) *:")
+        terminal.type("Anna\r")
+        terminal.shows("Hello, Anna!")
+        terminal.prompts()
+        terminal.type("/call test_input_required_result_elicitation\r")
+        terminal.shows("answer (string: accept, decline, cancel) *:")
+        terminal.type("\x03")
+        terminal.shows("Hello!")
+        terminal.prompts()
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_what_else_a_server_asks_for_is_refused_in_both_eras(tmp_path: Path) -> None:
+    for revision in ("2025-11-25", "2026-07-28"):
+        lines = [f"/revision {revision}", '/call test_sampling {"prompt":"?"}']
+        ran = run(tmp_path, "\n".join(lines), *SERVER)
+        assert "it takes no sampling/createMessage" in ran.stdout
+        assert ran.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ('{"a":{"method":"roots/list","params":{}}}', "asks for what this client lacks"),
+        ('{"a":{"method":"elicitation/create"}}', "asks for what this client lacks"),
+        ('{"a":7}', "asks for what this client lacks"),
+        ("[7]", "the server asked for something 20 times"),
+        ("{}", "the server asked for something 20 times"),
+    ],
+)
+def test_a_result_that_wants_other_input_is_an_error(
+    requests: str, said: str, tmp_path: Path
+) -> None:
+    asking = hostile_server.reply(f'{{"resultType":"input_required","inputRequests":{requests}}}')
+    command = hostile_server.command(tmp_path, {"tools/call odd": asking})
+    ran = run(tmp_path, "/call odd {}\nhello\n", "--", *command)
+    refused, answered = ran.stdout.splitlines()
+    assert said in refused
+    assert answered == "Echo: there"
+    assert ran.returncode == 1
+
+
+def test_a_form_that_comes_while_nothing_is_called_is_cancelled(tmp_path: Path) -> None:
+    ours = '{"jsonrpc":"2.0","id":"x","method":"elicitation/create","params":{"message":"Now?"}}'
+    listed = hostile_server.reply('{"prompts":[]}')
+    command = hostile_server.command(tmp_path, {"prompts/list": f"{ours}\n{listed}"})
+    ran = run(tmp_path, "hello\n", "--", *command)
+    assert ran.stdout == "Echo: there\n"
+    assert "Now?" not in ran.stderr

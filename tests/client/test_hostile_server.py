@@ -1,0 +1,276 @@
+"""A server that lies to the client, or wants to break it or its terminal."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from bridge.client.process import MAX_DEPTH
+from tests.client import hostile_server
+from tests.client.hostile_server import nested, refusal, reply, structured
+from tests.client.piped import run
+from tests.client.terminal import GREETING, Terminal
+
+ESCAPES = "\x1b[31m\x1b]0;title\x07\u202e\x9b\u2028"
+HOSTILE = json.dumps(ESCAPES)
+HUGE = "9" * 5_000
+
+TEXT = '{"content":[{"type":"text","text":%s}]}'
+RESULTS = {
+    "nothing": "null",
+    "a number": "3",
+    "a list": "[[]]",
+    "content that is no list": '{"content":3}',
+    "odd content": '{"content":[null,3,[],{"type":[]},{"type":{"a":1}},{"type":"resource"}]}',
+    "an error that is no boolean": '{"content":[],"isError":"yes"}',
+    "nested content": f'{{"content":{nested(900)}}}',
+    "900 levels": f'{{"structuredContent":{nested(900)},"content":[]}}',
+    "a level more than is taken": nested(MAX_DEPTH + 1),
+    "100,000 levels": nested(100_000),
+    "as deep as is taken": nested(MAX_DEPTH),
+    "a text that is nested JSON": TEXT % json.dumps(nested(900)),
+    "an infinity": '{"structuredContent":{"a":1e999},"content":[]}',
+    "an infinity in a text": TEXT % '"1e999"',
+    "NaN": '{"structuredContent":{"a":NaN},"content":[]}',
+    "Infinity": '{"structuredContent":{"a":-Infinity},"content":[]}',
+    "a huge integer": f'{{"structuredContent":{{"a":{HUGE}}},"content":[]}}',
+    "a large integer": f'{{"structuredContent":{{"a":{HUGE[:4_000]}}},"content":[]}}',
+    "a lone surrogate": '{"structuredContent":{"\\ud800":"\\udfff"},"content":[]}',
+    "a lone surrogate in a text": TEXT % '"\\ud800"',
+    "escapes": TEXT % HOSTILE,
+    "escapes in an object": f'{{"structuredContent":{{{HOSTILE}:{HOSTILE}}},"content":[]}}',
+    "entries of odd types": '{"content":[],"structuredContent":{"entries":[{"at":[],"kind":{}}]}}',
+    "odd reactions": '{"content":[],"structuredContent":{"entries":[{"at":1,"kind":"message",'
+    '"reactsTo":[],"reactions":[[],{}]},{"at":null,"xml":[]}],"next":{}}}',
+    "a resource as content": '{"content":[{"type":"resource","resource":{"text":{"a":[]}}}]}',
+}
+"""Results of a tool."""
+
+WHOLE = {
+    "no member that counts": '{"jsonrpc":"2.0","id":$ID}',
+    "an error that is a text": refusal(HOSTILE),
+    "an error that is a list": refusal("[]"),
+    "an empty error": refusal("{}"),
+    "an error with escapes": refusal(f'{{"code":{HOSTILE},"message":{HOSTILE},"data":{HOSTILE}}}'),
+    "an error with hints": refusal(f'{{"message":[],"data":{{"condition":[],"hint":{HOSTILE}}}}}'),
+    "a nested error": refusal(f'{{"code":1,"message":"m","data":{nested(900)}}}'),
+    "an infinite error": refusal('{"code":1e999,"message":"m","data":[-1e999]}'),
+    "a method that is none": '{"jsonrpc":"2.0","id":$ID,"method":3,"result":{}}',
+    "rubbish that names the id": '{"jsonrpc":"2.0","id":$ID,"result":{"a":}}',
+}
+"""Whole responses."""
+
+ANSWERS = {name: reply(result) for name, result in RESULTS.items()} | WHOLE
+
+REFUSED = {
+    name
+    for name in RESULTS
+    if name in {"nested content", "900 levels", "100,000 levels", "a level more than is taken"}
+    or name in {"an infinity", "NaN", "Infinity", "a huge integer"}
+}
+"""Results that cannot be shown as JSON."""
+
+
+def _refuse(name: str) -> NoReturn:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def _run(
+    home: Path, table: dict[str, str], said: str, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    ran = run(home, said, *arguments, "--", *hostile_server.command(home, table))
+    assert "Traceback" not in ran.stderr, ran.stderr
+    for shown in (ran.stdout, ran.stderr):
+        assert not set(shown) & set(ESCAPES) - set("[31m]0;title"), shown
+    return ran
+
+
+def _calls(answers: Iterable[str]) -> tuple[dict[str, str], str]:
+    """Return the table of a server with a tool for each answer, and the lines that call them.
+
+    Behind each call stands an echo.
+    """
+    table = {f"tools/call odd{number}": answer for number, answer in enumerate(answers)}
+    names = ["echo", *(f"odd{number}" for number in range(len(table)))]
+    table["tools/list"] = reply(json.dumps({"tools": [{"name": name} for name in names]}))
+    return table, "".join(f"/call {name} {{}}\nthere\n" for name in names[1:])
+
+
+def test_each_hostile_answer_of_a_tool_is_one_plain_line_and_the_client_goes_on(
+    tmp_path: Path,
+) -> None:
+    ran = _run(tmp_path, *_calls(ANSWERS.values()))
+    lines = ran.stdout.splitlines()
+    assert lines[1::2] == ["Echo: there"] * len(ANSWERS)
+    shown = dict(zip(ANSWERS, lines[::2], strict=True))
+    for name, line in shown.items():
+        if line.startswith('{"'):
+            told = json.loads(line, parse_constant=_refuse)
+            assert ("error" in told) == (name in WHOLE or name in REFUSED), name
+    assert shown["as deep as is taken"] == nested(MAX_DEPTH)
+    assert "more than 100 values inside one another" in shown["a level more than is taken"]
+    assert "beyond what computers count with" in shown["an infinity"]
+    assert "NaN is not JSON" in shown["NaN"]
+    assert ran.returncode == 1
+
+
+def test_as_json_each_hostile_answer_is_json_all_the_same(tmp_path: Path) -> None:
+    table, said = _calls(ANSWERS.values())
+    for number in range(len(ANSWERS)):
+        params = f'{{"name":"odd{number}"}}'
+        said += f'/raw {{"jsonrpc":"2.0","id":"r","method":"tools/call","params":{params}}}\n'
+    ran = _run(tmp_path, table, said, "--json")
+    lines = ran.stdout.splitlines()
+    assert ran.stdout.isascii()
+    assert len([json.loads(line, parse_constant=_refuse) for line in lines]) == 3 * len(ANSWERS)
+
+
+LISTS = {
+    "tools/list": '{"tools":[null,{"name":[]},{"name":"echo","inputSchema":[]},{"name":"odd",'
+    '"inputSchema":{"properties":{"a":3,"b":{"type":[[]],"enum":{},"minimum":{}}},'
+    f'"required":[[]]}}}},{{"name":{HOSTILE},"title":{HOSTILE},"description":{HOSTILE}}}]}}',
+    "resources/list": f'{{"resources":[3,{{"uri":[]}},{{"uri":{HOSTILE},"title":[]}}]}}',
+    "prompts/list": f'{{"prompts":[{{"name":{{}}}},{{"name":{HOSTILE},"arguments":[3,{{}}]}}]}}',
+}
+
+
+@pytest.mark.parametrize("odd", ["types", "nothing", "a list", "900 levels", "an infinity", "NaN"])
+def test_hostile_lists_break_nothing(odd: str, tmp_path: Path) -> None:
+    table = {
+        method: reply(answer if odd == "types" else RESULTS[odd])
+        for method, answer in LISTS.items()
+    }
+    ran = _run(tmp_path, table, "/tools\n/resources\n/prompts\n/tools odd\nthere\n")
+    assert len(ran.stdout.splitlines()) == 5
+    assert GREETING in ran.stderr
+
+
+def test_a_long_name_does_not_widen_every_line_of_a_list(tmp_path: Path) -> None:
+    names = ["x" * 100_000, *(f"tool{number}" for number in range(1_000))]
+    tools = reply(json.dumps({"tools": [{"name": one, "title": one} for one in names]}))
+    table = hostile_server.command(tmp_path, {"tools/list": tools})
+    with Terminal(tmp_path, ["--", *table], term="dumb") as terminal:
+        terminal.until("echo> ")
+        terminal.type("/tools\n")
+        assert len(terminal.until("echo> ")) < 300_000
+
+
+def test_hostile_resources_and_prompts_break_nothing(tmp_path: Path) -> None:
+    texts = (HOSTILE, json.dumps(nested(900)))
+    read = '{"contents":[{"text":%s},{"blob":3},{"text":"1e999"},{"text":%s}]}'
+    got = '{"messages":[{"role":%s,"content":{"type":"text","text":%s}},{"content":[]}]}'
+    reads = [*(read % one for one in (texts, texts[::-1])), *RESULTS.values()]
+    gets = [*(got % one for one in (texts, texts[::-1])), *RESULTS.values()]
+    table = {f"resources/read {number}": reply(one) for number, one in enumerate(reads)}
+    table |= {f"prompts/get {number}": reply(one) for number, one in enumerate(gets)}
+    said = "".join(f"/resources {n}\n/prompts {n}\nthere\n" for n in range(len(reads)))
+    ran = _run(tmp_path, table, said)
+    lines = ran.stdout.splitlines()
+    assert lines[2::3] == ["Echo: there"] * len(reads)
+    assert len(lines) == 3 * len(reads)
+
+
+HANDSHAKES = {
+    "escapes": refusal(f'{{"code":-32600,"message":{HOSTILE},"data":{{{HOSTILE}:{HOSTILE}}}}}'),
+    "lines": refusal('{"message":"one\\n[Server] two","data":"three\\nfour"}'),
+    "length": refusal(f'{{"message":{json.dumps("x" * 1_000_000)}}}'),
+    "depth": refusal(f'{{"message":{nested(900)}}}'),
+    "rubbish": '{"jsonrpc":"2.0","id":$ID,"result":{"a":}}',
+}
+
+
+@pytest.mark.parametrize("name", HANDSHAKES)
+def test_a_refused_handshake_is_one_bounded_line_without_escapes(name: str, tmp_path: Path) -> None:
+    table = dict.fromkeys(("initialize", "server/discover"), HANDSHAKES[name])
+    ran = _run(tmp_path, table, "there\n")
+    told = [one for one in ran.stderr.splitlines() if "is no message" not in one]
+    assert len(told) == 1
+    assert told[0].startswith("[Client] the server refused the handshake: ")
+    assert len(told[0]) < 500
+    assert (ran.stdout, ran.returncode) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "null",
+        nested(900),
+        '{"protocolVersion":[],"capabilities":[]}',
+        f'{{"protocolVersion":{HOSTILE},"capabilities":{{"tools":3}},"serverInfo":[]}}',
+    ],
+)
+def test_a_handshake_of_odd_types_is_taken_or_refused_in_words(answer: str, tmp_path: Path) -> None:
+    ran = _run(tmp_path, {"initialize": reply(answer)}, "there\n")
+    if ran.returncode == 0:
+        assert ran.stdout == "Echo: there\n"
+        assert GREETING in ran.stderr
+    else:
+        assert "[Client] the server refused the handshake: " in ran.stderr
+
+
+UNASKED = {
+    "a level that is a list": '"method":"notifications/message","params":{"level":[],"data":[]}',
+    "escapes": f'"method":"notifications/message","params":{{"level":{HOSTILE},"data":{HOSTILE}}}',
+    "a long level": f'"method":"notifications/message","params":{{"level":"{"x" * 100_000}"}}',
+    "params by position": '"method":"notifications/message","params":[1,2]',
+    "nested data": f'"method":"notifications/message","params":{{"data":{nested(900)}}}',
+    "infinite data": '"method":"notifications/message","params":{"level":-1e999,"data":1e999}',
+    "an update of nothing": '"method":"notifications/resources/updated","params":{"uri":[]}',
+    "progress": f'"method":"notifications/progress","params":{{"message":{HOSTILE}}}',
+    "a method with escapes": f'"method":{HOSTILE},"params":{nested(900)}',
+    "a request": f'"id":{HOSTILE},"method":{HOSTILE},"params":{nested(900)}',
+    "an error without an id": f'"error":{{"message":{HOSTILE},"data":{nested(900)}}}',
+    "a response to nobody": f'"id":{HOSTILE},"result":{nested(900)}',
+}
+
+
+def test_what_comes_unasked_is_at_most_a_bounded_line(tmp_path: Path) -> None:
+    table, said = _calls(f'{{"jsonrpc":"2.0",{one}}}\n{reply("{}")}' for one in UNASKED.values())
+    ran = _run(tmp_path, table, said)
+    assert ran.stdout.splitlines() == ["{}", "Echo: there"] * len(UNASKED)
+    told = ran.stderr.splitlines()
+    assert GREETING in told
+    assert len(told) <= len(UNASKED)
+    assert all(len(one) < 500 for one in told)
+
+
+def test_lines_of_the_servers_log_are_escaped_where_a_terminal_shows_them(tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.stderr.buffer.write({ESCAPES!r}.encode() + b'\\n'); sys.stderr.flush();"
+        f"exec(open({hostile_server.__file__!r}).read())"
+    )
+    *_, table = hostile_server.command(tmp_path, {})
+    command = [sys.executable, "-c", program, table]
+    with Terminal(tmp_path, ["--", *command], stdin=subprocess.DEVNULL) as terminal:
+        assert terminal.end() == 0
+    assert "\\u{1B}[31m" in terminal.written
+    assert not set(terminal.written) & set(ESCAPES) - set("[31m]0;title")
+
+
+OCCUPANTS = {
+    "a number": "3",
+    "odd ones": f'[3,null,"nickname",{{"nickname":[]}},{{"nickname":{HOSTILE}}}]',
+    "900 levels": nested(900),
+}
+
+
+@pytest.mark.parametrize("name", OCCUPANTS)
+def test_odd_occupants_break_no_terminal(name: str, tmp_path: Path) -> None:
+    table = {"tools/call xmppOccupants": structured(f'{{"occupants":{OCCUPANTS[name]}}}')}
+    with Terminal(tmp_path, ["--", *hostile_server.command(tmp_path, table)]) as terminal:
+        terminal.prompts()
+        terminal.type("send \t\t")
+        terminal.prompts("send ")
+        terminal.type("\x03there\r")
+        terminal.shows("Echo: there")
+        terminal.prompts()
+        terminal.type("/call odd \r")
+        terminal.shows("Method not found")
+        terminal.prompts()
+        terminal.type("\x04")
+        assert terminal.end() == 1
+    assert "Traceback" not in terminal.written

@@ -1,0 +1,357 @@
+"""The client at a terminal that can move its cursor, line editing and all."""
+
+import json
+import os
+import re
+import signal
+from asyncio import to_thread
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client import other_server
+from tests.client.terminal import GREETING, Terminal
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+
+TAB = "\t"
+CTRL_C = "\x03"
+CTRL_D = "\x04"
+ENTER = "\r"
+UP = "\x1b[A"
+LEFT = "\x1b[D"
+
+
+@pytest.fixture
+def sandboxed(tmp_path: Path) -> Iterator[Terminal]:
+    """The client in the sandbox's room, greeted."""
+    with Terminal(tmp_path, ["--sandbox"]) as terminal:
+        terminal.prompts()
+        yield terminal
+
+
+OTHER = ["--", *other_server.COMMAND]
+
+
+def test_it_greets_and_echoes_and_says_how_long_it_took(sandboxed: Terminal) -> None:
+    assert GREETING in sandboxed.screen.lines
+    sandboxed.type(f"hello{ENTER}")
+    sandboxed.shows("Echo: hello")
+    sandboxed.prompts()
+    assert sandboxed.screen.lines[-2].endswith(" ms)")
+
+
+def test_a_line_can_be_edited(sandboxed: Terminal) -> None:
+    sandboxed.type(f"hllo{LEFT}{LEFT}{LEFT}e")
+    sandboxed.shows("echo> hello")
+    sandboxed.type(ENTER)
+    sandboxed.shows("Echo: hello")
+
+
+def test_tab_completes_commands_tools_arguments_and_nicknames(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/hi{TAB}")
+    sandboxed.prompts("/history")
+    sandboxed.type(f" lim{TAB}")
+    sandboxed.prompts("/history limit=")
+    sandboxed.type(CTRL_C)
+    sandboxed.prompts()
+    sandboxed.type(f"/call xmppO{TAB}")
+    sandboxed.prompts("/call xmppOccupants")
+    sandboxed.type(f" ni{TAB}Ec{TAB}")
+    sandboxed.prompts("/call xmppOccupants nickname=Echo")
+    sandboxed.type(ENTER)
+    sandboxed.shows('"nickname": "Echo"')
+    sandboxed.prompts()
+    sandboxed.type(f"send Mc{TAB}")
+    sandboxed.prompts("send McpDebug")
+
+
+async def test_what_is_said_in_the_room_appears_above_the_line_being_typed(
+    xmpp_server: XmppServer, tmp_path: Path
+) -> None:
+    settings = xmpp_server.environment()
+    with Terminal(tmp_path, [], settings) as terminal:
+        await to_thread(terminal.prompts)
+        async with Witness(xmpp_server, xmpp_server.witness, settings["MUC_ROOM"], "W") as witness:
+            await to_thread(terminal.tells, "* <W> is here")
+            terminal.type("half a li")
+            await to_thread(terminal.prompts, "half a li")
+            witness.say("from \x85 elsewhere")
+            await to_thread(terminal.tells, "<W> from \\u{85} elsewhere")
+            await to_thread(terminal.prompts, "half a li")
+            terminal.type(f"ne{ENTER}")
+            await to_thread(terminal.shows, "Echo: half a line")
+            await to_thread(terminal.prompts)
+            terminal.type(f"/occupants W{TAB}{ENTER}")
+            await to_thread(terminal.shows, '"nickname": "W"')
+            await to_thread(terminal.prompts)
+        await to_thread(terminal.tells, "* <W> left")
+        terminal.type(CTRL_D)
+        assert await to_thread(terminal.end) == 0
+    # The news and the server's log both tell it; one of them is enough.
+    assert len([one for one in terminal.screen.lines if "elsewhere" in one]) == 1
+
+
+def test_in_the_newest_revision_the_room_is_followed_as_well(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/revision 2026-07-28{ENTER}")
+    sandboxed.shows("speaking MCP 2026-07-28")
+    sandboxed.prompts()
+    sandboxed.type(f"send anybody?{ENTER}")
+    sandboxed.tells("<Echo> You said: anybody?")
+    sandboxed.type(f"/bare{ENTER}")
+    sandboxed.shows("speaking bare JSON-RPC")
+    sandboxed.type(f"send still?{ENTER}")
+    sandboxed.tells("<Echo> You said: still?")
+    assert not [one for one in sandboxed.screen.lines if re.match(r"\[Server\].* You said", one)]
+
+
+def test_where_stderr_is_a_file_the_prompt_has_the_news_and_the_file_the_whole_log(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as stderr, Terminal(tmp_path, ["--sandbox"], stderr=stderr) as terminal:
+        terminal.prompts()
+        terminal.type(f"send hi{ENTER}")
+        terminal.tells("<Echo> You said: hi")
+        terminal.shows('"sent": true')
+        terminal.prompts()
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+    assert "[Server]" not in terminal.written
+    assert "sending, id" not in terminal.written
+    written = log.read_text("utf-8")
+    assert re.search(r"(?m)^\[Server\] \S+Z sending, id \S+: hi$", written)
+    assert re.search(r"(?m)^\[Server\] \S+Z <Echo> You said: hi$", written)
+
+
+def test_ctrl_c_cancels_the_call_in_flight_and_the_server_sees_it(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as stderr,
+        Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}, stderr=stderr) as terminal,
+    ):
+        terminal.prompts()
+        terminal.type(f"/wait timeoutSeconds=50{ENTER}")
+        _await_line(log, "<- 2025-11-25 tools/call", "timeoutSeconds")
+        terminal.type(CTRL_C)
+        terminal.shows("(cancelled)")
+        terminal.prompts()
+        _await_line(log, "-- 2025-11-25 tools/call", "cancelled after")
+        terminal.type(f"hello{ENTER}")
+        terminal.shows("Echo: hello")
+        terminal.prompts()
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+    assert "[Client] -> notifications/cancelled" in log.read_text("utf-8")
+
+
+def _await_line(log: Path, *words: str) -> None:
+    from time import monotonic
+
+    deadline = monotonic() + 20
+    while not any(all(w in line for w in words) for line in log.read_text("utf-8").splitlines()):
+        assert monotonic() < deadline, log.read_text("utf-8")
+
+
+def test_ctrl_c_again_and_again_never_ends_it(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox"], {"LOG_LEVEL": "DEBUG"}) as terminal:
+        terminal.prompts()
+        terminal.type(f"/wait timeoutSeconds=50{ENTER}")
+        terminal.until("'name': 'xmppWait'")
+        for _ in range(20):
+            terminal.type(CTRL_C)
+        # A terminal throws away what is still to be read, at each of them: "(cancelled)" may be.
+        terminal.prompts()
+        terminal.type(f"hello{ENTER}")
+        terminal.shows("Echo: hello")
+
+
+def test_ctrl_c_empties_the_line_and_at_an_empty_one_tells_how_to_leave(
+    sandboxed: Terminal,
+) -> None:
+    sandboxed.type(f"never mind{CTRL_C}")
+    sandboxed.prompts()
+    assert "Ctrl-D" not in sandboxed.written
+    sandboxed.type(CTRL_C)
+    sandboxed.shows("Ctrl-D leaves")
+    sandboxed.prompts()
+    sandboxed.type(CTRL_D)
+    assert sandboxed.end() == 0
+
+
+def test_arguments_are_asked_for_from_the_schema(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
+        terminal.prompts()
+        terminal.type(f"/call paint{ENTER}")
+        terminal.asks("  colour (string: red, green) *: ")
+        terminal.type(f"blue{ENTER}")
+        terminal.shows("is wanted, not 'blue'")
+        terminal.asks("  colour (string: red, green) *: ")
+        terminal.type(f"gr{TAB}")
+        terminal.asks("  colour (string: red, green) *: green")
+        terminal.type(ENTER)
+        terminal.asks("  layers (integer) *: ")
+        terminal.type(ENTER)
+        terminal.shows("layers is required")
+        terminal.asks("  layers (integer) *: ")
+        terminal.type(f"2{ENTER}")
+        terminal.asks("  glossy (boolean) [false]: ")
+        terminal.type(f"yes{ENTER}")
+        terminal.shows("2 x green, glossy: True")
+        terminal.prompts()
+        terminal.type(f"/call paint{ENTER}")
+        terminal.asks("  colour (string: red, green) *: ")
+        terminal.type(CTRL_C)
+        terminal.shows("(not called)")
+        terminal.prompts()
+        terminal.type(f"/prompts colour{ENTER}")
+        terminal.asks("  name (string) *: ")
+        terminal.type(f"Ada{ENTER}")
+        # What a server writes cannot colour, or move the cursor of, our terminal.
+        terminal.shows("user: Say hello to Ada\\u{1B}[31m.")
+        terminal.prompts()
+        terminal.type(f"/status{ENTER}")
+        terminal.shows("This server has no tool xmppStatus")
+
+
+def test_ctrl_c_cancels_a_call_whose_arguments_were_asked_for(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
+        terminal.prompts()
+        terminal.type(f"/call sleep{ENTER}")
+        terminal.asks("  seconds (integer) *: ")
+        terminal.type(f"60{ENTER}")
+        terminal.shows("asleep")
+        terminal.type(CTRL_C)
+        terminal.shows("(cancelled)")
+        terminal.prompts()
+
+
+def test_a_server_that_dies_while_one_types_is_told_in_one_line(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
+        terminal.prompts()
+        terminal.type("half a li")
+        terminal.prompts("half a li")
+        (child,) = _children(terminal.process.pid)
+        os.kill(child, 9)
+        terminal.shows("[Client] the server ended: killed by signal 9")
+        assert terminal.end() == 1
+    assert "Traceback" not in terminal.written
+
+
+def test_a_server_that_dies_of_a_call_is_told_in_one_line(tmp_path: Path) -> None:
+    with Terminal(tmp_path, OTHER) as terminal:
+        terminal.prompts()
+        terminal.type(f"/call crash{ENTER}")
+        terminal.shows("[Client] the server ended without an answer")
+        assert terminal.end() == 1
+    assert "Traceback" not in terminal.written
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task")
+    return [int(one) for task in tasks.iterdir() for one in (task / "children").read_text().split()]
+
+
+def test_what_was_typed_can_be_had_again_and_is_kept_nowhere(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox"], {"XDG_STATE_HOME": str(tmp_path / "state")}) as terminal:
+        for line in ("first", "send a secret"):
+            terminal.prompts()
+            terminal.type(f"{line}{ENTER}")
+            terminal.until(" ms)")
+        terminal.prompts()
+        terminal.type(UP)
+        terminal.prompts("send a secret")
+        terminal.type(UP)
+        terminal.prompts("first")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_pasted_lines_are_carried_out_one_by_one(sandboxed: Terminal) -> None:
+    sandboxed.type("\x1b[200~one\ntwo\x1b[201~" + ENTER)
+    sandboxed.shows("Echo: one")
+    sandboxed.shows("Echo: two")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("busy", [False, True], ids=["at the prompt", "in a call"])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(
+    number: signal.Signals, busy: bool, sandboxed: Terminal
+) -> None:
+    assert busy or sandboxed.modes != sandboxed.modes_before
+    if busy:
+        sandboxed.type(f"/call xmppWait timeoutSeconds=50{ENTER}")
+        sandboxed.shows("echo> /call xmppWait")
+    sandboxed.process.send_signal(number)
+    assert sandboxed.end() == 128 + number
+    assert sandboxed.modes == sandboxed.modes_before
+    assert "Traceback" not in sandboxed.written
+
+
+def test_it_ends_when_its_terminal_is_closed(sandboxed: Terminal) -> None:
+    children = _children(sandboxed.process.pid)
+    sandboxed.hang_up()
+    sandboxed.process.wait(20)
+    assert not [one for one in children if Path(f"/proc/{one}").exists()]
+
+
+def test_a_signal_while_an_argument_is_asked_for_leaves_the_terminal_as_it_was(
+    sandboxed: Terminal,
+) -> None:
+    sandboxed.type(f"/call xmppSend{ENTER}")
+    sandboxed.shows("message (string")
+    sandboxed.process.send_signal(signal.SIGTERM)
+    assert sandboxed.end() == 128 + signal.SIGTERM
+    assert sandboxed.modes == sandboxed.modes_before
+    assert "Traceback" not in sandboxed.written
+
+
+def test_history_is_told_a_line_an_event(sandboxed: Terminal) -> None:
+    sandboxed.type(f"send hi there{ENTER}")
+    sandboxed.tells("<Echo> You said: hi there")
+    sandboxed.prompts()
+    sandboxed.type(f"/history limit=1{ENTER}")
+    sandboxed.shows('"next": ')
+    found = [one for one in sandboxed.screen.lines if one.endswith("<Echo> You said: hi there")]
+    assert len(found) == 2
+
+
+def test_without_colours_none_are_sent(tmp_path: Path) -> None:
+    with Terminal(tmp_path, ["--sandbox"], {"NO_COLOR": "1"}) as terminal:
+        terminal.prompts()
+        terminal.type(f"/h{TAB}{TAB}")
+        terminal.shows("/history")
+    assert "\x1b[3" not in terminal.written
+    assert "\x1b[4" not in terminal.written
+
+
+def test_answers_of_a_raw_request_are_shown_as_they_came(sandboxed: Terminal) -> None:
+    request = {"jsonrpc": "2.0", "id": 7, "method": "xmppStatus"}
+    sandboxed.type(f"/raw {json.dumps(request)}{ENTER}")
+    sandboxed.shows('  "id": 7,')
+
+
+def test_what_is_typed_while_a_call_runs_is_said_to_be_queued_and_answered_then(
+    sandboxed: Terminal,
+) -> None:
+    sandboxed.type(f"/wait timeoutSeconds=3{ENTER}")
+    sandboxed.shows("echo> /wait")
+    sandboxed.type("hello\r")
+    sandboxed.shows("(queued until the call that runs has ended")
+    assert "Echo: hello" not in sandboxed.written
+    sandboxed.shows("Echo: hello")
+    assert sandboxed.written.count("(queued") == 1
+    sandboxed.prompts()
+
+
+def test_ctrl_c_gives_up_what_is_queued_with_the_call(sandboxed: Terminal) -> None:
+    sandboxed.type(f"/wait timeoutSeconds=50{ENTER}")
+    sandboxed.shows("echo> /wait")
+    sandboxed.type("hello\r")
+    sandboxed.shows("(queued")
+    sandboxed.type(CTRL_C)
+    sandboxed.shows("(cancelled)")
+    sandboxed.prompts()
+    sandboxed.type(f"there{ENTER}")
+    sandboxed.shows("Echo: there")
+    assert "Echo: hello" not in sandboxed.written

@@ -1,0 +1,255 @@
+"""One question to a web service: what tests/llm and tests/samples leave open."""
+
+import asyncio
+import importlib
+import json
+import re
+import threading
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.llm import httpclient
+from bridge.llm.httpclient import MAX_REPLY_BYTES, WebService
+from bridge.mcp.errors import ToolError
+from bridge.mcp.jsonrpc import Json
+from bridge.mcp.schema import MismatchError
+from bridge.settings.values import Secret
+from tests.llm.model_service import KEY, model_service, replying, silent
+
+PATIENCE = 10.0
+"""Seconds after which a test that waits has failed."""
+
+
+def _service(url: str, key: str = KEY) -> WebService:
+    return WebService("The oracle", url, "ORACLE_URL", Secret(key))
+
+
+def _whole(reply: Json) -> Json:
+    return reply
+
+
+async def _post(url: str, *, seconds: float = PATIENCE, **more: Any) -> Json:
+    return await _service(url).ask("ask", _whole, seconds=seconds, body={}, **more)
+
+
+async def _failure(url: str, **more: Any) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        await _post(url, **more)
+    assert KEY not in repr(caught.value)
+    assert caught.value.message.startswith("The oracle ")
+    assert caught.value.message.isprintable()
+    assert caught.value.remote
+    return caught.value
+
+
+async def test_a_request_has_its_query_its_key_and_its_body() -> None:
+    async with model_service(replying(201, b' {"a": [1]} ')) as service:
+        assert await _post(service.base_url, query={"a": "b c"}) == {"a": [1]}
+    (asked,) = service.asked
+    assert asked.path == "/v1/ask?a=b+c"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.body == {}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(status: int) -> None:
+    async with model_service(replying(status, location="/elsewhere")) as service:
+        error = await _failure(service.base_url)
+    assert (error.message, error.condition) == (f"The oracle answered {status}.", "redirect")
+    assert error.hint == "Redirects are not followed. Check ORACLE_URL."
+    assert len(service.asked) == 1
+
+
+async def test_a_body_may_have_the_bytes_allowed_and_not_one_more() -> None:
+    body = b"7".ljust(MAX_REPLY_BYTES)
+    async with model_service(replying(200, body), replying(200, body + b" ")) as service:
+        assert await _post(service.base_url) == 7
+        error = await _failure(service.base_url)
+    assert error.message == f"The oracle answered with more than {MAX_REPLY_BYTES:,} bytes."
+    assert error.condition == "policy-violation"
+
+
+async def test_a_compressed_body_is_not_unpacked() -> None:
+    async with model_service(replying(200, b"\x1f\x8b", content_encoding="gzip")) as service:
+        assert "it is compressed" in (await _failure(service.base_url)).message
+
+
+async def test_a_reply_that_does_not_fit_fails_the_question_in_the_words_of_its_reader() -> None:
+    def read(reply: Json) -> Json:
+        raise MismatchError(f"{reply} is wanted")
+
+    async with model_service(replying(200, b'"\\n%s"' % KEY[:15].encode())) as service:
+        with pytest.raises(ToolError) as caught:
+            await _service(service.base_url, KEY[:15]).ask("ask", read, seconds=PATIENCE, body={})
+    assert caught.value.message == (
+        "The oracle sent a reply that cannot be used: \\u{A}*** is wanted"
+    )
+    assert caught.value.condition == "undefined-condition"
+    assert caught.value.__context__ is None
+
+
+async def test_a_question_may_be_cancelled_while_the_library_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading, cancelled = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def load(name: str) -> None:
+        loop.call_soon_threadsafe(loading.set)
+        cancelled.wait(PATIENCE)
+
+    monkeypatch.setattr(importlib, "import_module", load)
+    asking = asyncio.create_task(_post("http://127.0.0.1:1"))
+    await loading.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    cancelled.set()
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.0, -1.0])
+async def test_a_deadline_holds_even_one_that_has_passed(seconds: float) -> None:
+    async with model_service(silent) as service:
+        error = await _failure(service.base_url, seconds=seconds)
+    assert error.condition == "remote-server-timeout"
+
+
+@pytest.mark.parametrize(
+    ("url", "condition"),
+    [
+        ("http://llm.example.org/", "encryption-required"),
+        ("http://localhost.example.org/", "encryption-required"),
+        ("http://127.0.0.1:1/", "connection-refused"),
+        ("http://[::1", "jid-malformed"),
+        ("ftp://127.0.0.1/", "connection-reset"),
+    ],
+)
+async def test_a_key_goes_in_clear_to_this_machine_only(url: str, condition: str) -> None:
+    error = await _failure(url)
+    assert error.condition == condition
+    assert error.hint == "Check ORACLE_URL."
+
+
+async def test_a_service_is_asked_once_unless_more_attempts_are_wanted() -> None:
+    async with model_service(replying(503, retry_after="0")) as service:
+        assert (await _failure(service.base_url)).condition == "service-unavailable"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": "no such"}}, ": no such"),
+        ({"error": "no such"}, ": no such"),
+        ({"reason": "no such"}, ": no such"),
+        ({"error": {"message": 7}}, "."),
+        ({"message": "x"}, "."),
+        ([1], "."),
+        (b"<html>", "."),
+        (b"", "."),
+    ],
+)
+async def test_what_a_service_complains_of_is_found(body: Any, said: str) -> None:
+    async with model_service(replying(400, body)) as service:
+        ask = WebService("The oracle", service.base_url, "ORACLE_URL")
+        with pytest.raises(ToolError) as caught:
+            await ask.ask("ask", _whole, seconds=PATIENCE, body={})
+    assert caught.value.message == f"The oracle answered 400{said}"
+
+
+STATUSES = {
+    401: "not-authorized",
+    402: "forbidden",
+    403: "forbidden",
+    404: "item-not-found",
+    429: "resource-constraint",
+    **dict.fromkeys((300, 304), "redirect"),
+    **dict.fromkeys((400, 410, 418), "bad-request"),
+    **dict.fromkeys((500, 503, 599), "service-unavailable"),
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+async def test_each_status_has_its_condition(status: int) -> None:
+    async with model_service(replying(status)) as service:
+        assert (await _failure(service.base_url)).condition == STATUSES[status]
+
+
+class _Headers:
+    def __init__(self, wanted: str) -> None:
+        self.headers = {"retry-after": wanted}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seconds"),
+    [
+        ("0", 0),
+        ("7", 7),
+        (" 120 ", 120),
+        ("9" * 9, 999_999_999),
+        *(
+            (nothing, None)
+            for nothing in (
+                "", "-1", "soon", "٣", "1e999", "nan", "9" * 10, "9" * 5_000, "now, obey",
+                "Sun, 22 Nov 2026 03:00:05 GMT",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_the_wait_that_a_service_asks_for_is_a_number_of_seconds(
+    wanted: str, seconds: int | None
+) -> None:
+    assert httpclient._retry_after(_Headers(wanted)) == seconds  # noqa: SLF001 - by itself
+
+
+@given(st.text())
+def test_no_header_breaks_it(wanted: str) -> None:
+    found = httpclient._retry_after(_Headers(wanted))  # noqa: SLF001 - by itself
+    assert found is None or found >= 0
+
+
+def test_no_key_is_shown() -> None:
+    assert KEY not in repr(_service("http://x"))
+    assert KEY not in json.dumps(str(_service("http://x")))
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_the_log_says_what_was_sent_and_what_came_back(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bridge.llm.httpclient")
+    async with model_service(replying(status, {"a": KEY})) as service:
+        with suppress(ToolError):
+            await _post(service.base_url)
+    sent, answered, *failed = caplog.messages
+    size = len(json.dumps({"a": KEY}))
+    assert sent == "The oracle is sent a POST of 2 bytes (attempt 1)"
+    assert re.fullmatch(rf"The oracle answered {status} with {size} bytes in \d+\.\d ms", answered)
+    assert [re.sub(r"\d+\.\d", "N", one) for one in failed] == (
+        [] if status == 200 else ["The oracle answered 503. (service-unavailable, after N ms)"]
+    )
+    assert KEY not in caplog.text
+
+
+async def test_the_log_names_no_size_where_nothing_but_a_question_is_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "bridge.llm.httpclient")
+    with suppress(ToolError):
+        await _service("http://127.0.0.1:1").ask("ask", _whole, seconds=PATIENCE)
+    assert caplog.messages[0] == "The oracle is sent a GET (attempt 1)"
+
+
+async def test_the_log_says_why_there_was_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bridge.llm.httpclient")
+    await _failure("http://127.0.0.1:1")
+    sent, failed = caplog.messages
+    assert sent == "The oracle is sent a POST of 2 bytes (attempt 1)"
+    assert failed.startswith("The oracle cannot be reached: ")
+    assert "(connection-refused, after " in failed
+    assert KEY not in caplog.text

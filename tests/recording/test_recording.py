@@ -1,0 +1,175 @@
+"""What of a participant's events goes into the store, and as what."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.recording.recording import Recording, store_path
+from bridge.settings.load import load
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret
+from bridge.store import writer
+from bridge.xmpp.model import events
+from bridge.xmpp.model.events import Event, MessageReceived, Phase, Source
+from bridge.xmpp.muc.participant import Participant
+from tests.store.recorded import rows
+
+ROOM = "lobby@conference.localhost"
+OTHER = "attic@conference.localhost"
+SETTINGS = Settings(
+    username="bot", domain="localhost", password=Secret("secret"), rooms=(ROOM, OTHER)
+)
+HERE = events.OccupantJoined(f"{ROOM}/Wilma", "Wilma", "participant", "none")
+ME = events.OccupantJoined(
+    f"{ROOM}/McpDebug", "McpDebug", "participant", "none", self_=True, codes=frozenset({110, 100})
+)
+SUBJECT = events.SubjectChanged("a subject")
+
+
+def _said(body: str, **more: Any) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/Wilma", "Wilma", body, **more)
+
+
+class Stage:
+    """A participant to which things happen, and the store that it fills."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.participant = Participant(SETTINGS)
+        self.recording = Recording(self.participant, path, stanzas=True)
+
+    def happens(self, *happened: Event, room: int | None = 0) -> None:
+        """Let these happen in a room, or to the connection."""
+        where = None if room is None else self.participant.memberships[room]
+        for one in happened:
+            self.participant.publish(one, where)
+
+    def ends(self) -> list[dict[str, Any]]:
+        """End it; return what it recorded."""
+        self.recording.recorder.close()
+        return rows(self.path)
+
+    def enters(self) -> None:
+        """Let it into the room."""
+        self.happens(events.ConnectionChanged(Phase.JOINING), HERE, ME, SUBJECT)
+        self.happens(events.Joined(ME.from_, ME.sender, created=False))
+        self.happens(events.ConnectionChanged(Phase.JOINED))
+
+
+@pytest.mark.parametrize(
+    ("beside_a_sandbox", "making"), [(True, False), (False, False), (True, True)]
+)
+def test_the_usual_store_is_not_for_what_happens_in_a_sandbox(
+    beside_a_sandbox: bool, making: bool, tmp_path: Path
+) -> None:
+    usual = tmp_path / "xmpp-bridge" / "rooms.db"
+    usual.parent.mkdir()
+    usual.touch()
+    found = load({}, cwd=tmp_path, package_root=tmp_path, searching=not beside_a_sandbox)
+    path = store_path(found, {"XDG_STATE_HOME": str(tmp_path)}, making=making)
+    assert path == (None if beside_a_sandbox and not making else usual)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    one = Stage(tmp_path / "rooms.db")
+    yield one
+    one.recording.recorder.close()
+
+
+@pytest.mark.parametrize(
+    ("event", "shared"),
+    [
+        (_said("hello"), True),
+        (_said("psst", type="chat"), False),
+        (events.MessageSent(f"{ROOM}/McpDebug", "McpDebug", "hi", "id"), False),
+        (events.SendFailed("id", "forbidden"), False),
+        (events.OccupantError(f"{ROOM}/Wilma", "Wilma", "forbidden"), False),
+        (events.OccupantChanged(f"{ROOM}/Wilma", "Wilma", "visitor", "none"), True),
+        (events.OccupantLeft(f"{ROOM}/Wilma", "Wilma"), True),
+        (events.NicknameChanged(f"{ROOM}/Wilma", "Wilma", "Betty"), True),
+        (events.AffiliationChanged("wilma@localhost", "outcast"), True),
+        (events.SubjectChanged("another"), True),
+        (events.RoomConfigured(frozenset({104})), True),
+        (events.RoomDestroyed(), True),
+        (events.RoomError("forbidden"), False),
+        (events.Gap("2026-01-01T00:00:00.000Z", "2026-01-01T01:00:00.000Z"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_everybody_sees_is_everybodys_and_the_rest_has_its_observer(
+    event: Event, shared: bool, stage: Stage
+) -> None:
+    stage.enters()
+    stage.happens(_said("first"), event)
+    last = stage.ends()[-1]
+    assert (last["kind"], last["room"], bool(last["shared"])) == (event.kind, ROOM, shared)
+    assert last["run"] == stage.participant.journal.numbering.epoch
+
+
+def test_what_is_true_of_us_alone_is_left_out_of_what_is_everybodys(stage: Stage) -> None:
+    stage.enters()
+    stage.happens(_said("mine", own=True))
+    stage.happens(events.OccupantLeft(ME.from_, ME.sender, True, frozenset({110, 307})))
+    shared = [one for one in stage.ends() if one["shared"]]
+    assert not [one for one in shared if "reflection" in one or "self" in one]
+    assert [one["codes"] for one in shared if "codes" in one] == [[100], [307]]
+
+
+def test_whoever_comes_second_leaves_out_what_the_room_tells_of_before(
+    stage: Stage, tmp_path: Path
+) -> None:
+    stage.enters()
+    stage.happens(_said("hello", stanza_id="1"))
+    second = Stage(tmp_path / "rooms.db")
+    until = time.monotonic() + 10
+    while not rows(stage.path, "kind = 'message'"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    second.happens(events.ConnectionChanged(Phase.JOINING), HERE, ME)
+    told = {"source": Source.HISTORY, "delayed_from": "2026-01-01T00:00:00.000Z"}
+    second.happens(_said("hello", stanza_id="1", **told), _said("before us", stanza_id="0", **told))
+    second.happens(SUBJECT, events.ConnectionChanged(Phase.JOINED))
+    second.ends()
+    shared = [(one["kind"], one.get("body")) for one in stage.ends() if one["shared"]]
+    assert sorted(shared, key=str) == [
+        ("join", None),
+        ("join", None),
+        ("message", "before us"),
+        ("message", "hello"),
+        ("subject", None),
+    ]
+
+
+def test_one_room_is_left_without_the_other_and_other_settings_are_another_observer(
+    stage: Stage,
+) -> None:
+    stage.enters()
+    stage.happens(events.ConnectionChanged(Phase.WAITING))
+    stage.happens(events.ConnectionChanged(Phase.RESOLVING), room=None)
+    other = SETTINGS._replace(nickname="Other", rooms=(OTHER,))
+    assert stage.participant.begin_anew(other)
+    stage.happens(events.ConnectionChanged(Phase.CONNECTING), room=None)
+    found = stage.ends()
+    assert [one["observer"] for one in found if not one["room"]][-1] == "Other"
+    assert {one["observer"] for one in found if one["room"] == ROOM} == {"McpDebug"}
+
+
+def test_what_a_room_says_before_it_lets_us_in_is_counted_once_it_has(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING", 50)
+    for number in range(100):
+        stage.happens(_said(str(number)))
+    stage.happens(events.ConnectionChanged(Phase.WAITING))
+    stage.happens(_said("outside"))
+    stage.enters()
+    stage.happens(_said("inside"))
+    found = stage.ends()
+    (gap,) = (one for one in found if one["kind"] == "gap")
+    assert (gap["events"], gap["room"], gap["shared"]) == (101, ROOM, 0)
+    assert gap["reason"] == writer.OUTSIDE
+    assert [one["body"] for one in found if "body" in one] == ["inside"]

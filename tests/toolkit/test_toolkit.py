@@ -1,0 +1,62 @@
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bridge import toolkit
+from bridge.mcp.schema import object_of
+from bridge.mcp.toolset import Toolset
+from bridge.toolkit import finding as toolsets
+from tests.docs.pages import PAGES
+from tests.test_layers import IMPORTS
+
+PAGE = PAGES["docs/toolsets.md"]
+
+
+EXAMPLES = re.findall(r"<!-- ten lines -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+"""The tools on the page about toolsets."""
+
+
+def test_a_tool_on_the_page_takes_ten_lines() -> None:
+    assert EXAMPLES
+    lines = [len(list(filter(None, one.splitlines()))) for one in EXAMPLES]
+    assert max(lines) <= 10
+
+
+def test_the_tool_on_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror_of_the_page.py").write_text(EXAMPLES[0], "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (mirror,) = toolsets.load_toolset("mirror_of_the_page:TOOLS").tools
+    assert object_of(mirror.signature.parameters)["properties"] == {
+        "text": {"type": "string"},
+        "times": {"type": "integer", "default": 1},
+    }
+    assert mirror(text="ab", times=2) == "baba"
+
+
+def test_the_entry_point_on_the_page_is_in_the_group_that_is_looked_at() -> None:
+    (found,) = re.findall(r"```toml\n(\[project\.entry-points.*?)```", PAGE, re.DOTALL)
+    assert list(tomllib.loads(found)["project"]["entry-points"]) == [toolsets.GROUP]
+
+
+def test_the_page_names_every_set_of_ours_with_its_tools() -> None:
+    for name in toolsets.BUILT_IN:
+        (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+        assert [
+            one.name for one in toolsets.load_toolset(name).tools if f"`{one.name}`" not in row
+        ] == []
+
+
+def test_the_toolkit_gives_what_it_promises() -> None:
+    assert toolkit.Toolset is Toolset
+
+
+def test_our_tools_use_nothing_of_the_mcp_wing_that_others_cannot() -> None:
+    taken = {
+        one.imported.rpartition(".")[2]
+        for one in IMPORTS
+        if one.by("bridge.tools") and one.of("bridge.mcp")
+    }
+    assert {"tool", "ToolError", "Bounds"} <= taken
+    assert taken <= set(vars(toolkit))

@@ -1,0 +1,309 @@
+import re
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.text import one_line
+from bridge.views.check import (
+    BAR_WIDTH,
+    BLOCKS,
+    HEAD_WIDTH,
+    MIN_BAR_WIDTH,
+    CheckView,
+    bar,
+)
+from bridge.views.screen import Paint, width
+from bridge.xmpp.checks.report import CheckStage, Report, Visit, by_stage, report_of
+from bridge.xmpp.model.faults import Fault, Retry
+
+SCREENS = Path(__file__).parent / "screens"
+ROOM = "lab@conference.example.org"
+COLOUR = re.compile("\x1b\\[[0-9]+m")
+
+FIRST = CheckStage(
+    "settings", True, 1.4, "/home/ada/lab/.env: missing; /home/ada/bridge.env: used", ""
+)
+REACHED = (
+    CheckStage("resolve", True, 12.5, "XMPP_SERVICE is xmpp://example.org:5222", ""),
+    CheckStage("connect", True, 31.25, "192.0.2.7:5222: connected", ""),
+    CheckStage(
+        "tls",
+        True,
+        64.062,
+        "TLSv1.3, TLS_AES_256_GCM_SHA384; certificate: subject CN=example.org, issuer O=Example "
+        "Trust, for example.org and conference.example.org, 61 days left",
+        "The certificate was not checked: unset NODE_TLS_REJECT_UNAUTHORIZED.",
+    ),
+)
+PASSED = (
+    *REACHED,
+    CheckStage("sasl", True, 88.0, "offered: SCRAM-SHA-256; chosen: SCRAM-SHA-256", ""),
+    CheckStage("bind", True, 15.9, "full JID bot@example.org/check", ""),
+    CheckStage("disco", True, 33.0, "a room service; the room does not exist yet", ""),
+    CheckStage("join", True, 41.0, "entered as McpDebug-check", "MUC_ROOM may have a typo."),
+    CheckStage("occupants", True, 0.004, "2 besides us: Ada, 東京タワー", ""),
+    CheckStage("leave", True, 16.1, "the room confirmed it", ""),
+)
+REFUSED = Fault(
+    "not-authorized",
+    "example.org refused the login of bot@example.org.",
+    "Check XMPP_USERNAME and XMPP_PASSWORD.",
+    Retry.NEVER,
+)
+WORKS = report_of([ROOM], PASSED, 0.3018, [Visit(ROOM, created=True, others=2)], None)
+BREAKS = report_of(
+    [ROOM],
+    (*REACHED, CheckStage("sasl", False, 2104.6, REFUSED.message, REFUSED.hint)),
+    2.2124,
+    [],
+    REFUSED,
+)
+
+
+BANNED = Fault("forbidden", "The owner of logs@muc.example banned us.", "Ask that owner.")
+ROOMS = ("lobby@muc.example", "logs@muc.example", "team@muc.example")
+VISITED = tuple(
+    replace(stage, hint="", room=room)
+    for room in ROOMS
+    for stage in PASSED[-4:]
+    if room != ROOMS[1] or stage.name == "disco"
+)
+REFUSED_IN_ONE = (
+    *(replace(stage, hint="") for stage in PASSED[:-4]),
+    *VISITED[:5],
+    CheckStage("join", False, 20.5, BANNED.message, BANNED.hint, ROOMS[1]),
+    *VISITED[5:],
+)
+SEVERAL = report_of(
+    ROOMS,
+    REFUSED_IN_ONE,
+    0.431,
+    [Visit(ROOMS[0], others=2), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], others=1)],
+    None,
+)
+
+
+def _at(columns: int | None, *, paint: bool = False, blocks: bool = True) -> CheckView:
+    return CheckView(Paint(paint), lambda: columns, blocks=blocks)
+
+
+def _once(view: CheckView, report: Report) -> str:
+    stages = (FIRST, *report.phases)
+    lines = view.title([ROOM] if report.rooms is None else [one.room for one in report.rooms])
+    for former, stage in zip((None, *stages), stages, strict=False):
+        lines += view.stage_lines(stage, former)
+    lines += ["", *view.bars(stages), "", *view.verdict(report)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _often(view: CheckView, *reports: Report, times: int) -> str:
+    lines = [line for number, one in enumerate(reports, 1) for line in view.run(number, one)]
+    lines += ["", *view.spread(reports), "", *view.outcome(reports, times)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _slower(report: Report, factor: float) -> Report:
+    stages = [replace(stage, ms=stage.ms * factor) for stage in report.phases]
+    return replace(report, phases=stages, ms=report.ms * factor)
+
+
+THREE = (WORKS, _slower(WORKS, 1.5), _slower(WORKS, 4))
+MIXED = (WORKS, _slower(WORKS, 2), BREAKS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("check-passed-pipe.txt", _once(_at(None), WORKS)),
+        ("check-passed-80-columns.txt", _once(_at(80), WORKS)),
+        ("check-passed-80-columns-colour.txt", _once(_at(80, paint=True), WORKS)),
+        ("check-passed-50-columns.txt", _once(_at(50), WORKS)),
+        ("check-passed-30-columns.txt", _once(_at(30), WORKS)),
+        ("check-passed-no-blocks.txt", _once(_at(80, blocks=False), WORKS)),
+        ("check-failed-80-columns.txt", _once(_at(80), BREAKS)),
+        ("check-failed-80-columns-colour.txt", _once(_at(80, paint=True), BREAKS)),
+        ("check-repeated-pipe.txt", _often(_at(None), *THREE, times=3)),
+        ("check-repeated-80-columns.txt", _often(_at(80), *MIXED, times=10)),
+        ("check-repeated-80-columns-colour.txt", _often(_at(80, paint=True), *MIXED, times=10)),
+        ("check-rooms-80-columns.txt", _once(_at(80), SEVERAL)),
+        ("check-rooms-80-columns-colour.txt", _once(_at(80, paint=True), SEVERAL)),
+        ("check-rooms-repeated-pipe.txt", _often(_at(None), SEVERAL, SEVERAL, times=2)),
+    ],
+)
+def test_the_screen_is_as_it_was_written_down(
+    name: str, shown: str, request: pytest.FixtureRequest
+) -> None:
+    shown = shown.replace("\x1b", "␛")
+    if request.config.getoption("--update-screens"):
+        (SCREENS / name).write_text(shown, encoding="utf-8")
+    assert shown == (SCREENS / name).read_text("utf-8"), "--update-screens if it is meant to be so"
+
+
+def test_colour_changes_nothing_else() -> None:
+    for report in (WORKS, BREAKS, SEVERAL):
+        assert COLOUR.sub("", _once(_at(80, paint=True), report)) == _once(_at(80), report)
+    painted = _often(_at(80, paint=True), *MIXED, times=10)
+    assert COLOUR.sub("", painted) == _often(_at(80), *MIXED, times=10)
+
+
+def test_without_blocks_the_screen_is_ascii() -> None:
+    report = replace(WORKS, phases=WORKS.phases[:-2])
+    assert _once(_at(80, blocks=False), report).isascii()
+    assert _often(_at(80, blocks=False), report, report, times=2).isascii()
+
+
+def test_a_median_of_several_rooms_is_of_one_stage_in_one_room() -> None:
+    first = replace(SEVERAL, phases=SEVERAL.phases[:6])
+    found = by_stage([first, SEVERAL])
+    assert list(found) == [(stage.name, stage.room) for stage in SEVERAL.phases]
+    assert [stage.ms for stage in found["disco", ROOMS[0]]] == [33.0, 33.0]
+    assert [stage.ms for stage in found["disco", ROOMS[2]]] == [33.0]
+
+
+@pytest.mark.parametrize("columns", [HEAD_WIDTH + MIN_BAR_WIDTH, 80, 200])
+def test_there_are_bars_where_there_is_room_for_them(columns: int) -> None:
+    lines = _at(columns).bars(PASSED)
+    assert len(lines) == len(PASSED) + 1
+    assert all(re.search(f"[{BLOCKS}]$", line) for line in lines[:-1])
+    assert max(map(len, lines)) <= min(columns, HEAD_WIDTH + BAR_WIDTH)
+
+
+def test_there_are_none_where_there_is_not() -> None:
+    lines = _at(HEAD_WIDTH + MIN_BAR_WIDTH - 1).bars(PASSED)
+    assert len(lines) == len(PASSED)
+    assert lines[0] == "resolve    ok        12.5 ms"
+
+
+def test_a_median_is_of_the_runs_that_came_so_far() -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in _at(80).spread(MIXED)[1:-1]}
+    assert rows["resolve"][:5] == ["3/3", "12.5", "ms", "25.0", "ms"]
+    assert rows["sasl"][:5] == ["2/3", "176.0", "ms", "2104.6", "ms"]
+    assert rows["leave"][:5] == ["2/3", "24.2", "ms", "32.2", "ms"]
+
+
+def test_advice_is_given_once_however_often_there_was_cause() -> None:
+    shown = _often(_at(None), *THREE, BREAKS, times=4)
+    assert shown.count("The certificate was not checked") == 1
+    assert shown.count("[not-authorized] Check XMPP_USERNAME and XMPP_PASSWORD.") == 1
+    assert "3 of 4 passed.\n" in shown
+
+
+def test_what_failed_is_what_to_see_to_first() -> None:
+    last = _once(_at(None), BREAKS).splitlines()[-3:]
+    assert last == [REFUSED.message, f"[not-authorized] {REFUSED.hint}", f"tls: {REACHED[2].hint}"]
+
+
+def test_advice_has_the_condition_of_its_own_room() -> None:
+    full = Fault("service-unavailable", "team@muc.example is full.", "Ask for space.")
+    stages = (*SEVERAL.phases[:-3], CheckStage("join", False, 1.0, "", full.hint, ROOMS[2]))
+    visits = [Visit(ROOMS[0]), Visit(ROOMS[1], BANNED), Visit(ROOMS[2], full)]
+    last = _once(_at(None), report_of(ROOMS, stages, 0.4, visits, None)).splitlines()[-2:]
+    assert last == ["[forbidden] Ask that owner.", "[service-unavailable] Ask for space."]
+
+
+def test_what_the_outcome_says_is_not_advised_again() -> None:
+    assert "MUC_ROOM may have a typo." in WORKS.diagnosis
+    assert "join: " not in _once(_at(None), WORKS)
+
+
+def test_runs_that_were_not_begun_are_told_with_the_reason() -> None:
+    assert "0 of 1 passed. 9 were asked for" in _often(_at(None), BREAKS, times=9)
+
+
+HOSTILE = [
+    "x; 12:00 leave      ok         0.1 ms  forged",
+    "x" + " " * 49 + "leave      ok         0.1 ms  forged",
+    "x" * 49 + "leave      ok         0.1 ms  forged",
+    "日" * 60 + "leave      ok         0.1 ms  forged",
+    "a\rleave      ok         0.1 ms",
+    "a\x1b[2J\x1b[1;1Hleave      ok",
+    "a\x9b2Jforged\u2028forged\x85forged\u202eforged",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("columns", [None, 80, 50, 20, 5, 1])
+def test_nobody_forges_a_line(text: str, columns: int | None) -> None:
+    _assert_unforged(text, columns)
+
+
+@given(
+    text=st.text(st.characters() | st.sampled_from(" \n1leav")),
+    columns=st.none() | st.integers(1, 200),
+)
+def test_whatever_a_server_says_stays_behind_its_stage(text: str, columns: int | None) -> None:
+    _assert_unforged(text, columns)
+
+
+def _assert_unforged(text: str, columns: int | None) -> None:
+    view = _at(columns)
+    # As a probe makes them: `one_line` has been over all texts but the fault's.
+    failed = CheckStage("join", False, 1.0, one_line(text), one_line(text))
+    fault = Fault(text, text, text)
+    report = report_of([ROOM], (failed,), 0.1, [], fault)
+    for lines, begins in (
+        (view.stage_lines(failed), "join "),
+        (view.run(1, report), "   1  FAILED"),
+        (view.verdict(report)[:1], ""),
+        (view.title([text]), "Checking"[: columns or 99]),
+    ):
+        first, *rest = lines
+        assert first.startswith(begins) or columns == 1
+        assert all(line.startswith(" ") or columns == 1 for line in rest)
+        for line in lines:
+            assert not re.search("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", line)
+            if columns is not None and columns >= HEAD_WIDTH:
+                assert width(line) <= columns
+
+
+def test_a_condition_that_a_server_made_up_forges_nothing() -> None:
+    stage = CheckStage("join", False, 1.0, "", "hint")
+    fault = Fault("made\nup\x9b2J", "message", "hint")
+    report = report_of([ROOM], (stage,), 0.1, [], fault)
+    assert _at(80).verdict(report) == ["message", "[made\\u{A}up\\u{9B}2J] hint"]
+
+
+milliseconds = st.floats(0, 50_000) | st.sampled_from([0.0, 0.001, 1e-9])
+
+
+@given(
+    times=st.lists(milliseconds, min_size=1, max_size=12),
+    columns=st.integers(MIN_BAR_WIDTH, BAR_WIDTH),
+    blocks=st.booleans(),
+)
+def test_bars_lie_on_the_axis_one_after_the_other(
+    times: list[float], columns: int, *, blocks: bool
+) -> None:
+    total = sum(times)
+    begins = [0.0, *accumulate(times[:-1])]
+    bars = [
+        bar(began, ms, total, columns, blocks=blocks)
+        for began, ms in zip(begins, times, strict=True)
+    ]
+    starts = [len(one) - len(one.lstrip()) for one in bars]
+    assert starts == sorted(starts)
+    assert starts[0] == 0
+    assert all(len(one) <= columns for one in bars)
+    marks = [one.strip() for one in bars]
+    assert all(marks)
+    assert all(set(mark) <= (set(BLOCKS) if blocks else {"#"}) for mark in marks)
+    assert all(set(mark[:-1]) <= {BLOCKS[-1], "#"} for mark in marks)
+    lengths = [mark.count("#") * 8 + sum(BLOCKS.find(one) + 1 for one in mark) for mark in marks]
+    if blocks and total > 0:
+        for length, ms, start in zip(lengths, times, starts, strict=True):
+            exact = ms / total * columns * 8
+            assert abs(length - max(1, min(exact, (columns - start) * 8))) <= 1
+
+
+def test_a_bar_is_drawn_to_an_eighth_of_a_column() -> None:
+    assert bar(0, 8, 8, 10) == "█" * 10
+    assert bar(0, 1, 80, 10) == "▏"
+    assert bar(0, 3, 80, 10) == "▍"
+    assert bar(40, 12, 80, 10) == "     █▌"
+    assert bar(80, 0, 80, 10) == "         ▏"
+    assert bar(0, 0, 0, 10) == "▏"
+    assert bar(40, 12, 80, 10, blocks=False) == "     #"

@@ -1,0 +1,144 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.views.screen import (
+    MIN_FIRST_COLUMNS,
+    NICKNAME_COLOURS,
+    Paint,
+    cut,
+    has_colour,
+    padded,
+    width,
+    wrapped,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("日本", 4),
+        ("\uff46", 2),
+        ("e\u0301", 1),
+        ("Zoë", 3),
+        ("👍", 2),
+        ("❤\ufe0f", 2),  # narrow by itself, wide with the selector
+        ("\u2630", 2),  # wide since Unicode 16, which Python 3.11 does not know
+        ("a\u093e", 2),  # a spacing mark: some terminals join it to the letter
+        ("\u1100\u1161", 3),  # jamo: some terminals make one syllable of them
+        ("a\u302e", 3),
+        ("\u00ad", 1),
+        ("👩\u200d🚀", 4),  # a terminal that joins them takes two
+    ],
+)
+def test_a_text_takes_as_many_columns_as_on_a_terminal(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+def test_blanks_fill_up_to_the_column() -> None:
+    assert padded("日本", 6) == "日本  "
+    assert padded("日本語", 6) == "日本語"
+    assert padded("日本語!", 6) == "日本語!"
+
+
+def test_what_does_not_fit_is_cut_with_a_mark() -> None:
+    assert cut("abcde", 5) == "abcde"
+    assert cut("abcdef", 5) == "abcd…"
+    assert cut("日本語", 5) == "日本…"
+    assert cut("日本語", 6) == "日本語"
+
+
+def test_a_text_breaks_at_blanks() -> None:
+    words = "one two three four five six seven"
+    assert wrapped(words, 20, 13) == ["one two three four", "five six", "seven"]
+
+
+def test_a_word_that_fits_nowhere_breaks_anywhere() -> None:
+    assert wrapped("a" * 25, 20, 3) == ["a" * 20, "aaa", "aa"]
+
+
+def test_a_wide_character_is_not_cut_in_two() -> None:
+    assert wrapped("日本語", 3, 3) == ["日", "本", "語"]
+
+
+def test_an_accent_stays_with_its_letter() -> None:
+    assert wrapped("e\u0301" * 4, 2, 2) == ["e\u0301e\u0301"] * 2
+
+
+def test_where_the_first_line_is_too_narrow_it_stays_empty() -> None:
+    assert wrapped("a word", MIN_FIRST_COLUMNS - 1, 60) == ["", "a word"]
+    assert wrapped("a word", MIN_FIRST_COLUMNS, 60) == ["a word"]
+
+
+@given(
+    text=st.text(st.sampled_from("ab  日本é\u0301❤\ufe0f👍"), max_size=200),
+    first=st.integers(-5, 40),
+    rest=st.integers(2, 40),
+)
+def test_every_line_fits_and_only_blanks_are_lost(text: str, first: int, rest: int) -> None:
+    lines = wrapped(text, first, rest)
+    assert width(lines[0]) <= max(first, 0)
+    assert all(width(line) <= rest for line in lines[1:])
+    left = iter(text)
+    for character in "".join(lines):  # in order, with blanks alone left out
+        while (one := next(left)) != character:
+            assert one == " "
+    assert set(left) <= {" "}
+
+
+# --- Colours ---
+
+PAINT = Paint(on=True)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environ", "wanted"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),  # no-color.org: not an empty string
+        (True, {"TERM": "xterm", "NO_COLOR": "0"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": ""}, False),
+        (True, {}, False),
+        (False, {"TERM": "xterm"}, False),
+        (False, {"TERM": "xterm", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_is_for_a_terminal_that_can_and_for_nobody_who_said_no(
+    terminal: bool, environ: dict[str, str], wanted: bool
+) -> None:
+    assert has_colour(terminal=terminal, environ=environ) is wanted
+
+
+def test_each_paint_ends_where_its_text_does() -> None:
+    for paint in (PAINT.dim, PAINT.bold, PAINT.red, PAINT.green):
+        assert paint("text").startswith("\x1b[")
+        assert paint("text").endswith("mtext\x1b[0m")
+
+
+def test_nothing_is_not_painted() -> None:
+    assert PAINT.dim("") == ""
+
+
+def test_where_paint_is_off_a_text_stays_as_it_is() -> None:
+    off = Paint(on=False)
+    assert [off.dim("a"), off.bold("b"), off.red("c"), off.green("d"), off.nickname("e", "f")] == [
+        *"abcdf"
+    ]
+
+
+def test_a_nickname_has_its_colour_in_every_run() -> None:
+    assert PAINT.nickname("Alice", "x") == "\x1b[95mx\x1b[0m"
+    assert PAINT.nickname("Bob", "x") == "\x1b[92mx\x1b[0m"
+
+
+def test_all_colours_are_given_out_and_none_is_the_red_of_what_went_wrong() -> None:
+    given = {PAINT.nickname(f"guest {number}", "x") for number in range(200)}
+    assert given == {f"\x1b[{colour}mx\x1b[0m" for colour in NICKNAME_COLOURS}
+    assert not {31, 91} & set(NICKNAME_COLOURS)
+
+
+def test_a_lone_surrogate_has_a_colour_too() -> None:
+    assert PAINT.nickname("\ud83d", "x").endswith("mx\x1b[0m")

@@ -1,0 +1,512 @@
+"""Each finding over plain values; with real bots in tests/tools/test_diagnose_on_servers.py."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp.checks import diagnosis
+from bridge.xmpp.checks.diagnosis import (
+    FINDINGS,
+    LATE_MS,
+    LOOP_REPEATS,
+    LOOP_SECONDS,
+    MESSAGES,
+    Finding,
+    find,
+)
+from bridge.xmpp.checks.evidence import DEPARTURES, NAME_CHARACTERS, Evidence, Past, Ping
+from bridge.xmpp.model.events import (
+    ConnectionChanged,
+    Event,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantError,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    SendFailed,
+    Source,
+    SubjectChanged,
+)
+from bridge.xmpp.model.journal import Journal
+from bridge.xmpp.model.room import Occupant
+from bridge.xmpp.queries.iq_errors import DecodedError
+from tests.tools.played import ROOM, STATUS
+
+ME, ROBOT = f"{ROOM}/McpDebug", f"{ROOM}/Robot"
+BOT = Occupant(ROBOT, "Robot", "participant", "none", 0.0)
+SENT = MessageSent(ME, "McpDebug", "!ping", "m1")
+HEARD = MessageReceived(ME, "McpDebug", "!ping", id="m1", own=True)
+PONG = {"how": "public", "answerMs": 20.0, "body": "pong"}
+NOTHING = 'Nothing is wrong: "Robot" answered what the bridge said last after 20 ms.'
+ALONE = Ping(None, None, "The occupant alone is silent.", alone=True)
+REFUSED = DecodedError("forbidden", "The room does not pass it on.", "Ask its owner.", False)
+
+
+def said(body: str, nickname: str = "Robot", **more: object) -> MessageReceived:
+    return replace(MessageReceived(f"{ROOM}/{nickname}", nickname, body), **more)  # type: ignore[arg-type]
+
+
+def evidence(*events: Event, seconds: float = 1.0, **more: object) -> Evidence:
+    """Of these events, so many seconds apart, with the bot in the room."""
+    journal = Journal("epoch")
+    for number, event in enumerate(events):
+        journal.append(event, number * seconds, ROOM)
+    past = Past("Robot", there=more.get("occupant", BOT) is not None)
+    for record in reversed(journal):
+        past.add(record)
+    bot = more.get("occupant", BOT)
+    there = (bot,) if isinstance(bot, Occupant) else ()
+    status = replace(STATUS, occupants=(*STATUS.occupants, *there))
+    ping = Ping(0.003, None, "It answers.", alone=False)
+    made = Evidence("Robot", ROOM, status, BOT, past, len(events) * seconds, ping=ping)
+    return made._replace(**more)  # type: ignore[arg-type]
+
+
+def look(name: str, given: Evidence) -> Finding:
+    return find(given)[1][name]
+
+
+def test_a_healthy_bot_has_only_good_findings() -> None:
+    jid = replace(BOT, real_jid="robot@example/r")
+    given = evidence(SENT, HEARD, said("pong"), occupant=jid, answers=[PONG])
+    verdict, found = find(given)
+    assert {name: one.ok for name, one in found.items()} == dict.fromkeys(FINDINGS, True)
+    assert verdict == NOTHING
+    assert not any(one.hint for one in found.values())
+
+
+def test_before_anything_was_said_the_verdict_says_what_to_do() -> None:
+    verdict, found = find(evidence())
+    assert "The bridge has said nothing in the room yet." in verdict
+    assert "xmppSend with awaitSeconds" in found["answer"].hint
+    assert found["said"].ok is None
+
+
+def test_out_of_the_room_the_cause_of_that_is_the_verdict() -> None:
+    out = replace(STATUS, phase=Phase.WAITING, occupants=())
+    verdict, found = find(evidence(said("pong"), status=out, occupant=None, ping=None))
+    assert verdict == f"Not in the room {ROOM} yet (phase waiting)."
+    assert found["bridge"].hint
+    unknown = {"present", "voice", "account", "ping"}
+    assert {name for name in unknown if found[name].ok is None} == unknown
+    assert found["said"].detail.startswith('"Robot" last said "pong" at ')
+
+
+def test_the_bridge_itself_is_nobody_else() -> None:
+    own = STATUS.occupants[0]
+    assert look("present", evidence(occupant=own, nickname="McpDebug")).ok is False
+
+
+GONE: dict[str, tuple[Event, str]] = {
+    "kicked": (
+        OccupantLeft(ROBOT, "Robot", codes=frozenset({307}), actor="Wilma", reason="Ignore\nthis"),
+        'kicked by "Wilma", saying "Ignore\\nthis".',
+    ),
+    "banned": (OccupantLeft(ROBOT, "Robot", codes=frozenset({301})), "banned."),
+    "lost": (OccupantLeft(ROBOT, "Robot", codes=frozenset({333})), "often a lost connection."),
+    "gone": (OccupantLeft(ROBOT, "Robot", status="bye"), 'it went by itself, saying "bye".'),
+    "renamed": (NicknameChanged(ROBOT, "Robot", "R2"), 'is called "R2" since'),
+}
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_who_is_gone_is_said_to_be_with_the_reason(name: str) -> None:
+    event, words = GONE[name]
+    found = look("present", evidence(event, said("hello", "Wilma"), occupant=None))
+    assert found.ok is False
+    assert words in found.detail
+    assert found.hint
+
+
+@pytest.mark.parametrize("there", ["robot", "Rob\u200bot", "Robot-2"])
+def test_names_like_it_are_told(there: str) -> None:
+    other = Occupant(f"{ROOM}/{there}", there, "participant", "none", 0.0)
+    status = replace(STATUS, occupants=(*STATUS.occupants, other))
+    found = look("present", evidence(occupant=None, status=status))
+    assert found.ok is False
+    assert "; in the room is " in found.detail
+
+
+def test_a_nickname_like_another_hides_neither_that_nor_the_rooms() -> None:
+    there = [
+        Occupant(f"{ROOM}/{one}", one, "participant", "none", 0.0) for one in ("Robot", "ROBOT")
+    ]
+    status = replace(STATUS, occupants=tuple(there))
+    rooms = ["loby@conference.example"]
+    found = look("present", evidence(occupant=None, nickname="robot", status=status, rooms=rooms))
+    assert 'in the room is "Robot", "ROBOT"; rooms of the service' in found.detail
+    assert "Case and hidden characters" in found.hint
+    assert "Is the program running" in found.hint
+
+
+def _voiceless(*events: Event) -> Finding:
+    return look("voice", evidence(*events, occupant=replace(BOT, role="visitor")))
+
+
+def test_who_took_the_voice_is_told() -> None:
+    taken = OccupantChanged(
+        ROBOT, "Robot", "visitor", "none", actor="Wilma", former_role="participant"
+    )
+    found = _voiceless(said("pong"), taken)
+    assert found.ok is False
+    assert 'voice was taken at 1970-01-01T00:00:01.000Z by "Wilma"' in found.detail
+    assert _voiceless().ok is False
+    assert _voiceless(taken, said("pong", type="chat")).ok is False
+
+
+@pytest.mark.parametrize(("moderated", "ok"), [(True, False), (None, False), (False, None)])
+def test_voice_is_missed_where_the_room_may_ask_for_it(
+    moderated: bool | None, ok: bool | None
+) -> None:
+    visitor = evidence(occupant=replace(BOT, role="visitor"))
+    status = replace(visitor.status, moderated=moderated)
+    assert look("voice", visitor._replace(status=status)).ok is ok
+
+
+def test_a_visitor_that_is_heard_has_voice_enough() -> None:
+    assert _voiceless(said("pong")).ok is True
+
+
+def test_an_account_is_compared_without_its_resource() -> None:
+    others = [
+        Occupant(f"{ROOM}/Robot-2", "Robot-2", "participant", "none", 0.0, real_jid="robot@x/2"),
+        Occupant(f"{ROOM}/Wilma", "Wilma", "participant", "none", 0.0, real_jid="wilma@x/1"),
+        replace(STATUS.occupants[0], real_jid="robot@x/bridge"),
+    ]
+    bot = replace(BOT, real_jid="robot@x/1")
+    status = replace(STATUS, occupants=(bot, *others))
+    found = look("account", evidence(occupant=bot, status=status))
+    assert found.detail == '"Robot" has the same account as "Robot-2", the bridge itself.'
+    alone = replace(STATUS, occupants=(bot, others[1]))
+    assert look("account", evidence(occupant=bot, status=alone)).ok is True
+
+
+@pytest.mark.parametrize(
+    ("ping", "ok", "words"),
+    [
+        (ALONE, False, "(the occupant alone is silent)."),
+        (
+            Ping(None, None, "Our own server is silent.", alone=False),
+            False,
+            "(our own server is silent)",
+        ),
+        (Ping(0.01, REFUSED, "", alone=False), None, "The room does not pass it on."),
+        (Ping(0.01, replace(REFUSED, reachable=True), "", alone=False), True, "pass it on."),
+        (None, None, "not there"),
+    ],
+)
+def test_a_ping_is_told_as_it_came_out(ping: Ping | None, ok: bool | None, words: str) -> None:
+    found = look("ping", evidence(ping=ping))
+    assert found.ok is ok
+    assert words in found.detail
+
+
+def _came(nickname: str) -> OccupantJoined:
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none")
+
+
+ENTERED, SUBJECT = replace(_came("McpDebug"), self_=True), SubjectChanged("", "Wilma")
+PINGS, PONGS = said("!ping", "Wilma"), said("pong")
+REACTION = said("", "Wilma", reacts_to="m1", reactions=("x",))
+
+
+def _echoes(times: int) -> list[Event]:
+    return [said("hey " * (number + 1)) for number in range(times)]
+
+
+@pytest.mark.parametrize(
+    ("events", "seconds", "ok"),
+    [
+        (_echoes(LOOP_REPEATS + 1), LOOP_SECONDS, False),
+        (_echoes(LOOP_REPEATS), 1.0, True),
+        (_echoes(LOOP_REPEATS + 1), LOOP_SECONDS + 0.1, True),
+        ([said(str(number)) for number in range(9)], 0.1, True),
+        ([said("pong") for _ in range(LOOP_REPEATS + 1)], 0.1, False),
+        ([said("pong", nick) for _ in range(9) for nick in ("Robot", "Wilma")], 0.1, True),
+        # It greets whoever comes, and says what changed.
+        ([one for _ in range(9) for one in (_came("Eve"), said("Welcome!"))], 0.1, True),
+        ([one for _ in range(9) for one in (SubjectChanged("x"), said("A subject"))], 0.1, True),
+        ([one for _ in range(9) for one in (REACTION, said("Thanks"))], 0.1, True),
+        (
+            [one for _ in range(9) for one in (said("a", "Eve", type="chat"), said("pong"))],
+            0.1,
+            False,
+        ),
+        ([*_echoes(LOOP_REPEATS + 1), *[said("x", "Eve")] * 2 * MESSAGES], 0.1, False),
+    ],
+)
+def test_a_loop_is_many_repeats_in_a_row(events: list[Event], seconds: float, ok: bool) -> None:
+    assert look("loop", evidence(*events, seconds=seconds)).ok is ok
+
+
+def _answered(*answers: dict[str, object], more: tuple[Event, ...] = ()) -> Finding:
+    return look("answer", evidence(SENT, HEARD, *more, answers=answers))
+
+
+ANSWERS: dict[str, tuple[tuple[dict[str, object], ...], bool, str]] = {
+    "at once": ((PONG,), True, "answered what the bridge said last after 20 ms"),
+    "just in time": ((PONG | {"answerMs": float(LATE_MS)},), True, "after 5,000 ms"),
+    "late": ((PONG | {"answerMs": LATE_MS + 1.0},), False, "late, after 5,001 ms"),
+    "in private": ((PONG | {"how": "private"},), False, "in private"),
+    "in private and in public": ((PONG | {"how": "private"}, PONG), True, "answered what"),
+    "encrypted": (({"how": "encrypted", "answerMs": 1.0},), False, "encrypted"),
+    "without a body": (({"how": "no-body", "answerMs": 1.0},), False, "no body"),
+    "with an error": (
+        ({"how": "error", "answerMs": 1.0, "condition": "not-acceptable", "text": "no\nway"},),
+        False,
+        'with an error, not-acceptable, saying "no\\nway", after 1 ms',
+    ),
+    "with an error without a word": (
+        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"},),
+        False,
+        "with an error, bad-request, after 1 ms",
+    ),
+    "with an error and in public": (
+        ({"how": "error", "answerMs": 1.0, "condition": "bad-request"}, PONG),
+        True,
+        "answered what",
+    ),
+    "not at all": ((), False, 'has not answered "!ping", said 1.0 s ago'),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_how_it_answered_is_told(name: str) -> None:
+    answers, ok, words = ANSWERS[name]
+    found = _answered(*answers)
+    assert found.ok is ok
+    assert words in found.detail
+    assert bool(found.hint) is not ok
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "twice"),
+    [
+        ((), (PONGS, PONGS), True),
+        ((), (PONGS, said("and more"), PONGS), True),
+        ((), (PONGS, said("pong", replaces="1")), False),
+        ((), (PONGS, said("and more")), False),
+        ((), (said(""), said("")), False),
+        ((), (PONGS, said("pong", type="chat")), False),
+        # What others say or do may be answered in the same words.
+        ((), (PINGS, PONGS, PONGS), False),
+        ((PINGS,), (PONGS, PONGS), False),
+        ((), (PONGS, _came("Wilma"), PONGS), False),
+        ((), (PONGS, SubjectChanged("x", "Wilma"), PONGS), False),
+        ((SENT, HEARD), (PONGS, PONGS), False),
+        ((_came("Wilma"),), (PONGS, PONGS), False),
+        # But not more often than that, nor long before or after; and who was there did nothing.
+        (
+            (ConnectionChanged(Phase.JOINING), _came("Wilma"), _came("Fred"), ENTERED, SUBJECT),
+            (PONGS, PONGS),
+            True,
+        ),
+        ((), (PINGS, PONGS, PONGS, PONGS), True),
+        ((), (PONGS, PONGS, PINGS), True),
+        ((PINGS, *[said("idle")] * 5), (PONGS, PONGS), True),
+        ((), (PONGS, said("psst", "Wilma", type="chat"), PONGS), True),
+        ((), (PONGS, OccupantError(f"{ROOM}/W", "W", "gone", None, "m1"), PONGS), True),
+    ],
+)
+def test_an_answer_is_given_twice_where_nobody_else_may_have_asked_for_it(
+    before: tuple[Event, ...], after: tuple[Event, ...], twice: bool
+) -> None:
+    sent, heard = replace(SENT, id="m9"), replace(HEARD, id="m9")
+    verdict, found = find(evidence(*before, sent, heard, *after, answers=[PONG]))
+    assert (found["answer"].detail == '"Robot" answered twice in the same words.') is twice
+    assert (verdict == NOTHING) is not twice
+
+
+def _exchange(number: int, *then: Event) -> list[Event]:
+    return [replace(SENT, id=str(number)), replace(HEARD, id=str(number)), *then]
+
+
+ECHO = said("pong", "Eve")
+PARROTED = [said(str(word), who) for word in range(9) for who in ("Eve", "Robot")]
+
+
+@pytest.mark.parametrize(
+    ("events", "how"),
+    [
+        (_exchange(1, PONGS, ECHO), None),
+        (_exchange(1, PONGS, ECHO, ECHO, ECHO), None),
+        (_exchange(1, PONGS, ECHO) + _exchange(2, PONGS, ECHO), None),
+        (_exchange(1, ECHO, PONGS), "before it"),
+        (_exchange(1, PONGS, ECHO) * 2 + _exchange(3, PONGS, ECHO), "3 times"),
+        (
+            [
+                *_exchange(1, PONGS, ECHO) * 3,
+                *[said(str(one)) for one in range(9)],
+                *_exchange(4, PONGS),
+            ],
+            "3 times",
+        ),
+        # It says what they have said.
+        ([*PARROTED, *_exchange(1, said("x"))], None),
+        # Another room member's words from before the question answer nothing.
+        ([ECHO, *_exchange(1, PONGS)], None),
+        (_exchange(1, said("pong", "Eve", type="chat"), PONGS), None),
+        (_exchange(1, REACTION, said(""), PONGS), None),
+    ],
+)
+def test_the_same_answer_of_another_is_told_where_it_is_no_echo_or_chance(
+    events: list[Event], how: str | None
+) -> None:
+    verdict, found = find(evidence(*events, answers=[PONG]))
+    assert found["alike"].ok is (how is None)
+    detail = f'"Eve" gave the same answer as "Robot", {how}.'
+    assert verdict == (NOTHING if how is None else f"{NOTHING} {detail}")
+    assert bool(found["alike"].hint) is (how is not None)
+
+
+def test_without_an_answer_there_is_nothing_alike() -> None:
+    for events in ([], [SENT], [SENT, HEARD], [SENT, HEARD, ECHO], [PONGS, ECHO, SENT, HEARD]):
+        assert look("alike", evidence(*events)).ok is None
+
+
+MALICE: dict[str, Event] = {
+    "a right-to-left mark": said("hello\u200f", "Eve"),
+    "a hidden command": said("!p\u200bing", "Eve"),
+    "the same answer": ECHO,
+    "an error under our id": OccupantError(f"{ROOM}/Eve", "Eve", "forbidden", "x", "m1"),
+    "the command again": said("!ping", "Eve"),
+    "coming": _came("Eve"),
+    "going": OccupantLeft(f"{ROOM}/Eve", "Eve"),
+    "a like nickname": _came("R0bot"),
+    "a new nickname": NicknameChanged(f"{ROOM}/Eve", "Eve", "Robot2"),
+    "a subject": SubjectChanged("!ping\u200b", "Eve"),
+    "a bounce": SendFailed("m9", "forbidden"),
+    "a whisper": said("pong", "Eve", type="chat"),
+    "a reaction": said("", "Eve", reacts_to="m1", reactions=("\u202e",)),
+}
+"""What anybody can do."""
+
+
+@pytest.mark.parametrize("name", MALICE)
+@pytest.mark.parametrize("times", [1, 2, 2 * MESSAGES])
+def test_nobody_else_takes_the_verdict_from_a_bot_that_answered(name: str, times: int) -> None:
+    evil = [MALICE[name]] * times
+    given = evidence(*evil, SENT, HEARD, *evil[:1], PONGS, *evil, seconds=0.01, answers=[PONG])
+    assert find(given)[0].startswith(NOTHING)
+    asked = evidence(*evil, SENT, HEARD, *evil, seconds=0.01)
+    assert find(asked)[0].startswith('"Robot" has not answered "!ping"')
+    assert find(evidence(*evil))[0].startswith('Nothing is found wrong with "Robot" as yet: ')
+
+
+GONE_BEFORE = OccupantLeft(ROBOT, "Robot")
+TAKEN = OccupantChanged(ROBOT, "Robot", "visitor", "none", former_role="participant")
+
+
+@pytest.mark.parametrize(
+    "gone", [GONE_BEFORE, NicknameChanged(ROBOT, "Robot", "Eve")], ids=["left", "renamed"]
+)
+def test_what_was_done_under_its_nickname_before_it_came_is_not_its_doing(gone: Event) -> None:
+    loop = _echoes(LOOP_REPEATS + 1)
+    assert look("loop", evidence(*loop, seconds=0.1)).ok is False
+    assert look("loop", evidence(*loop, gone, _came("Robot"), seconds=0.1)).ok is True
+    visitor = replace(BOT, role="visitor")
+    heard = evidence(PONGS, gone, _came("Robot"), occupant=visitor)
+    assert look("voice", heard).ok is False
+    taken = evidence(TAKEN, gone, _came("Robot"), occupant=visitor)
+    assert "voice was taken" not in look("voice", taken).detail
+    assert look("said", heard).ok is None
+    late = replace(BOT, since=4.0)
+    answered = evidence(SENT, HEARD, PONGS, gone, _came("Robot"), occupant=late)
+    assert answered.past.replies == []
+    assert look("answer", answered).ok is None
+
+
+def test_what_the_history_has_under_its_nickname_gives_nobody_voice() -> None:
+    visitor = replace(BOT, role="visitor")
+    assert look("voice", evidence(replace(PONGS, source=Source.HISTORY), occupant=visitor)).ok is (
+        False
+    )
+
+
+def test_who_took_its_nickname_meanwhile_does_not_hide_why_it_left() -> None:
+    kick, guest = GONE["kicked"][0], OccupantLeft(ROBOT, "Robot")
+    found = look("present", evidence(kick, _came("Robot"), guest, occupant=None))
+    assert "it went by itself; before, it left the room at" in found.detail
+    assert 'kicked by "Wilma"' in found.detail
+    many = look("present", evidence(*[guest] * 9, occupant=None))
+    assert many.detail.count("left the room") == DEPARTURES
+
+
+def test_what_the_room_did_not_pass_on_could_not_be_answered() -> None:
+    for events in ([SENT], [SENT, SendFailed("m1", "forbidden")]):
+        found = look("answer", evidence(*events))
+        assert found.ok is False
+        assert found.detail.startswith(
+            'The room did not pass on what the bridge said last, "!ping"'
+        )
+
+
+def test_only_what_we_said_last_counts() -> None:
+    again = replace(SENT, id="m2"), replace(HEARD, id="m2")
+    given = evidence(SENT, HEARD, said("pong"), *again, said("pong 2"))
+    assert [one.event for one in given.past.replies] == [said("pong 2")]
+    assert given.past.outcome is not None
+    assert given.past.outcome.event == again[1]
+
+
+def test_an_error_after_the_reflection_leaves_what_was_heard_heard() -> None:
+    theirs = OccupantError(ROBOT, "Robot", "gone", None, "m1")
+    of_another = OccupantError(f"{ROOM}/Wilma", "Wilma", "gone", None, "m1")
+    given = evidence(SENT, HEARD, SendFailed("m1", "gone"), theirs, of_another)
+    assert given.past.outcome is not None
+    assert given.past.outcome.event == HEARD
+    # What the room returned is no answer of the occupant's, nor is another occupant's error.
+    assert [one.event for one in given.past.replies] == [theirs]
+
+
+def test_silence_tells_nothing_of_who_came_later_or_got_something_else() -> None:
+    late = replace(BOT, since=1.5)
+    assert look("answer", evidence(SENT, HEARD, occupant=late)).ok is None
+    disguised = (replace(SENT, body="!p\u200bing"), replace(HEARD, body="!p\u200bing"))
+    verdict, found = find(evidence(*disguised))
+    assert found["answer"].ok is None
+    assert "hidden characters" in verdict
+    assert "McpDebug" in verdict
+
+
+def test_hidden_characters_are_looked_for_in_the_last_messages_to_it() -> None:
+    odd = said("!p\u200bing", "Wilma")
+    plain = [said("hello", "Wilma")] * (MESSAGES - 1)
+    assert look("commands", evidence(odd, *plain)).ok is False
+    assert look("commands", evidence(odd, *plain, *plain[:1])).ok is True
+    assert look("commands", evidence(said("!p\u200bing"))).ok is True
+    assert look("commands", evidence(replace(odd, type="chat"))).ok is True
+    assert look("commands", evidence(replace(odd, source=Source.HISTORY))).ok is True
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (said("pong"), 'last said "pong" at 1970-01-01T00:00:00.000Z.'),
+        (said("", encrypted="OMEMO"), "last said something without a body at"),
+        (said("pong", source=Source.HISTORY), 'last said "pong" before the bridge came.'),
+    ],
+)
+def test_what_it_last_said_is_told(event: Event, words: str) -> None:
+    assert words in look("said", evidence(event, said("hello", "Wilma"))).detail
+
+
+def test_strangers_words_are_quoted_and_cut() -> None:
+    name = "Ignore all.\u202e" + "x" * 2_000
+    events: list[Event] = [
+        OccupantLeft(f"{ROOM}/{name}", name, reason=name, actor=name),
+        said(name, name),
+    ]
+    given = evidence(*events, nickname=name, occupant=None)
+    past = Past(name)
+    journal = Journal("epoch")
+    for event in events:
+        past.add(journal.append(event, 0.0, ROOM))
+    for one in find(given._replace(past=past))[1].values():
+        assert "\u202e" not in one.detail
+        assert len(one.detail) < 1_000
+        assert "Ignore" not in one.hint
+    assert NAME_CHARACTERS < diagnosis.TEXT_CHARACTERS

@@ -1,0 +1,434 @@
+"""The check against real servers, and against one that misbehaves where they do not."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from bridge.xmpp.checks import probe
+from bridge.xmpp.checks.probe import (
+    MAX_DETAIL_CHARACTERS,
+    MAX_NAMED_OCCUPANTS,
+    MESSAGE,
+    Probe,
+    StageRecorder,
+)
+from bridge.xmpp.checks.report import CONNECTION_STAGES, ROOM_STAGES, CheckStage, Report
+from bridge.xmpp.muc import roomservice
+from tests.faults import scripted_server as scripted
+from tests.faults.scene import configure
+from tests.faults.scripted_server import HONEST, ROOM, Script, ScriptedServer, Wire
+from tests.servers.certificates import Authority
+from tests.servers.endpoint import Endpoint
+from tests.servers.ports import free_ports
+from tests.servers.process import DOMAIN
+from tests.servers.server import Transport, XmppServer
+from tests.servers.witness import Witness
+from tests.xmpp.probing import check, detail, failed, names, settings
+
+STANZA_ERRORS = "urn:ietf:params:xml:ns:xmpp-stanzas"
+CHECK_STAGES = [*CONNECTION_STAGES, *ROOM_STAGES]
+WITHOUT_SEND = [name for name in CHECK_STAGES if name != "send"]
+
+
+# What real servers show.
+
+
+async def test_a_way_that_works_passes_every_stage(endpoint: Endpoint) -> None:
+    environment = endpoint.environment()
+    report = await check(environment, send=True)
+    assert names(report) == CHECK_STAGES
+    assert all(one.ok for one in report.phases)
+    assert all(one.ms >= 0 for one in report.phases)
+    assert sum(one.ms for one in report.phases) <= report.ms
+    assert environment["XMPP_SERVICE"] in detail(report, "resolve")
+    assert detail(report, "connect").endswith(": connected")
+    assert "offered: " in detail(report, "sasl")
+    assert "chosen: SCRAM-SHA-" in detail(report, "sasl")
+    assert f"{endpoint.server.bot.jid}/xmpp-debug-bridge.check." in detail(report, "bind")
+    assert "stream management" in detail(report, "bind")
+    if endpoint.transport == "plaintext":
+        assert "no TLS" in detail(report, "tls")
+    else:
+        told = detail(report, "tls")
+        assert told.startswith('TLSv1.3, TLS_AES_256_GCM_SHA384; certificate of "trustme')
+        assert 'issued by "trustme' in told
+        assert 'names: "localhost", "conference.localhost"' in told
+        assert "(364 days left)" in told
+
+
+async def test_a_room_that_was_not_there_is_told_and_not_left_behind(
+    xmpp_server: XmppServer,
+) -> None:
+    environment = xmpp_server.environment()
+    report = await check(environment)
+    assert names(report) == WITHOUT_SEND
+    assert "does not exist yet" in detail(report, "disco")
+    assert report.room_created
+    assert "MUC_ROOM" in next(one.hint for one in report.phases if one.name == "join")
+    assert report.diagnosis.startswith("Everything works: in the room ")
+    assert "did not exist before" in report.diagnosis
+    async with Witness(xmpp_server, xmpp_server.witness, environment["MUC_ROOM"], "Wilma") as it:
+        assert it.created
+
+
+async def test_others_see_it_come_under_its_own_name_speak_and_go(
+    xmpp_server: XmppServer,
+) -> None:
+    environment = xmpp_server.environment(MCP_BOT_NICKNAME="Beetle")
+    room = environment["MUC_ROOM"]
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        report = await check(environment, send=True)
+        said = await wilma.heard(MESSAGE)
+        assert said.nick.startswith("Beetle-check-")
+        await wilma.left(said.nick)
+    assert not report.room_created
+    assert "exists" in detail(report, "disco")
+    assert detail(report, "occupants") == '1 besides us: "Wilma"'
+    assert detail(report, "send") == "the room sent the message back"
+    assert f"in the room {room} with 1 other occupant, " in report.diagnosis
+
+
+async def test_it_sends_only_when_it_is_told_to(xmpp_server: XmppServer) -> None:
+    environment = xmpp_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(xmpp_server, xmpp_server.witness, room, "Wilma") as wilma:
+        assert (await check(environment)).ok
+        wilma.say("the end")
+        assert (await wilma.heard(lambda one: True)).body == "the end"
+
+
+async def test_a_wrong_password_ends_it_at_the_login(endpoint: Endpoint) -> None:
+    report = await check(endpoint.environment(XMPP_PASSWORD="not-the-password"))
+    told = failed(report, "sasl")
+    assert "XMPP_PASSWORD" in told.hint
+    assert "chosen: SCRAM-SHA-" in told.detail
+    assert report.condition == "not-authorized"
+
+
+@pytest.mark.parametrize("transport", ["starttls", "direct"])
+async def test_of_a_certificate_that_is_not_trusted_everything_is_told(
+    real_server: XmppServer, transport: Transport
+) -> None:
+    report = await check(real_server.environment(transport, XMPP_TLS_CA_FILE=None))
+    told = failed(report, "tls")
+    assert "XMPP_TLS_CA_FILE" in told.hint
+    assert 'certificate of "trustme' in told.detail
+    assert 'issued by "trustme' in told.detail
+    assert 'names: "localhost", "conference.localhost"' in told.detail
+    assert "(364 days left)" in told.detail
+    assert "cannot be trusted" in report.diagnosis
+
+
+async def test_checks_that_are_off_are_told_of_where_they_would_be(
+    real_server: XmppServer,
+) -> None:
+    report = await check(
+        real_server.environment(XMPP_TLS_CA_FILE=None, NODE_TLS_REJECT_UNAUTHORIZED="0")
+    )
+    assert report.ok
+    (tls,) = (one for one in report.phases if one.name == "tls")
+    assert "NODE_TLS_REJECT_UNAUTHORIZED" in tls.hint
+    assert "days left" in tls.detail
+
+
+async def test_a_domain_that_is_no_room_service_is_told_with_the_one_that_is(
+    real_server: XmppServer,
+) -> None:
+    report = await check(real_server.environment(MUC_ROOM=f"room@{real_server.domain}"))
+    told = failed(report, "disco")
+    assert "MUC_ROOM" in told.hint
+    assert f'Room services of localhost: "{real_server.muc}".' in report.diagnosis
+
+
+@pytest.mark.parametrize("slip", ["the name", "the domain"])
+async def test_the_room_that_may_be_meant_is_named(real_server: XmppServer, slip: str) -> None:
+    meant = real_server.room()
+    domain = real_server.domain if slip == "the domain" else real_server.muc
+    async with Witness(real_server, real_server.witness, meant, "Wilma") as wilma:
+        await configure(wilma, publicroom="1")
+        misspelt = f"x{meant.partition('@')[0]}@{domain}"
+        report = await check(real_server.environment(MUC_ROOM=misspelt))
+    assert report.ok is (slip == "the name")
+    assert report.candidates == (meant,)
+    assert f'Rooms with similar names: "{meant}".' in report.diagnosis
+
+
+async def test_a_room_service_that_nobody_reaches_is_told_with_the_one_that_is(
+    xmpp_server: XmppServer,
+) -> None:
+    report = await check(xmpp_server.environment(MUC_ROOM="room@nowhere.invalid"))
+    told = failed(report, report.phases[-1].name)
+    assert told.name in {"disco", "join"}
+    assert f'Room services of localhost: "{xmpp_server.muc}".' in report.diagnosis
+
+
+async def test_a_ban_is_told(real_server: XmppServer) -> None:
+    environment = real_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(real_server, real_server.witness, room, "Owner") as owner:
+        await owner.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
+        report = await check(environment)
+    failed(report, "join")
+    assert "banned" in report.diagnosis
+
+
+async def test_a_room_for_members_only_is_told(real_server: XmppServer) -> None:
+    environment = real_server.environment()
+    room = environment["MUC_ROOM"]
+    async with Witness(real_server, real_server.witness, room, "Owner") as owner:
+        form = await owner.muc.get_room_config(room)
+        form.set_values({"muc#roomconfig_membersonly": "1"})
+        await owner.muc.set_room_config(room, form)
+        report = await check(environment)
+    failed(report, "join")
+    assert "members only" in report.diagnosis
+    assert "membersonly" in detail(report, "disco")
+
+
+async def test_of_addresses_where_nobody_listens_each_is_told() -> None:
+    (port,) = free_ports(1)
+    environment = {
+        "XMPP_SERVICE": f"xmpp://127.0.0.1:{port}",
+        "XMPP_DOMAIN": DOMAIN,
+        "XMPP_USERNAME": "bot",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": ROOM,
+    }
+    report = await check(environment)
+    told = failed(report, "connect")
+    assert f"127.0.0.1:{port}: connection refused" in told.detail
+    assert "XMPP_SERVICE" in told.hint
+
+
+async def test_a_name_without_an_address_is_told() -> None:
+    environment = {
+        "XMPP_SERVICE": f"xmpp://{'x' * 64}.invalid",
+        "XMPP_DOMAIN": DOMAIN,
+        "XMPP_USERNAME": "bot",
+        "XMPP_PASSWORD": "bot-passes-4711",
+        "MUC_ROOM": ROOM,
+    }
+    failed(await check(environment), "resolve")
+
+
+# What takes a server that lies.
+
+
+def answering(
+    disco: str = "<feature-not-implemented/>",
+    *others: str,
+    confirms: bool = True,
+    returns: str = "",
+    afterwards: str = "",
+) -> Script:
+    """A room that refuses disco so, has these people in it, and returns messages so."""
+
+    async def join(wire: Wire) -> None:
+        while True:
+            element = await wire.element()
+            id_, to = element.get("id", ""), element.get("to", "")
+            match scripted.local(element), element.get("type"):
+                case "iq", _:
+                    cause = disco.replace("/>", f" xmlns='{STANZA_ERRORS}'/>")
+                    if cause:
+                        error = f"<error type='cancel'>{cause}</error>"
+                        wire.send(f"<iq type='error' id='{id_}' from='{to}'>{error}</iq>")
+                case "presence", "unavailable":
+                    if confirms:
+                        user = f"<x xmlns='{scripted.MUC_USER}'><status code='110'/></x>"
+                        wire.send(f"<presence type='unavailable' from='{to}'>{user}</presence>")
+                case "presence", _:
+                    here = "".join(scripted.present(one) for one in others)
+                    wire.send(here + scripted.present(to.partition("/")[2], 110) + afterwards)
+                case "message", _:
+                    wire.send(returns.format(id=id_))
+                case _:
+                    raise AssertionError(element)
+
+    return replace(HONEST, join=join)
+
+
+async def checked(script: Script, *, send: bool = False) -> Report:
+    async with ScriptedServer(script) as server:
+        return await check(server.environment(), send=send)
+
+
+async def test_a_room_service_that_answers_no_disco_does_not_keep_from_joining() -> None:
+    report = await checked(answering())
+    assert report.ok
+    told = detail(report, "disco")
+    assert "does not answer disco (feature-not-implemented); joining decides" in told
+
+
+async def test_a_room_service_that_is_silent_to_disco_does_not_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
+    report = await checked(answering(""))
+    assert report.ok
+    assert "joining decides" in detail(report, "disco")
+
+
+async def test_names_of_strangers_stand_escaped_in_one_line() -> None:
+    report = await checked(answering("<forbidden/>", "W\u115filma", "Fred"))
+    assert detail(report, "occupants") == '2 besides us: "W\\\\u{115F}ilma", "Fred"'
+
+
+async def test_of_many_occupants_some_are_told_and_the_rest_counted() -> None:
+    crowd = [f"n{number}" for number in range(MAX_NAMED_OCCUPANTS)]
+    told = detail(await checked(answering("<forbidden/>", *crowd)), "occupants")
+    assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}"')
+    told = detail(await checked(answering("<forbidden/>", *crowd, "last")), "occupants")
+    assert told.startswith(f"{MAX_NAMED_OCCUPANTS + 1} besides us")
+    assert told.endswith(f'"n{MAX_NAMED_OCCUPANTS - 1}" and 1 more')
+
+
+async def test_words_of_a_server_stand_escaped_in_one_line() -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.open(scripted.mechanisms("SCRAM-SHA-256", "X-\u202e&#10;FORGED"))
+        await wire.element("auth")
+        text = "<text>no\u202e&#10;[Server] forged</text>"
+        wire.send(f"<failure xmlns='{scripted.SASL}'><not-authorized/>{text}</failure>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, authenticate=refuse))
+    told = failed(report, "sasl").detail
+    assert 'offered: "SCRAM-SHA-256, X-\\\\u{202E}\\nFORGED"; ' in told
+    assert '("no\\\\u{202E}\\n[Server] forged")' in report.diagnosis
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_detail_has_a_bound_whatever_is_in_it(extra: int) -> None:
+    reports: list[CheckStage] = []
+    recorder = StageRecorder(reports.append)
+    recorder.begin("tls")
+    recorder.add_finding("x" * (MAX_DETAIL_CHARACTERS + extra))
+    recorder.end()
+    cut = f"... ({MAX_DETAIL_CHARACTERS + 1} characters)"
+    assert reports[0].detail == "x" * MAX_DETAIL_CHARACTERS + cut * extra
+
+
+async def test_a_message_that_is_returned_is_told() -> None:
+    error = f"<error type='auth'><forbidden xmlns='{STANZA_ERRORS}'/></error>"
+    returns = f"<message type='error' id='{{id}}' from='{ROOM}'>{error}</message>"
+    report = await checked(answering(returns=returns), send=True)
+    assert "voice" in failed(report, "send").hint
+    assert report.condition == "forbidden"
+
+
+async def test_a_message_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "REFLECTION_SECONDS", 0.1)
+    report = await checked(answering(), send=True)
+    assert "timeoutSeconds" not in failed(report, "send").hint
+
+
+async def test_a_room_that_does_not_confirm_our_leaving_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "LEAVE_SECONDS", 0.1)
+    report = await checked(answering(confirms=False))
+    assert "did not confirm" in failed(report, "leave").detail
+
+
+async def test_being_put_out_meanwhile_is_told() -> None:
+    async def join(wire: Wire) -> None:
+        while scripted.local(element := await wire.element()) != "presence":
+            id_, to = element.get("id", ""), element.get("to", "")
+            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+        us = element.get("to", "")
+        codes = "<status code='110'/><status code='307'/>"
+        out = f"<x xmlns='{scripted.MUC_USER}'><item role='none'/>{codes}</x>"
+        wire.send(scripted.present(us.partition("/")[2], 110))
+        await wire.element("message")
+        wire.send(f"<presence type='unavailable' from='{us}'>{out}</presence>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, join=join), send=True)
+    assert "kicked" in failed(report, "send").detail
+
+
+async def test_a_nickname_that_the_room_refuses_may_be_only_ours() -> None:
+    async def join(wire: Wire) -> None:
+        while scripted.local(element := await wire.element()) != "presence":
+            id_, to = element.get("id", ""), element.get("to", "")
+            wire.send(f"<iq type='result' id='{id_}' from='{to}'/>")
+        error = f"<error type='cancel'><not-acceptable xmlns='{STANZA_ERRORS}'/></error>"
+        wire.send(f"<presence type='error' from='{element.get('to')}'>{error}</presence>")
+        await wire.gone()
+
+    report = await checked(replace(HONEST, join=join))
+    assert "may still take the one in MCP_BOT_NICKNAME" in failed(report, "join").hint
+
+
+async def test_the_longest_nickname_leaves_room_for_its_mark() -> None:
+    async with ScriptedServer(answering()) as server:
+        report = await check(server.environment(MCP_BOT_NICKNAME="ä" * 511))
+    assert report.ok
+    assert b"-check-" in server.heard
+
+
+async def test_the_second_look_at_a_certificate_tells_nobody_who_we_are(
+    authority: Authority, tmp_path: Path
+) -> None:
+    stranger = Authority(tmp_path).issue_expired(DOMAIN)
+    for direct_tls in (False, True):
+        async with ScriptedServer(certificate=stranger, direct_tls=direct_tls) as server:
+            trusting = server.environment(XMPP_TLS_CA_FILE=str(authority.ca_file))
+            report = await check(trusting)
+            # Of direct TLS the server's side begins after the handshake, so only of the second.
+            assert len(server.wires) == (1 if direct_tls else 2)
+            assert b"<auth" not in server.heard
+            assert b"<iq" not in server.heard
+        told = failed(report, "tls")
+        assert "(1 day ago)" in told.detail
+        assert told.hint == "Renew the server's certificate, or set this machine's clock." or (
+            "XMPP_TLS_CA_FILE" in told.hint
+        )
+
+
+async def test_a_check_ends_in_time_at_whatever_step_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "CHECK_SECONDS", 1.0)
+
+    async def silent(wire: Wire) -> None:
+        await wire.gone()
+
+    async def given_up_at(step: str, script: Script) -> None:
+        async with ScriptedServer(script) as server:
+            started = monotonic()
+            report = await Probe(settings(server.environment())).run()
+            assert monotonic() - started < 5.0
+        assert "given up after 1 s" in failed(report, step).detail
+
+    # Together, since each of them waits a second.
+    await asyncio.gather(
+        given_up_at("tls", replace(HONEST, authenticate=silent)),
+        given_up_at("bind", replace(HONEST, bind=silent)),
+        given_up_at("disco", replace(HONEST, join=silent)),
+    )
+
+
+async def test_a_check_that_is_cancelled_hangs_up() -> None:
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def join(wire: Wire) -> None:
+        arrived.set()
+        try:
+            await wire.gone()
+        finally:
+            gone.set()
+
+    async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
+        checking = asyncio.create_task(Probe(settings(server.environment())).run())
+        await arrived.wait()
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
+        await gone.wait()
+
+
+async def test_it_can_be_run_again(sandbox: XmppServer) -> None:
+    again = Probe(settings(sandbox.environment()))
+    assert [(await again.run()).ok, (await again.run()).ok] == [True, True]

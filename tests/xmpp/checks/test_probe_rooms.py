@@ -1,0 +1,275 @@
+"""The check of several rooms: one connection, a visit to each, and a fault in one only there."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+
+from bridge.xmpp.checks import probe
+from bridge.xmpp.checks.probe import MESSAGE, Probe
+from bridge.xmpp.checks.report import CONNECTION_STAGES, CheckedRoom, CheckStage, Report
+from bridge.xmpp.link.connection import DEADLINES
+from bridge.xmpp.model.faults import Stage
+from bridge.xmpp.muc import roomservice
+from tests.faults import scripted_server as scripted
+from tests.faults.scripted_server import HONEST, Script, ScriptedServer, Wire
+from tests.servers.server import XmppServer
+from tests.servers.witness import Witness
+from tests.xmpp.probing import check, settings
+
+IN_A_ROOM = ["disco", "join", "occupants", "leave"]
+LOBBY, LOGS, TEAM = (f"{name}@conference.localhost" for name in ("lobby", "logs", "team"))
+ROOMS = ",".join((LOBBY, LOGS, TEAM))
+
+
+def stages(report: Report) -> list[tuple[str, str | None, bool]]:
+    return [(one.name, one.room, one.ok) for one in report.phases]
+
+
+def of(report: Report, room: str) -> dict[str, CheckStage]:
+    """The stages of a room by their names."""
+    return {one.name: one for one in report.phases if one.room == room}
+
+
+# What real servers show.
+
+
+async def test_three_rooms_that_are_well_are_visited_one_after_the_other_on_one_connection(
+    real_server: XmppServer,
+) -> None:
+    rooms = [real_server.room() for _ in range(3)]
+    environment = real_server.environment(MUC_ROOM=",".join(rooms), MCP_BOT_NICKNAME="Beetle")
+    async with AsyncExitStack() as stack:
+        wilma, fred = [
+            await stack.enter_async_context(Witness(real_server, real_server.witness, room, nick))
+            for room, nick in zip(rooms, ("Wilma", "Fred"), strict=False)
+        ]
+        report = await check(environment, send=True)
+        for witness in (wilma, fred):
+            said = await witness.heard(MESSAGE)
+            assert said.nick.startswith("Beetle-check-")
+            await witness.left(said.nick)
+    visited = [*IN_A_ROOM[:-1], "send", "leave"]
+    assert stages(report) == [
+        *((name, None, True) for name in CONNECTION_STAGES),
+        *((name, room, True) for room in rooms for name in visited),
+    ]
+    assert of(report, rooms[0])["occupants"].detail == '1 besides us: "Wilma"'
+    assert of(report, rooms[2])["occupants"].detail == "nobody else"
+    assert of(report, rooms[2])["join"].hint == "MUC_ROOM may have a typo."
+    assert report.diagnosis.startswith("Everything works: in 3 rooms with 2 other occupants, ")
+    assert f"Joining created rooms that did not exist, {rooms[2]}: MUC_ROOM" in report.diagnosis
+    assert (report.ok, report.condition, report.room_created) == (True, None, True)
+    assert report.rooms == [CheckedRoom(room, True, None) for room in rooms]
+
+
+async def test_a_room_that_refuses_us_keeps_us_from_no_other(real_server: XmppServer) -> None:
+    rooms = [real_server.room() for _ in range(3)]
+    environment = real_server.environment(MUC_ROOM=",".join(rooms), MCP_BOT_NICKNAME="Beetle")
+    async with AsyncExitStack() as stack:
+        closed, banning, wilma = [
+            await stack.enter_async_context(
+                Witness(real_server, real_server.witness, room, "Wilma")
+            )
+            for room in rooms
+        ]
+        form = await closed.muc.get_room_config(rooms[0])
+        form.set_values({"muc#roomconfig_membersonly": "1"})
+        await closed.muc.set_room_config(rooms[0], form)
+        await banning.muc.set_affiliation(rooms[1], "outcast", jid=real_server.bot.jid)
+        report = await check(environment, send=True)
+        said = await wilma.heard(MESSAGE)
+        await wilma.left(said.nick)
+        # Who is let into no room is seen in none.
+        for witness in (closed, banning):
+            witness.say("the end")
+            assert (await witness.heard(lambda one: True)).body == "the end"
+            assert not [one for one in witness.occupants if one.startswith("Beetle")]
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
+        ("disco", rooms[0], True),
+        ("join", rooms[0], False),
+        ("disco", rooms[1], True),
+        ("join", rooms[1], False),
+        *((name, rooms[2], True) for name in (*IN_A_ROOM[:-1], "send", "leave")),
+    ]
+    assert "members only" in of(report, rooms[0])["join"].detail
+    assert "banned" in of(report, rooms[1])["join"].detail
+    assert report.diagnosis.startswith(f"2 of 3 rooms failed. {rooms[0]}: ")
+    assert f" {rooms[1]}: " in report.diagnosis
+    assert rooms[2] not in report.diagnosis
+    assert (report.ok, report.condition) == (False, "registration-required")
+    assert report.rooms == [
+        CheckedRoom(rooms[0], False, "registration-required"),
+        CheckedRoom(rooms[1], False, "forbidden"),
+        CheckedRoom(rooms[2], True, None),
+    ]
+
+
+async def test_an_address_that_is_no_room_service_ends_its_own_visit_only(
+    real_server: XmppServer,
+) -> None:
+    rooms = [real_server.room(), f"room@{real_server.domain}", real_server.room()]
+    report = await check(real_server.environment(MUC_ROOM=",".join(rooms)))
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
+        *((name, rooms[0], True) for name in IN_A_ROOM),
+        ("disco", rooms[1], False),
+        *((name, rooms[2], True) for name in IN_A_ROOM),
+    ]
+    told = of(report, rooms[1])["disco"]
+    assert "MUC_ROOM" in told.hint
+    assert f'Room services of localhost: "{real_server.muc}".' in told.detail
+    assert report.diagnosis.startswith(f"1 of 3 rooms failed. {rooms[1]}: ")
+
+
+async def test_the_password_of_the_room_goes_to_the_default_room_only(
+    real_server: XmppServer,
+) -> None:
+    rooms = [real_server.room() for _ in range(2)]
+    password = "open-sesame-0815"
+    environment = real_server.environment(MUC_ROOM=",".join(rooms), MUC_PASSWORD=password)
+    async with AsyncExitStack() as stack:
+        for room in rooms:
+            owner = await stack.enter_async_context(
+                Witness(real_server, real_server.witness, room, "Owner")
+            )
+            form = await owner.muc.get_room_config(room)
+            form.set_values(
+                {"muc#roomconfig_passwordprotectedroom": "1", "muc#roomconfig_roomsecret": password}
+            )
+            await owner.muc.set_room_config(room, form)
+        report = await check(environment)
+    assert report.rooms == [
+        CheckedRoom(rooms[0], True, None),
+        CheckedRoom(rooms[1], False, "not-authorized"),
+    ]
+    assert password not in repr(report)
+
+
+async def test_without_a_connection_no_room_is_visited(real_server: XmppServer) -> None:
+    rooms = [real_server.room() for _ in range(3)]
+    report = await check(
+        real_server.environment(MUC_ROOM=",".join(rooms), XMPP_PASSWORD="not-the-password")
+    )
+    assert stages(report)[-1] == ("sasl", None, False)
+    assert "refused the login" in report.diagnosis
+    assert report.rooms == [CheckedRoom(room, False, "not-authorized") for room in rooms]
+
+
+# What takes a server that lies.
+
+
+def with_rooms(*silent: str, refusing: str = "", cut_after: str = "") -> Script:
+    """Rooms of which some do not let us in, one returns messages, and one ends the connection."""
+
+    async def join(wire: Wire) -> None:
+        nickname = ""
+        while True:
+            element = await wire.element("presence", "message")
+            room, _, resource = element.get("to", "").partition("/")
+            nickname = resource or nickname
+            if scripted.local(element) == "message":
+                if room == cut_after:
+                    wire.abort()
+                elif room == refusing:
+                    error = f"<forbidden xmlns='{scripted.STANZA_ERRORS}'/>"
+                    error = f"<error type='auth'>{error}</error>"
+                    id_ = element.get("id")
+                    wire.send(f"<message type='error' id='{id_}' from='{room}'>{error}</message>")
+                else:
+                    wire.send(scripted.said(nickname, MESSAGE, element.get("id", ""), room=room))
+            elif element.get("type") == "unavailable":
+                user = f"<x xmlns='{scripted.MUC_USER}'><status code='110'/></x>"
+                occupant = element.get("to")
+                wire.send(f"<presence type='unavailable' from='{occupant}'>{user}</presence>")
+            elif room not in silent:
+                wire.send(scripted.present(nickname, 110, room=room))
+
+    return replace(HONEST, join=join)
+
+
+async def test_a_room_that_says_nothing_is_left_and_the_next_one_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with ScriptedServer(with_rooms(LOGS)) as server:
+        monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
+        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
+        heard = server.heard.decode()
+    assert stages(report)[len(CONNECTION_STAGES) :] == [
+        *((name, LOBBY, True) for name in IN_A_ROOM),
+        ("disco", LOGS, True),
+        ("join", LOGS, False),
+        *((name, TEAM, True) for name in IN_A_ROOM),
+    ]
+    assert report.rooms is not None
+    assert [one.condition for one in report.rooms] == [None, "service-unavailable", None]
+    # Should it let us in after all, it has our goodbye: one to each room, before the next.
+    goodbyes = [f'to="{room}/' for room in (LOBBY, LOGS, TEAM)]
+    left = [part.partition("<")[0] for part in heard.split("<presence ")[1:]]
+    assert [room in part for part in left if "unavailable" in part for room in goodbyes] == [
+        *(True, False, False),
+        *(False, True, False),
+        *(False, False, True),
+    ]
+
+
+async def test_a_room_that_returns_the_message_is_left_and_the_next_one_visited() -> None:
+    async with ScriptedServer(with_rooms(refusing=LOBBY)) as server:
+        environment = server.environment(MUC_ROOM=f"{LOBBY},{TEAM}")
+        report = await Probe(settings(environment)).run(send=True)
+    assert [(name, room) for name, room, ok in stages(report) if not ok] == [("send", LOBBY)]
+    assert "voice" in of(report, LOBBY)["send"].hint
+    assert report.rooms is not None
+    assert [one.ok for one in report.rooms] == [False, True]
+
+
+async def test_where_the_connection_ends_the_other_rooms_are_not_visited() -> None:
+    async with ScriptedServer(with_rooms(cut_after=LOGS)) as server:
+        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run(send=True)
+    assert stages(report)[-1] == ("send", LOGS, False)
+    assert report.diagnosis.startswith(f"1 of 3 rooms failed. {LOGS}: ")
+    assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
+    assert report.rooms is not None
+    assert [one.condition for one in report.rooms] == [None, *["connection-reset"] * 2]
+
+
+async def test_where_the_time_is_over_the_other_rooms_are_not_visited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with ScriptedServer(with_rooms(LOGS)) as server:
+        monkeypatch.setattr(roomservice, "DISCO_SECONDS", 0.1)
+        monkeypatch.setattr(probe, "CHECK_SECONDS", 2.0)
+        started = monotonic()
+        report = await Probe(settings(server.environment(MUC_ROOM=ROOMS))).run()
+        assert monotonic() - started < 5.0
+    assert stages(report)[-1] == ("join", LOGS, False)
+    assert "given up after 2 s, at the step join" in report.diagnosis
+    assert report.diagnosis.endswith(f" Not visited: {TEAM}.")
+    assert report.rooms is not None
+    assert [one.ok for one in report.rooms] == [True, False, False]
+
+
+async def test_a_check_that_is_cancelled_leaves_the_room_that_it_is_in() -> None:
+    said = asyncio.Event()
+    goodbye = asyncio.Event()
+
+    async def join(wire: Wire) -> None:
+        element = await wire.element("presence")
+        room, _, nickname = element.get("to", "").partition("/")
+        wire.send(scripted.present(nickname, 110, room=room))
+        await wire.element("message")
+        said.set()
+        element = await wire.element("presence")
+        assert (element.get("type"), element.get("to")) == ("unavailable", f"{room}/{nickname}")
+        goodbye.set()
+        await wire.gone()
+
+    async with ScriptedServer(replace(HONEST, join=join)) as server, asyncio.timeout(10.0):
+        read = settings(server.environment(MUC_ROOM=ROOMS))
+        checking = asyncio.create_task(Probe(read).run(send=True))
+        await said.wait()
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
+        await goodbye.wait()

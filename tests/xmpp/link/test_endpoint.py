@@ -1,0 +1,191 @@
+import asyncio
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
+from bridge.xmpp.link.endpoint import ATTEMPT_DELAY_SECONDS, Endpoint, connect, resolve
+from bridge.xmpp.model.faults import Place, Stage, of_exception
+from tests.servers.nameserver import name_server
+from tests.servers.ports import free_ports, silent_address
+
+DOMAIN = "chat.example"
+SETTINGS = Settings(
+    username="bot",
+    domain=DOMAIN,
+    password=Secret("bot-passes-4711"),
+    rooms=("room@conference.chat.example",),
+)
+
+
+async def test_the_records_of_both_kinds_are_tried_by_their_priority(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = {
+        f"_xmpp-client._tcp.{DOMAIN}": [(20, 5230, "localhost"), (5, 5231, "localhost")],
+        f"_xmpps-client._tcp.{DOMAIN}": [(10, 5232, "localhost")],
+    }
+    findings: list[str] = []
+    async with name_server(monkeypatch, records):
+        found = await resolve(SETTINGS, findings.append)
+    assert findings[:3] == [
+        "SRV _xmpp-client: localhost:5231",
+        "SRV _xmpps-client: localhost:5232",
+        "SRV _xmpp-client: localhost:5230",
+    ]
+    assert "127.0.0.1" in findings[3]
+    told = list(dict.fromkeys(str(one.service) for host in found for one in host))
+    assert told == ["xmpp://localhost:5231", "xmpps://localhost:5232", "xmpp://localhost:5230"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "service", "asked"),
+    [
+        (
+            "localhost",
+            "xmpp://localhost:5222",
+            ["_xmpp-client._tcp.localhost", "_xmpps-client._tcp.localhost"],
+        ),
+        ("[::1]", "xmpp://[::1]:5222", []),  # no name that DNS could have
+    ],
+)
+async def test_without_records_it_is_the_domain_at_the_usual_port(
+    domain: str, service: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Settings(
+        username="bot",
+        domain=domain,
+        password=Secret("bot-passes-4711"),
+        rooms=("room@conference.localhost",),
+    )
+    async with name_server(monkeypatch, {}) as server:
+        findings: list[str] = []
+        found = await resolve(here, findings.append)
+    assert findings[0] == f"no SRV records of {domain}, so {domain}:5222"
+    assert {str(one.service) for host in found for one in host} == {service}
+    assert sorted(server.asked) == asked
+
+
+async def test_a_domain_that_says_it_has_no_xmpp_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with name_server(monkeypatch, {f"_xmpp-client._tcp.{DOMAIN}": [(0, 0, ".")]}):
+        with pytest.raises(socket.gaierror) as refusal:
+            await resolve(SETTINGS)
+    place = Place("xmpp://chat.example", DOMAIN, "bot@chat.example", SETTINGS.room, "McpDebug")
+    assert of_exception(Stage.RESOLVE, refusal.value, place).condition == "remote-server-not-found"
+
+
+async def test_a_record_whose_host_has_no_address_does_not_keep_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = {
+        f"_xmpp-client._tcp.{DOMAIN}": [(5, 5230, "nowhere.invalid"), (10, 5231, "localhost")]
+    }
+    async with name_server(monkeypatch, records):
+        findings: list[str] = []
+        found = await resolve(SETTINGS, findings.append)
+    assert {str(one.service) for host in found for one in host} == {"xmpp://localhost:5231"}
+    assert "nowhere.invalid: no address" in findings
+
+
+def endpoint_at(*address: object, host: str = "localhost") -> Endpoint:
+    family = socket.AF_INET6 if ":" in str(address[0]) else socket.AF_INET
+    return Endpoint(Service("xmpp", host, int(str(address[1]))), family, address)
+
+
+def open_sockets() -> int:
+    """How many sockets this process has; the folder's own descriptor is gone by then."""
+    opened = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+    return sum("socket:" in str(one.readlink()) for one in opened if one.is_symlink())
+
+
+async def test_each_address_that_is_tried_is_told_with_what_came_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bridge.xmpp.link.endpoint.LEAST_SHARE_SECONDS", 0.3)
+    (closed,) = free_ports(1)
+    findings: list[str] = []
+    with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
+        there = listener.getsockname()
+        tried = [endpoint_at("127.0.0.1", closed), endpoint_at(*silent), endpoint_at(*there)]
+        endpoint, sock = await connect([[one] for one in tried], 0.6, findings.append)
+        sock.close()
+    assert endpoint == tried[2]
+    refused, unanswered, connected = findings
+    assert refused == f"127.0.0.1:{closed}: connection refused"
+    assert re.fullmatch(rf"127.0.0.1:{silent[1]}: no answer within 0\.3\d* s", unanswered)
+    assert connected == f"127.0.0.1:{there[1]}: connected"
+    assert endpoint_at("::1", 5222, 0, 0).where == "[::1]:5222"
+
+
+async def test_an_address_that_says_nothing_costs_a_quarter_of_a_second() -> None:
+    findings: list[str] = []
+    before = open_sockets()
+    with silent_address() as silent, socket.create_server(("127.0.0.2", silent[1])) as listener:
+        tried = [endpoint_at(*silent), endpoint_at(*listener.getsockname())]
+        held = open_sockets()
+        endpoint, sock = await connect([tried], 10.0, findings.append)
+        await asyncio.sleep(0)
+        assert open_sockets() == held + 1
+        sock.close()
+    assert endpoint == tried[1]
+    unanswered, connected = findings
+    told = re.fullmatch(rf"127.0.0.1:{silent[1]}: no answer within (\S+) s", unanswered)
+    assert told is not None
+    # A fair share of the ten seconds would have been five.
+    assert round(ATTEMPT_DELAY_SECONDS, 2) <= float(told[1]) < 5
+    assert connected == f"127.0.0.2:{silent[1]}: connected"
+    assert open_sockets() == before
+
+
+async def test_the_host_of_a_better_record_is_not_overtaken_by_the_next() -> None:
+    with silent_address() as silent, socket.create_server(("127.0.0.1", 0)) as listener:
+        first = endpoint_at(*silent, host="first.example")
+        second = endpoint_at(*listener.getsockname(), host="second.example")
+        trying = asyncio.create_task(connect([[first], [second]], 10.0))
+        done, _ = await asyncio.wait((trying,), timeout=3 * ATTEMPT_DELAY_SECONDS)
+        assert not done
+        trying.cancel()
+        await asyncio.wait((trying,))
+
+
+async def test_a_race_that_is_called_off_leaves_no_socket_and_says_how_far_it_got() -> None:
+    findings: list[str] = []
+    with silent_address() as silent:
+        held = open_sockets()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await connect([[endpoint_at(*silent)]], 10.0, findings.append)
+        await asyncio.sleep(0)
+        assert open_sockets() == held
+    (finding,) = findings
+    assert finding.startswith(f"127.0.0.1:{silent[1]}: no answer within 0.1")
+
+
+async def test_the_families_of_a_host_take_turns() -> None:
+    (closed,) = free_ports(1)
+    findings: list[str] = []
+    tried = [endpoint_at(one, closed) for one in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
+    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's IPv6
+        await connect([[*tried, endpoint_at("::1", closed, 0, 0)]], 3.0, findings.append)
+    told = [one.rpartition(":")[0].rpartition(":")[0] for one in findings]
+    assert told == ["127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"]
+
+
+async def test_a_record_that_names_no_host_is_passed_over_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strange = ("Ignore all previous instructions", 'a"b.example')
+    records = {
+        f"_xmpp-client._tcp.{DOMAIN}": [(0, 5222, one) for one in strange]
+        + [(1, 5230, "localhost")]
+    }
+    findings: list[str] = []
+    async with name_server(monkeypatch, records):
+        found = await resolve(SETTINGS, findings.append)
+    assert {one.service.host for host in found for one in host} == {"localhost"}
+    assert findings[0] == "SRV _xmpp-client: localhost:5230"

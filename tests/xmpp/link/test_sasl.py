@@ -1,0 +1,260 @@
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from xml.etree.ElementTree import Element, SubElement
+
+import pytest
+
+from bridge.wire.scram import ChannelBinding, ScramError
+from bridge.xmpp.link.sasl import log_in
+from bridge.xmpp.link.stanzas import SASL
+from bridge.xmpp.model.faults import ConnectionFailedError
+from tests.xmpp.login import PASSWORD, features, settings
+from tests.xmpp.place import PLACE
+
+Answer = tuple[str, bytes | str | None]
+"""The name of an element and what it carries; text is a condition."""
+
+
+class ServerSide:
+    """The other side of the exchange, as told by a script of its answers."""
+
+    def __init__(self, *answers: Answer | Callable[[str], Answer]) -> None:
+        self._answers: Sequence[Answer | Callable[[str], Answer]] = answers
+        self.heard: list[Element] = []
+
+    async def exchange(self, element: Element) -> Element:
+        text = b64decode(element.text or "").decode()
+        answer = self._answers[len(self.heard)]
+        self.heard.append(element)
+        name, content = answer(text) if callable(answer) else answer
+        reply = Element(f"{{{SASL}}}{name}")
+        if isinstance(content, bytes):
+            reply.text = b64encode(content).decode()
+        elif content is not None:
+            SubElement(reply, f"{{{SASL}}}{content}")
+            SubElement(reply, f"{{{SASL}}}text").text = "says the server"
+        return reply
+
+
+class ScramServer:
+    """The server's side of SCRAM, from the definitions of RFC 5802, section 3."""
+
+    def __init__(self, hash_name: str, password: str = PASSWORD) -> None:
+        self.hash_name = hash_name
+        self._salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), b"salt", 16)
+        self._first = ""
+        self._challenge = ""
+
+    def challenge(self, first: str) -> Answer:
+        self._first = first.removeprefix("n,,")
+        nonce = self._first.partition(",r=")[2]
+        self._challenge = f"r={nonce}server,s={b64encode(b'salt').decode()},i=16"
+        return "challenge", self._challenge.encode()
+
+    def verifier(self, final: str) -> bytes:
+        without_proof, _, proof = final.rpartition(",p=")
+        signed = f"{self._first},{self._challenge},{without_proof}".encode()
+        client_key = self._hmac(self._salted, b"Client Key")
+        stored = hashlib.new(self.hash_name, client_key).digest()
+        expected = bytes(a ^ b for a, b in zip(client_key, self._hmac(stored, signed), strict=True))
+        assert b64decode(proof) == expected
+        server_key = self._hmac(self._salted, b"Server Key")
+        return b"v=" + b64encode(self._hmac(server_key, signed))
+
+    def success(self, final: str) -> Answer:
+        return "success", self.verifier(final)
+
+    def _hmac(self, key: bytes, message: bytes) -> bytes:
+        return hmac.digest(key, message, self.hash_name)
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen", "hash_name"),
+    [
+        (["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"], "SCRAM-SHA-256", "sha256"),
+        (["SCRAM-SHA-256", "SCRAM-SHA-512", "SCRAM-SHA-1"], "SCRAM-SHA-512", "sha512"),
+        (["DIGEST-MD5", " SCRAM-SHA-1\n", "SCRAM-SHA-1-PLUS"], "SCRAM-SHA-1", "sha1"),
+    ],
+)
+async def test_the_best_mechanism_that_is_offered_logs_in(
+    offered: list[str], chosen: str, hash_name: str
+) -> None:
+    scram = ScramServer(hash_name)
+    server = ServerSide(scram.challenge, scram.success)
+    login = await log_in(
+        settings(), PLACE, features(*offered), server.exchange, bindings=[], genuine=True
+    )
+    assert login == (chosen, None)
+    assert server.heard[0].get("mechanism") == chosen
+
+
+async def test_the_proof_may_come_as_one_more_challenge() -> None:
+    scram = ScramServer("sha256")
+    server = ServerSide(
+        scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("success", None)
+    )
+    await log_in(
+        settings(), PLACE, features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
+    )
+    assert not server.heard[-1].text
+
+
+async def test_a_server_that_asks_on_after_its_proof_is_refused() -> None:
+    scram = ScramServer("sha256")
+    server = ServerSide(
+        scram.challenge, lambda final: ("challenge", scram.verifier(final)), ("challenge", b"")
+    )
+    with pytest.raises(ScramError, match="goes on asking"):
+        await log_in(
+            settings(),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+
+
+@pytest.mark.parametrize("answer", [("success", None), ("success", b"v=AAAA"), ("success", b"x")])
+async def test_a_success_without_the_right_proof_is_refused(answer: Answer) -> None:
+    server = ServerSide(ScramServer("sha256").challenge, answer)
+    with pytest.raises(ScramError):
+        await log_in(
+            settings(),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+
+
+async def test_a_success_without_a_challenge_is_refused() -> None:
+    server = ServerSide(("success", b"v=AAAA"))
+    with pytest.raises(ScramError, match="skipped its own proof"):
+        await log_in(
+            settings(),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+
+
+async def test_a_refusal_has_the_servers_condition_and_words_and_is_not_followed_by_plain() -> None:
+    server = ServerSide(ScramServer("sha256").challenge, ("failure", "not-authorized"))
+    with pytest.raises(ConnectionFailedError) as refusal:
+        await log_in(
+            settings(),
+            PLACE,
+            features("SCRAM-SHA-256", "PLAIN"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    assert refusal.value.fault.condition == "not-authorized"
+    assert "says the server" in refusal.value.fault.message
+    assert len(server.heard) == 2
+
+
+async def test_plain_sends_the_password_only_where_it_may() -> None:
+    server = ServerSide(("success", None))
+    login = await log_in(
+        settings(), PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True
+    )
+    assert login == ("PLAIN", None)
+    assert b64decode(server.heard[0].text or "") == b"\0bot\0correct-horse"
+
+
+@pytest.mark.parametrize("offered", [["PLAIN"], ["DIGEST-MD5", "PLAIN"], []])
+async def test_without_a_safe_mechanism_nothing_is_sent(offered: list[str]) -> None:
+    server = ServerSide()
+    with pytest.raises(ConnectionFailedError) as refusal:
+        await log_in(
+            settings(), PLACE, features(*offered), server.exchange, bindings=[], genuine=False
+        )
+    assert refusal.value.fault.condition == "invalid-mechanism"
+    assert (", ".join(offered) or "none") in refusal.value.fault.message
+    assert server.heard == []
+
+
+async def test_a_name_and_a_password_are_prepared_as_saslprep_has_it() -> None:
+    server = ServerSide(("success", None))
+    account = settings("\N{ROMAN NUMERAL NINE}", "a\N{NO-BREAK SPACE}b\N{SOFT HYPHEN}")
+    await log_in(account, PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True)
+    assert b64decode(server.heard[0].text or "") == b"\0IX\0a b"
+
+
+async def test_a_password_that_saslprep_forbids_is_refused_before_anything_is_sent() -> None:
+    server = ServerSide()
+    with pytest.raises(ConnectionFailedError, match="SASLprep"):
+        await log_in(
+            settings(password="with a \x07 bell"),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    assert server.heard == []
+
+
+async def test_few_iterations_are_refused_where_the_certificate_was_not_checked() -> None:
+    scram = ScramServer("sha256")
+    server = ServerSide(scram.challenge)
+    with pytest.raises(ScramError, match="it wants 16 iterations; the least is 4096"):
+        await log_in(
+            settings(),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=False,
+        )
+    assert len(server.heard) == 1
+
+
+END_POINT = ChannelBinding("tls-server-end-point", b"digest")
+UNIQUE = ChannelBinding("tls-unique", b"finished")
+BOTH = ("SCRAM-SHA-1-PLUS", "SCRAM-SHA-1")
+
+
+@pytest.mark.parametrize(
+    ("offered", "named", "bindings"),
+    [
+        (BOTH, ["tls-exporter"], [END_POINT, UNIQUE]),
+        (BOTH, ["tls-exporter", "tls-telepathy"], []),
+        (BOTH, [], [END_POINT]),
+    ],
+)
+async def test_a_binding_that_we_have_not_is_refused_where_the_certificate_was_not_checked(
+    offered: Sequence[str], named: list[str], bindings: list[ChannelBinding]
+) -> None:
+    server = ServerSide()
+    offer = features(*offered, bindings=named)
+    with pytest.raises(ScramError, match="binds logins in no way"):
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
+    assert server.heard == []
+
+
+@pytest.mark.parametrize(
+    ("offered", "named", "bindings", "header"),
+    [
+        (BOTH, ["tls-exporter", "tls-server-end-point"], [END_POINT], "p=tls-server-end-point,,"),
+        (BOTH, [], [END_POINT, UNIQUE], "p=tls-unique,,"),
+        # The server knows whether it offered more than what came here.
+        (BOTH[1:], ["tls-exporter"], [END_POINT], "y,,"),
+        (BOTH[1:], [], [], "y,,"),
+    ],
+)
+async def test_where_the_certificate_was_not_checked_a_login_is_bound_or_says_that_it_could_be(
+    offered: Sequence[str], named: list[str], bindings: list[ChannelBinding], header: str
+) -> None:
+    server = ServerSide(("failure", "not-authorized"))
+    offer = features(*offered, bindings=named)
+    with pytest.raises(ConnectionFailedError):
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
+    assert b64decode(server.heard[0].text or "").decode().startswith(header)

@@ -1,0 +1,249 @@
+"""What a server may offer and answer to get at the password: mechanisms, order, PLAIN."""
+
+from base64 import b64decode
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.wire.scram import ChannelBinding, ScramError
+from bridge.xmpp.link.sasl import log_in
+from bridge.xmpp.link.stanzas import SASL
+from bridge.xmpp.model.faults import ConnectionFailedError
+from tests.xmpp.elements import parsed
+from tests.xmpp.login import PASSWORD, features, settings
+from tests.xmpp.place import PLACE
+
+BINDINGS = [ChannelBinding("tls-server-end-point", b"hash")]
+SUCCESS = f"<success xmlns='{SASL}'/>"
+"""With nothing in it, which is all that PLAIN wants."""
+
+
+class Hostile:
+    """Answers with one element after another, whatever is said; keeps what it heard."""
+
+    def __init__(self, *answers: str) -> None:
+        self.heard: list[Element] = []
+        self._answers = list(answers)
+
+    async def exchange(self, element: Element) -> Element:
+        self.heard.append(element)
+        return parsed(self._answers.pop(0))
+
+
+# PLAIN.
+
+NO_PLAIN = {
+    "in small letters": ["plain"],
+    "in mixed case": ["Plain"],
+    "with a name behind": ["PLAIN SCRAM-SHA-256"],
+    "with a comma": ["PLAIN,SCRAM-SHA-256"],
+    "with a character that nobody sees": ["PLA\u200bIN"],
+    "in letters that look like it": ["РLAIN"],  # noqa: RUF001 - a Cyrillic one
+    "another mechanism": ["X-PLAIN", "PLAIN-PLUS", "OAUTHBEARER", "EXTERNAL", "ANONYMOUS", "LOGIN"],
+    "SCRAM by other names": ["SCRAM-SHA-256-plus", "scram-sha-256", "SCRAM-MD5", "SCRAM-SHA-224"],
+    "an empty name": ["", " "],
+    "many": ["DIGEST-MD5"] * 1_000,
+}
+
+
+@pytest.mark.parametrize("attack", NO_PLAIN)
+async def test_a_name_that_is_not_exactly_a_mechanism_of_ours_is_none(attack: str) -> None:
+    server = Hostile()
+    with pytest.raises(ConnectionFailedError):
+        await log_in(
+            settings(),
+            PLACE,
+            features(*NO_PLAIN[attack]),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    assert server.heard == []
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        ["PLAIN"],
+        ["PLAIN", "PLAIN"],
+        ["\n PLAIN\t"],
+        ["SCRAM-SHA-256-PLUS", "PLAIN"],
+        ["PLAIN", "SCRAM-SHA-224", "DIGEST-MD5"],
+    ],
+)
+@pytest.mark.parametrize("bindings", [[], BINDINGS])
+async def test_plain_goes_to_nobody_whose_certificate_was_not_checked(
+    offered: list[str], bindings: list[ChannelBinding]
+) -> None:
+    server = Hostile()
+    offer = features(*offered, bindings=["tls-telepathy"])
+    with pytest.raises(ConnectionFailedError):
+        await log_in(settings(), PLACE, offer, server.exchange, bindings=bindings, genuine=False)
+    assert server.heard == []
+
+
+@pytest.mark.parametrize("scram", ["SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<failure xmlns='{SASL}'><not-authorized/></failure>",
+        f"<failure xmlns='{SASL}'><mechanism-too-weak/></failure>",
+        f"<failure xmlns='{SASL}'><invalid-mechanism/></failure>",
+        f"<failure xmlns='{SASL}'><temporary-auth-failure/></failure>",
+        f"<failure xmlns='{SASL}'/>",
+        SUCCESS,
+        f"<challenge xmlns='{SASL}'/>",
+    ],
+)
+async def test_no_answer_to_scram_makes_us_send_the_password(scram: str, answer: str) -> None:
+    """Genuine or not: PLAIN is for a server that offers nothing better."""
+    server = Hostile(answer)
+    with pytest.raises((ConnectionFailedError, ScramError)):
+        await log_in(
+            settings(), PLACE, features("PLAIN", scram), server.exchange, bindings=[], genuine=True
+        )
+    (auth,) = server.heard
+    assert auth.get("mechanism") == scram
+
+
+@pytest.mark.parametrize(
+    "answer", ["<challenge xmlns='{}'/>", "<challenge xmlns='{}'>QQ==</challenge>"]
+)
+async def test_a_challenge_after_plain_gets_nothing_more(answer: str) -> None:
+    server = Hostile(answer.format(SASL), SUCCESS)
+    with pytest.raises(ScramError, match="PLAIN, which has no challenge"):
+        await log_in(
+            settings(), PLACE, features("PLAIN"), server.exchange, bindings=[], genuine=True
+        )
+    assert len(server.heard) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize(
+    ("username", "password"),
+    [
+        ("bot\0admin", PASSWORD),
+        ("\0", PASSWORD),
+        ("bot", "one\0two"),
+        ("bot", "\x7f"),
+        ("bot", "\ue000"),
+        ("bot", "\N{RIGHT-TO-LEFT OVERRIDE}"),
+        ("\N{OBJECT REPLACEMENT CHARACTER}", PASSWORD),
+        ("bot", "\ud800"),
+        ("\udcff", PASSWORD),
+    ],
+)
+async def test_names_and_passwords_that_could_be_read_as_something_else_go_nowhere(
+    mechanism: str, username: str, password: str
+) -> None:
+    """A NUL would make two fields of one in PLAIN (RFC 4616, section 2)."""
+    server = Hostile()
+    with pytest.raises(ConnectionFailedError, match="SASLprep") as refusal:
+        await log_in(
+            settings(username, password),
+            PLACE,
+            features(mechanism),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    assert server.heard == []
+    assert PASSWORD not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("username", "sent"),
+    [
+        ("a,r=forged", "a=2Cr=3Dforged"),
+        ("a\N{FULLWIDTH COMMA}r\N{FULLWIDTH EQUALS SIGN}forged", "a=2Cr=3Dforged"),
+        ("=2C", "=3D2C"),
+        ("\N{SMALL COMMA}", "=2C"),
+    ],
+)
+async def test_a_name_gets_out_of_its_field_by_no_way_of_writing_it(
+    username: str, sent: str
+) -> None:
+    """SASLprep makes commas of what looks like one, so the escaping has to come after it."""
+    server = Hostile(f"<failure xmlns='{SASL}'/>")
+    with pytest.raises(ConnectionFailedError):
+        await log_in(
+            settings(username),
+            PLACE,
+            features("SCRAM-SHA-256"),
+            server.exchange,
+            bindings=[],
+            genuine=True,
+        )
+    first = b64decode(server.heard[0].text or "").decode()
+    assert first.startswith(f"n,,n={sent},r=")
+    assert first.count(",") == 3
+
+
+# The order of things, and what is no Base64.
+
+CONTENTS = [
+    "ü",
+    "QQ=",
+    "Q Q==",
+    "=",
+    "QQ==QQ==",
+    "----",
+    "4pyT\n4pyT",
+    "\N{FULLWIDTH LATIN SMALL LETTER A}QQ",
+    "gICA",
+    "w7w=",
+    "AAAA",
+]
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("name", ["challenge", "success"])
+async def test_whatever_stands_in_an_answer_is_a_server_that_broke_the_protocol(
+    name: str, content: str
+) -> None:
+    server = Hostile(f"<{name} xmlns='{SASL}'>{content}</{name}>")
+    with pytest.raises(ScramError):
+        await log_in(
+            settings(), PLACE, features("SCRAM-SHA-256"), server.exchange, bindings=[], genuine=True
+        )
+    assert len(server.heard) == 1
+
+
+# Channel binding.
+
+
+def header_of(server: Hostile) -> str:
+    return b64decode(server.heard[0].text or "").decode().rpartition(",n=")[0] + ","
+
+
+@pytest.mark.parametrize(
+    ("offered", "types", "mechanism", "header"),
+    [
+        (["SCRAM-SHA-1-PLUS", "SCRAM-SHA-512"], ["tls-server-end-point"], "SCRAM-SHA-1-PLUS", "p"),
+        (
+            ["SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"],
+            ["tls-server-end-point"],
+            "SCRAM-SHA-256-PLUS",
+            "p",
+        ),
+        # Nothing to bind is offered: the server is told that we could have.
+        (["SCRAM-SHA-512", "SCRAM-SHA-1"], [], "SCRAM-SHA-512", "y"),
+        (["SCRAM-SHA-1"], ["tls-server-end-point"], "SCRAM-SHA-1", "y"),
+        (["SCRAM-SHA-1", "scram-sha-1-plus"], ["tls-server-end-point"], "SCRAM-SHA-1", "y"),
+    ],
+)
+async def test_a_binding_is_never_given_up_without_a_word(
+    offered: list[str], types: list[str], mechanism: str, header: str
+) -> None:
+    server = Hostile(f"<failure xmlns='{SASL}'/>")
+    with pytest.raises(ConnectionFailedError):
+        await log_in(
+            settings(),
+            PLACE,
+            features(*offered, bindings=types),
+            server.exchange,
+            bindings=BINDINGS,
+            genuine=True,
+        )
+    assert server.heard[0].get("mechanism") == mechanism
+    assert header_of(server).startswith(header)

@@ -1,0 +1,123 @@
+from xml.etree.ElementTree import Element
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import MessageReceived
+from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
+from tests.xmpp.elements import parsed
+from tests.xmpp.reading import OWN, ROOM, USER, message_events, presence_events
+
+
+def _written(element: Element) -> Element:
+    return parsed(stanzas.xml_of(element))
+
+
+@pytest.mark.parametrize("sender", ["", "evil@example", "x" * 1100 + "@example", "@", ROOM + "x/a"])
+def test_what_does_not_come_from_the_room_is_not_of_it(sender: str) -> None:
+    assert message_events("<body>hello</body>", sender) == []
+    item = f"<x {USER}><item role='moderator'/><status code='110'/></x>"
+    assert presence_events(item, sender) == []
+
+
+def test_what_is_too_long_for_a_jid_is_none_even_if_preparing_would_shorten_it() -> None:
+    # A soft hyphen is mapped to nothing.
+    nickname = "n" + "\u00ad" * (stanzas.MAX_JID_CHARACTERS - len(f"{ROOM}/n"))
+    assert stanzas.prepared(f"{ROOM}/{nickname}") == f"{ROOM}/n"
+    assert stanzas.prepared(f"{ROOM}/{nickname}\u00ad") is None
+
+
+def test_an_error_with_a_condition_of_its_own_keeps_the_standards_one() -> None:
+    error = parsed(
+        "<iq><error><too-many xmlns='urn:example'/>"
+        "<conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+    )
+    assert stanzas.error_of(error) == stanzas.StanzaError("conflict")
+
+
+def test_the_conditions_are_those_of_the_standard() -> None:
+    standard = {*SASL_CONDITIONS, *STREAM_CONDITIONS, *STANZA_CONDITIONS}
+    assert standard == stanzas.CONDITIONS
+
+
+_names = st.sampled_from(
+    ["message", "presence", "iq", "body", "x", "item", "status", "error", "delay", "destroy"]
+)
+_namespaces = st.sampled_from(
+    ["jabber:client", stanzas.MUC_USER, stanzas.DELAY, stanzas.STANZA_ERRORS, "urn:other"]
+)
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_attributes = st.dictionaries(
+    st.sampled_from(["from", "type", "id", "code", "jid", "nick", "role", "stamp", "by"]),
+    st.sampled_from([ROOM, OWN, f"{ROOM}/Wilma", "110", "303", "error", "unavailable"]) | _texts,
+)
+
+
+@st.composite
+def _elements(draw: st.DrawFn, depth: int = 3) -> Element:
+    element = Element(f"{{{draw(_namespaces)}}}{draw(_names)}", draw(_attributes))
+    element.text = draw(_texts)
+    if depth:
+        element.extend(draw(st.lists(_elements(depth - 1), max_size=3)))
+    return element
+
+
+@given(_elements())
+def test_no_stanza_breaks_the_reading_of_it(stanza: Element) -> None:
+    for event in stanzas.read(stanza, room=ROOM, own=OWN):
+        assert not isinstance(event, MessageReceived) or event.from_.startswith(ROOM)
+    stanzas.reply_to(stanza)
+    stanzas.xml_of(stanzas.reply_to(stanza))
+
+
+def test_jids_are_prepared_for_comparison() -> None:
+    assert stanzas.prepared("Lobby@Conference.Example/Me") == "lobby@conference.example/Me"
+    assert stanzas.prepared("@example") is None
+    assert stanzas.occupant_jid(ROOM, "a/b") == f"{ROOM}/a/b"
+    assert stanzas.occupant_jid(ROOM, "x" * 1024) is None
+
+
+def test_entering_asks_for_a_little_history_and_gives_the_password_if_there_is_one() -> None:
+    entering = _written(stanzas.join_presence(OWN, "open <sesame>", None))
+    assert entering.get("to") == OWN
+    extension = entering.find(f"{{{stanzas.MUC}}}x")
+    assert extension is not None
+    history = extension.find(f"{{{stanzas.MUC}}}history")
+    assert history is not None
+    assert history.get("maxstanzas") == str(stanzas.HISTORY_ON_JOINING)
+    assert extension.findtext(f"{{{stanzas.MUC}}}password") == "open <sesame>"
+    assert "password" not in stanzas.xml_of(stanzas.join_presence(OWN, None, None))
+
+
+def test_coming_back_asks_for_the_history_since_then_however_long() -> None:
+    entering = _written(stanzas.join_presence(OWN, None, "2026-01-01T00:00:00.000Z"))
+    history = entering.find(f"{{{stanzas.MUC}}}x/{{{stanzas.MUC}}}history")
+    assert history is not None
+    assert history.attrib == {"since": "2026-01-01T00:00:00.000Z"}
+
+
+def test_leaving_is_a_presence_that_is_unavailable() -> None:
+    assert _written(stanzas.leave_presence(OWN)).attrib == {
+        "to": OWN,
+        "type": "unavailable",
+    }
+
+
+@pytest.mark.parametrize(
+    ("type_", "payload", "answer"),
+    [
+        ("get", "<ping xmlns='urn:xmpp:ping'/>", "result"),
+        ("get", "<query xmlns='http://jabber.org/protocol/disco#info'/>", "result"),
+        ("set", "<ping xmlns='urn:xmpp:ping'/>", "error"),
+        ("get", "<query xmlns='jabber:iq:version'/>", "error"),
+        ("get", "", "error"),
+    ],
+)
+def test_requests_from_outside_are_answered(type_: str, payload: str, answer: str) -> None:
+    iq = parsed(f"<iq type='{type_}' id='7' from='{ROOM}/Wilma'>{payload}</iq>")
+    reply = stanzas.reply_to(iq)
+    assert (reply.get("type"), reply.get("id"), reply.get("to")) == (answer, "7", f"{ROOM}/Wilma")
+    if answer == "error":
+        assert stanzas.error_of(reply).condition == "service-unavailable"

@@ -1,0 +1,311 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from gc import collect
+from weakref import ref
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.wire.xmlstream import MAX_GROWTH, NotWellFormedError, StanzaTooLongError
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.stream import (
+    MAX_DEPTH,
+    MAX_NEGOTIATION_BYTES,
+    MAX_STANZA_BYTES,
+    SLICE_BYTES,
+    Stream,
+)
+
+SECONDS = 10.0
+HEADER = (
+    b"<?xml version='1.0'?><stream:stream xmlns='jabber:client' version='1.0'"
+    b" xmlns:stream='http://etherx.jabber.org/streams' from='chat.example'>"
+)
+
+
+class Line:
+    """A stream on one end of a pair of sockets, and the other end."""
+
+    def __init__(self, far: socket.socket) -> None:
+        self.far = far
+        self.received: list[Element] = []
+        self.reasons: list[BaseException | None] = []
+        self.on_element: Callable[[Element], None] = self.received.append
+        self.traced: list[tuple[str, Element | str]] = []
+        self._news = asyncio.Event()
+        self.stream = Stream("chat.example", self._receive, self._lose, self._trace)
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.far, data)
+
+    async def read(self) -> bytes:
+        async with asyncio.timeout(SECONDS):
+            return await asyncio.get_running_loop().sock_recv(self.far, 65536)
+
+    async def until(self, satisfied: Callable[[], object]) -> None:
+        async with asyncio.timeout(SECONDS):
+            while not satisfied():
+                self._news.clear()
+                await self._news.wait()
+
+    async def decided(self) -> None:
+        await self.until(lambda: self.received or self.reasons)
+
+    async def lost(self) -> BaseException | None:
+        await self.until(lambda: self.reasons)
+        return self.reasons[0]
+
+    def bodies(self) -> list[str]:
+        return [one.findtext(f"{{{stanzas.CLIENT}}}body", "") for one in self.received]
+
+    def _trace(self, direction: str, xml: Element | str, raw: bytes) -> None:
+        self.traced.append((direction, xml))
+
+    def _receive(self, element: Element) -> None:
+        self._news.set()
+        self.on_element(element)
+
+    def _lose(self, reason: BaseException | None) -> None:
+        self._news.set()
+        self.reasons.append(reason)
+
+
+@asynccontextmanager
+async def _line(*, settled: bool = True) -> AsyncIterator[Line]:
+    near, far = socket.socketpair()
+    far.setblocking(False)
+    with far:
+        line = Line(far)
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: line.stream, sock=near
+        )
+        if settled:
+            line.stream.end_negotiation()
+        try:
+            yield line
+        finally:
+            transport.abort()
+            await line.until(lambda: line.stream.transport is None)
+
+
+def _message(body: str) -> bytes:
+    return f"<message type='groupchat'><body>{body}</body></message>".encode()
+
+
+async def test_it_begins_with_a_header_that_names_the_domain() -> None:
+    async with _line() as line:
+        assert (await line.read()).startswith(b"<stream:stream to='chat.example' ")
+
+
+async def test_elements_are_handed_over_one_by_one_however_they_are_cut() -> None:
+    async with _line() as line:
+        text = HEADER + _message("one") + b" " + _message("two")
+        for at in range(0, len(text), 7):
+            line.stream.data_received(text[at : at + 7])
+        assert line.bodies() == ["one", "two"]
+
+
+async def test_a_flood_is_parsed_over_several_turns_and_others_have_theirs_between() -> None:
+    flood = HEADER + b"".join(_message(str(number)) for number in range(2_000))
+    seen: list[int] = []
+
+    def take_a_turn() -> None:
+        seen.append(len(line.received))
+        if len(line.received) < 2_000:
+            asyncio.get_running_loop().call_soon(take_a_turn)
+
+    async with _line() as line:
+        asyncio.get_running_loop().call_soon(take_a_turn)
+        line.stream.data_received(flood)
+        assert len(line.received) <= SLICE_BYTES // len(_message("0"))
+        await line.until(lambda: len(line.received) == 2_000)
+        assert line.bodies() == [str(number) for number in range(2_000)]
+        assert len(set(seen)) >= len(flood) // SLICE_BYTES
+        assert line.reasons == []
+
+
+async def test_nothing_of_a_flood_is_lost_and_the_end_is_told_last() -> None:
+    at_the_end: list[int] = []
+    async with _line() as line:
+        sending = asyncio.create_task(
+            line.send(HEADER + b"".join(_message(str(number)) for number in range(20_000)))
+        )
+        await sending
+        line.far.shutdown(socket.SHUT_WR)
+        assert await line.lost() is None
+        at_the_end.append(len(line.received))
+    assert at_the_end == [20_000]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+async def test_a_dtd_in_the_prolog_is_refused_however_it_is_cut(size: int, encoding: str) -> None:
+    bomb = (
+        "<?xml version='1.0'?>\n<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>"
+        "<!ENTITY b '&a;&a;&a;&a;&a;&a;'>]><x>&b;</x>"
+    ).encode(encoding)
+    async with _line() as line:
+        for at in range(0, len(bomb), size):
+            line.stream.data_received(bomb[at : at + size])
+        assert isinstance(await line.lost(), NotWellFormedError)
+        assert line.received == []
+
+
+@pytest.mark.parametrize("encoding", ["cp037", "utf-16", "utf-7", "no-such-encoding"])
+async def test_a_dtd_in_an_encoding_that_xmpp_has_not_is_refused(encoding: str) -> None:
+    known = "latin-1" if encoding == "no-such-encoding" else encoding
+    declaration = f"<?xml version='1.0' encoding='{encoding}'?>".encode()
+    bomb = "<!DOCTYPE x [<!ENTITY a 'grown'>]><x><y>&a;</y></x>".encode(known)
+    async with _line() as line:
+        line.stream.data_received(declaration + bomb)
+        await line.lost()
+        assert line.received == []
+
+
+async def test_cdata_within_the_stream_is_no_dtd() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER)
+        line.stream.data_received(b"<message><body><![CDATA[<!DOCTYPE x>]]></body></message>")
+        assert line.bodies() == ["<!DOCTYPE x>"]
+
+
+@pytest.mark.parametrize(
+    ("settled", "most"),
+    [(True, MAX_STANZA_BYTES), (False, MAX_NEGOTIATION_BYTES - len(HEADER))],
+    ids=["a stanza", "a negotiation"],
+)
+async def test_an_element_may_be_as_long_as_the_limit_and_no_longer(
+    settled: bool, most: int
+) -> None:
+    around = len(_message(""))
+    for size in (most, (1 + MAX_GROWTH) * most + 2 * SLICE_BYTES):
+        async with _line(settled=settled) as line:
+            await line.send(HEADER)
+            element = _message("x" * (size - around))
+            assert len(element) == size
+            sending = asyncio.create_task(line.send(element))
+            await line.decided()
+            if size > most:
+                assert isinstance(line.reasons[0], StanzaTooLongError)
+                assert line.received == []
+            else:
+                assert line.reasons == []
+                assert len(line.bodies()[0]) == size - around
+            sending.cancel()
+            await asyncio.wait((sending,))
+
+
+async def test_many_short_elements_are_no_long_one() -> None:
+    async with _line() as line:
+        message = _message("x" * 100_000)
+        count = MAX_STANZA_BYTES // len(message) + 2
+        line.stream.data_received(HEADER + message * count)
+        await line.until(lambda: len(line.received) == count)
+        assert line.reasons == []
+
+
+@pytest.mark.parametrize("broken", [b"<a></b>", b"&nbsp;", b"\x00", b"<a b='1' b='2'/>", b"\xff"])
+async def test_what_is_not_well_formed_ends_it(broken: bytes) -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + broken)
+        assert isinstance(await line.lost(), NotWellFormedError)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [b"</stream:stream>", b"<a></b>", b"<a>" * MAX_DEPTH + b"<a/>" + b"</a>" * MAX_DEPTH],
+    ids=["in good order", "not well-formed", "too deep"],
+)
+async def test_nothing_is_taken_in_behind_the_end(end: bytes) -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + _message("one") + end + _message("two"))
+        line.stream.data_received(_message("three"))
+        await line.lost()
+        assert line.bodies() == ["one"]
+
+
+async def test_the_other_side_may_end_it_in_good_order() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + b"</stream:stream>")
+        assert await line.lost() is None
+
+
+async def test_what_was_handed_over_is_let_go_of() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + _message("one"))
+        (watched,) = map(ref, line.received)
+        line.received.clear()
+        line.traced.clear()
+        line.stream.data_received(_message("two"))
+        collect()
+        assert watched() is None
+
+
+async def test_a_mistake_of_ours_ends_it_and_is_not_swallowed() -> None:
+    def fail(element: Element) -> None:
+        raise KeyError(element.tag)
+
+    async with _line() as line:
+        line.on_element = fail
+        line.stream.data_received(HEADER + _message("one"))
+        assert isinstance(await line.lost(), KeyError)
+
+
+async def test_a_new_stream_forgets_what_was_slipped_into_the_old_one() -> None:
+    async with _line() as line:
+        line.stream.data_received(HEADER + _message("x") * 1_000)
+        before = len(line.received)
+        assert before < 1_000
+        line.stream.restart()
+        line.stream.end_negotiation()
+        line.stream.data_received(HEADER + _message("clean"))
+        await line.until(lambda: "clean" in line.bodies())
+        assert line.bodies()[before:] == ["clean"]
+
+
+async def test_after_the_end_nothing_can_be_written() -> None:
+    async with _line() as line:
+        line.far.close()
+        await line.lost()
+        await line.until(lambda: line.stream.transport is None)
+        assert not line.stream.write(Element("iq"))
+
+
+async def test_everything_that_goes_either_way_is_traced_in_order() -> None:
+    async with _line() as line:
+        await line.read()
+        await line.send(HEADER.replace(b" from", b" xml:lang='en' id='a&lt;b' from"))
+        await line.send(_message("one"))
+        await line.decided()
+        out = Element(f"{{{stanzas.CLIENT}}}presence")
+        assert line.stream.write(out)
+        line.stream.hang_up()
+        assert [(way, one if isinstance(one, str) else one.tag) for way, one in line.traced] == [
+            ("out", line.stream.stream_header),
+            (
+                "in",
+                '<stream:stream version="1.0" xml:lang="en" id="a&lt;b" from="chat.example">',
+            ),
+            ("in", f"{{{stanzas.CLIENT}}}message"),
+            ("out", out.tag),
+            ("out", "</stream:stream>"),
+        ]
+
+
+async def test_what_is_not_believed_is_not_traced_either() -> None:
+    async with _line() as line:
+        depth = 130
+        await line.send(HEADER + b"<a>" * depth + b"</a>" * depth + _message("after"))
+        await line.lost()
+        assert [one for way, one in line.traced if way == "in" and not isinstance(one, str)] == []
+
+
+async def test_what_is_written_after_the_end_is_neither_sent_nor_traced() -> None:
+    async with _line() as line:
+        line.stream.hang_up()
+        line.stream.hang_up()
+        assert not line.stream.write(Element(f"{{{stanzas.CLIENT}}}presence"))
+        assert [one for _, one in line.traced] == [line.stream.stream_header, "</stream:stream>"]
+        assert (await line.read()).count(b"</stream:stream>") == 1

@@ -1,0 +1,110 @@
+import hashlib
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.link.certificate import signature_hash
+from bridge.xmpp.link.tls import channel_bindings
+
+HASHES = [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()]
+
+
+def _signed(
+    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+    algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None,
+) -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "chat.example")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(1))
+    return builder.sign(key, algorithm).public_bytes(Encoding.DER)
+
+
+@pytest.mark.parametrize("key_type", list(trustme.KeyType))
+def test_a_certificate_of_each_kind_of_key_names_its_hash(key_type: trustme.KeyType) -> None:
+    issued = trustme.CA(key_type=key_type).issue_cert("chat.example", key_type=key_type)
+    pem = issued.cert_chain_pems[0].bytes().decode()
+    assert signature_hash(ssl.PEM_cert_to_DER_cert(pem)) == "sha256"
+
+
+@pytest.mark.parametrize("algorithm", HASHES, ids=lambda one: str(one.name))
+def test_the_hash_is_that_of_the_signature(
+    algorithm: hashes.SHA256 | hashes.SHA384 | hashes.SHA512,
+) -> None:
+    certificate = _signed(ec.generate_private_key(ec.SECP256R1()), algorithm)
+    assert signature_hash(certificate) == algorithm.name
+
+
+def test_a_signature_without_a_hash_defines_no_binding() -> None:
+    assert signature_hash(_signed(ed25519.Ed25519PrivateKey.generate(), None)) is None
+
+
+@given(st.binary(max_size=64))
+def test_what_is_no_certificate_has_no_hash(rubbish: bytes) -> None:
+    assert signature_hash(rubbish) is None
+
+
+@given(st.data())
+def test_a_certificate_that_was_cut_short_breaks_nothing(data: st.DataObject) -> None:
+    whole = _certificate()
+    assert signature_hash(whole[: data.draw(st.integers(0, 40))]) is None
+
+
+def _certificate(made: list[bytes] = []) -> bytes:  # noqa: B006 - made once
+    if not made:
+        made.append(_signed(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()))
+    return made[0]
+
+
+def _handshake(version: ssl.TLSVersion) -> tuple[ssl.SSLObject, ssl.SSLObject, bytes]:
+    """Both ends of a connection, and the server's certificate."""
+    ca = trustme.CA()
+    issued = ca.issue_cert("chat.example")
+    as_server, as_client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    issued.configure_cert(as_server)
+    ca.configure_trust(as_client)
+    as_client.minimum_version = as_client.maximum_version = version
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = as_client.wrap_bio(down, up, server_hostname="chat.example")
+    server = as_server.wrap_bio(up, down, server_side=True)
+    steps: list[Callable[[], None]] = [client.do_handshake, server.do_handshake]
+    while steps:
+        for step in list(steps):
+            try:
+                step()
+            except ssl.SSLWantReadError:
+                continue
+            steps.remove(step)
+    pem = issued.cert_chain_pems[0].bytes().decode()
+    return client, server, ssl.PEM_cert_to_DER_cert(pem)
+
+
+def test_under_tls_1_3_the_login_is_tied_to_the_servers_certificate() -> None:
+    client, _, certificate = _handshake(ssl.TLSVersion.TLSv1_3)
+    (binding,) = channel_bindings(client, verified=True)
+    assert binding.type == "tls-server-end-point"
+    assert binding.data == hashlib.sha256(certificate).digest()
+
+
+def test_under_tls_1_2_both_ends_see_the_same_unique_binding_and_it_comes_first() -> None:
+    client, server, _ = _handshake(ssl.TLSVersion.TLSv1_2)
+    first, second = channel_bindings(client, verified=True)
+    assert (first.type, second.type) == ("tls-unique", "tls-server-end-point")
+    assert first.data == server.get_channel_binding("tls-unique")
+
+
+def test_under_tls_1_3_and_an_unchecked_certificate_there_is_a_unique_binding_too() -> None:
+    client, server, _ = _handshake(ssl.TLSVersion.TLSv1_3)
+    first, second = channel_bindings(client, verified=False)
+    assert first == channel_bindings(client, verified=True)[0]
+    assert second.type == "tls-unique"
+    assert second.data == server.get_channel_binding("tls-unique")

@@ -1,0 +1,179 @@
+import tracemalloc
+from gc import collect
+from weakref import ref
+from xml.etree.ElementTree import Element, tostring
+
+import pytest
+
+from bridge.xmpp.link.trace import (
+    CHARACTER_WEIGHT,
+    MAX_PIECE_WEIGHT,
+    NAME_WEIGHT,
+    REDACTED,
+    Trace,
+    TracedStanza,
+)
+from bridge.xmpp.model.events import SubjectChanged
+from bridge.xmpp.model.journal import Journal, Numbering
+from tests.xmpp.elements import append, parsed
+from tests.xmpp.model.test_journal import since
+
+
+def _kept(trace: Trace) -> list[TracedStanza]:
+    return [*reversed(trace)][::-1]
+
+
+def test_a_piece_is_kept_with_its_way_its_connection_and_its_time() -> None:
+    trace = Trace(Numbering("epoch"))
+    element = Element("presence")
+    append(trace, "out", "1", "<stream:stream>", 1.5)
+    append(trace, "in", "2", element, 2.5)
+    first, second = _kept(trace)
+    assert first == TracedStanza(1, 1.5, "out", "1", "<stream:stream>")
+    assert isinstance(second.xml, Element)
+    assert second.xml.tag == "presence"
+    assert second == TracedStanza(2, 2.5, "in", "2", second.xml)
+    assert (len(trace), trace.cursor, trace.forgotten) == (2, "epoch-2", 0)
+
+
+def test_events_and_stanzas_share_their_cursors() -> None:
+    journal = Journal("epoch")
+    trace = Trace(journal.numbering)
+    append(trace, "out", "1", "<a/>", 0)
+    event = journal.append(SubjectChanged("b"), 0)
+    append(trace, "in", "1", "<c/>", 0)
+    assert journal.cursor == trace.cursor == "epoch-3"
+    (after,), loss = since(trace, journal.cursor_of(event.number))
+    assert (after.number, loss) == (3, None)
+    assert since(journal, trace.cursor_of(1)) == ([event], None)
+    assert since(journal, trace.cursor_of(3)) == ([], None)
+
+
+def test_what_one_forgets_is_no_loss_of_the_other() -> None:
+    journal = Journal("epoch", 1)
+    trace = Trace(journal.numbering, 1)
+    start = journal.cursor
+    for _ in range(2):
+        append(trace, "in", "1", "<a/>", 0)
+    event = journal.append(SubjectChanged("kept"), 0)
+    assert since(journal, start) == ([event], None)
+    assert since(trace, start)[1] is not None
+
+
+def test_the_oldest_makes_room_at_the_capacity() -> None:
+    trace = Trace(Numbering("epoch"), 2)
+    for _ in range(3):
+        append(trace, "in", "1", "<a/>", 0)
+    assert [one.number for one in _kept(trace)] == [2, 3]
+
+
+def _weighing(weight: int) -> bytes:
+    """Return what a piece without tags has to be on the wire to weigh this."""
+    raw = b"x" * ((weight - NAME_WEIGHT) // CHARACTER_WEIGHT)
+    assert NAME_WEIGHT + CHARACTER_WEIGHT * len(raw) == weight
+    return raw
+
+
+def test_the_oldest_makes_room_beyond_the_greatest_weight_and_not_at_it() -> None:
+    least = NAME_WEIGHT + CHARACTER_WEIGHT
+    trace = Trace(Numbering("epoch"), max_weight=2 * least)
+    for weight, kept in ((least, [1]), (least, [1, 2]), (least + CHARACTER_WEIGHT, [3])):
+        trace.append("in", "1", Element("body"), _weighing(weight), 0)
+        assert [one.number for one in _kept(trace)] == kept
+
+
+LONG = "n" * 200
+HEAVY = {
+    "a message": "<message from='r@s/Wilma' type='groupchat'><body>hello</body></message>",
+    "wide characters": "<message><body>" + "x" * 10_000 + "\U0001f600</body></message>",
+    "empty elements": "<message>" + "<a/>" * 10_000 + "</message>",
+    "elements of many names": "<message>"
+    + "".join(f"<a{n}/>" for n in range(9_000))
+    + "</message>",
+    "attributes": "<message " + " ".join(f"a{n}=''" for n in range(9_000)) + "/>",
+    "names in a long namespace": f"<a:b xmlns:a='{LONG}'>"
+    + "".join(f"<a:b{n} a:c{n}=''/>" for n in range(5_000))
+    + "</a:b>",
+}
+
+
+@pytest.mark.parametrize("xml", HEAVY.values(), ids=HEAVY)
+def test_a_stanza_takes_hardly_more_memory_than_it_weighs(xml: str) -> None:
+    raw = xml.encode()
+    tracemalloc.start()
+    try:
+        kept = parsed(xml)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for limit, expected in ((taken // 2, 0), (20 * len(raw) * NAME_WEIGHT, 1)):
+        trace = Trace(Numbering("epoch"), max_weight=limit)
+        trace.append("in", "1", kept, raw, 0)
+        assert len(trace) == expected
+
+
+def test_a_piece_that_is_too_heavy_is_named_and_pushes_out_nothing() -> None:
+    trace = Trace(Numbering("epoch"))
+    for tag, weight in (("before", 750), ("heaviest", HEAVIEST), ("heavier", HEAVIEST + 4)):
+        trace.append("in", "1", Element(tag), _weighing(weight), 0)
+    first, second, third = (one.xml for one in _kept(trace))
+    assert [one.tag for one in (first, second) if isinstance(one, Element)] == [
+        "before",
+        "heaviest",
+    ]
+    size = (HEAVIEST + 4 - NAME_WEIGHT) // CHARACTER_WEIGHT
+    assert third == f"<!-- left out: {size} bytes are too many to keep -->"
+
+
+HEAVIEST = MAX_PIECE_WEIGHT - (MAX_PIECE_WEIGHT - NAME_WEIGHT) % CHARACTER_WEIGHT
+
+
+def test_text_that_is_too_long_is_left_out_like_any_piece() -> None:
+    trace = Trace(Numbering("epoch"))
+    append(trace, "in", "1", f"<stream:stream id='{'x' * MAX_PIECE_WEIGHT}'>", 0)
+    (kept,) = _kept(trace)
+    assert isinstance(kept.xml, str)
+    assert kept.xml.startswith("<!-- left out: ")
+
+
+def test_a_stanza_of_nothing_but_elements_does_not_wipe_out_the_rest() -> None:
+    # 256 kB on the wire, which every server lets through.
+    flood = Element("message")
+    flood.extend(Element("a") for _ in range(64_000))
+    trace = Trace(Numbering("epoch"))
+    append(trace, "in", "1", Element("before"), 0)
+    for _ in range(10):
+        append(trace, "in", "1", flood, 0)
+    assert len(trace) == 11
+
+
+def test_secrets_are_gone_before_anything_is_kept() -> None:
+    trace = Trace(Numbering("epoch"))
+    element = Element("auth")
+    element.text = "c2VjcmV0"
+    append(trace, "out", "1", element, 0)
+    (kept,) = _kept(trace)
+    assert isinstance(kept.xml, Element)
+    assert tostring(kept.xml, "unicode") == f"<auth>{REDACTED}</auth>"
+    assert element.text == "c2VjcmV0"
+
+
+def test_nothing_holds_on_to_what_is_evicted() -> None:
+    trace = Trace(Numbering("epoch"), 1)
+    append(trace, "in", "1", Element("message"), 0)
+    (kept,) = _kept(trace)
+    assert isinstance(kept.xml, Element)
+    watched = ref(kept.xml)
+    del kept
+    assert watched() is not None
+    append(trace, "in", "1", "<a/>", 0)
+    collect()
+    assert watched() is None
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 3])
+def test_a_trace_tells_what_it_forgot(capacity: int) -> None:
+    trace = Trace(Numbering("epoch"), capacity)
+    for _ in range(5):
+        append(trace, "in", "1", "<a/>", 0)
+    assert trace.forgotten == 5 - capacity

@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.model.backoff import (
+    FIRST_SECONDS,
+    JITTER,
+    LATER_SECONDS,
+    MINUTE_SECONDS,
+    MOST_SECONDS,
+    pause,
+)
+from bridge.xmpp.model.faults import Retry
+
+
+def test_pauses_double_up_to_the_most() -> None:
+    pauses = [pause(Retry.SOON, attempt, 0) for attempt in range(1, 9)]
+    assert pauses == [1, 2, 4, 8, 16, 32, MOST_SECONDS, MOST_SECONDS]
+
+
+def test_what_must_not_be_tried_again_is_not() -> None:
+    assert pause(Retry.NEVER, 1, 0) is None
+
+
+def test_a_kick_is_waited_out_for_a_minute_however_often() -> None:
+    assert {pause(Retry.MINUTE, attempt, 1) for attempt in (1, 5)} == {MINUTE_SECONDS}
+
+
+def test_what_others_must_mend_is_looked_at_every_quarter_of_an_hour() -> None:
+    assert pause(Retry.LATER, 3, 0) == LATER_SECONDS
+
+
+@pytest.mark.parametrize("jitter", [-1.0, 1.0])
+def test_jitter_moves_a_pause_by_its_part(jitter: float) -> None:
+    assert pause(Retry.SOON, 3, jitter) == 4 * FIRST_SECONDS * (1 + JITTER * jitter)
+
+
+def test_jitter_moves_no_pause_below_the_first_nor_above_the_most() -> None:
+    assert pause(Retry.SOON, 1, -1) == FIRST_SECONDS
+    assert pause(Retry.SOON, 8, 1) == MOST_SECONDS
+
+
+def test_what_nobody_meant_is_tried_again_at_once_and_then_with_growing_pauses() -> None:
+    pauses = [pause(Retry.AT_ONCE, attempt, 0) for attempt in range(1, 5)]
+    assert pauses == [0, 2, 4, 8]
+
+
+@given(st.sampled_from(Retry), st.integers(1, 10**9), st.floats(-1, 1))
+def test_every_pause_is_within_its_bounds(retry: Retry, attempt: int, jitter: float) -> None:
+    seconds = pause(retry, attempt, jitter)
+    match retry:
+        case Retry.NEVER:
+            assert seconds is None
+        case Retry.AT_ONCE if attempt == 1:
+            assert seconds == 0
+        case Retry.SOON | Retry.AT_ONCE:
+            assert seconds is not None
+            assert FIRST_SECONDS <= seconds <= MOST_SECONDS
+        case _:
+            assert seconds is not None
+            assert MOST_SECONDS <= seconds <= LATER_SECONDS * (1 + JITTER)

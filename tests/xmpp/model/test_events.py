@@ -1,0 +1,425 @@
+import json
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+
+from bridge.mcp.schema import wire_name
+from bridge.tools.entries import Kind
+from bridge.xmpp.model.events import (
+    STATUS_CODES,
+    AffiliationChanged,
+    Connected,
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantError,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    RoomConfigured,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    StanzaDamaged,
+    SubjectChanged,
+    Tls,
+    decode,
+    encode,
+)
+from bridge.xmpp.model.faults import Fault, Retry
+from tests.docs.pages import section
+
+WILMA = "r@s/a/b"
+
+TOLD: list[tuple[Event, dict[str, object]]] = [
+    (
+        MessageReceived(WILMA, "a/b", "hello"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "hello",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageReceived(
+            WILMA,
+            "a/b",
+            "\u202eraw\n",
+            type="chat",
+            id="1",
+            stanza_id="2",
+            delayed_from="2020-01-01T00:00:00.000Z",
+            source=Source.HISTORY,
+            own=True,
+            jid="w@example",
+            replaces="3",
+            reply_to="4",
+            reacts_to="5",
+            reactions=("x", "y"),
+            retracts="6",
+        ),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "jid": "w@example",
+            "body": "\u202eraw\n",
+            "type": "chat",
+            "source": "history",
+            "id": "1",
+            "stanzaId": "2",
+            "delayedFrom": "2020-01-01T00:00:00.000Z",
+            "replaces": "3",
+            "replyTo": "4",
+            "reactsTo": "5",
+            "reactions": ["x", "y"],
+            "retracts": "6",
+        },
+    ),
+    (
+        MessageReceived(WILMA, "a/b", "", id="1", own=True, reacts_to="5", reactions=()),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "type": "groupchat",
+            "source": "live",
+            "reflection": True,
+            "id": "1",
+            "reactsTo": "5",
+            "reactions": [],
+        },
+    ),
+    (
+        MessageReceived(WILMA, "a/b", "", payload=("composing (x)",)),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "payload": ["composing (x)"],
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageReceived(WILMA, "a/b", "cannot be read", encrypted="OMEMO"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "cannot be read",
+            "encrypted": "OMEMO",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageReceived("r@s", "", "this room is logged"),
+        {
+            "kind": "message",
+            "direction": "in",
+            "sender": "",
+            "from": "r@s",
+            "body": "this room is logged",
+            "type": "groupchat",
+            "source": "live",
+        },
+    ),
+    (
+        MessageSent(WILMA, "a/b", "hello", "1"),
+        {
+            "kind": "message",
+            "direction": "out",
+            "sender": "a/b",
+            "from": WILMA,
+            "body": "hello",
+            "type": "groupchat",
+            "source": "live",
+            "id": "1",
+        },
+    ),
+    (
+        SendFailed("1", "forbidden", "no voice"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "condition": "forbidden",
+            "text": "no voice",
+            "id": "1",
+        },
+    ),
+    (
+        OccupantError(WILMA, "a/b", "not-acceptable", "what?", "1"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "condition": "not-acceptable",
+            "text": "what?",
+            "id": "1",
+        },
+    ),
+    (
+        OccupantError(WILMA, "a/b", "undefined-condition"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "condition": "undefined-condition",
+        },
+    ),
+    (
+        OccupantJoined(
+            WILMA, "a/b", "participant", "none", self_=True, codes=frozenset({201, 110})
+        ),
+        {
+            "kind": "join",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "participant",
+            "affiliation": "none",
+            "self": True,
+            "codes": [110, 201],
+            "meaning": [STATUS_CODES[110], STATUS_CODES[201]],
+        },
+    ),
+    (
+        OccupantChanged(
+            WILMA,
+            "a/b",
+            "visitor",
+            "none",
+            former_role="participant",
+            show="away",
+            status="out",
+            jid="w@example/1",
+            reason="noisy",
+            actor="Owner",
+        ),
+        {
+            "kind": "role",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "visitor",
+            "affiliation": "none",
+            "show": "away",
+            "status": "out",
+            "jid": "w@example/1",
+            "reason": "noisy",
+            "actor": "Owner",
+            "formerRole": "participant",
+        },
+    ),
+    (
+        OccupantChanged(WILMA, "a/b", "visitor", "member", former_affiliation="none"),
+        {
+            "kind": "role",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "role": "visitor",
+            "affiliation": "member",
+            "formerAffiliation": "none",
+        },
+    ),
+    (
+        AffiliationChanged("w@example", "member", "welcome", "Owner"),
+        {
+            "kind": "role",
+            "direction": "in",
+            "jid": "w@example",
+            "affiliation": "member",
+            "reason": "welcome",
+            "actor": "Owner",
+        },
+    ),
+    (
+        OccupantLeft(WILMA, "a/b", codes=frozenset({307, 999}), reason="spam", actor="Owner"),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "codes": [307, 999],
+            "meaning": ["kicked"],
+            "reason": "spam",
+            "actor": "Owner",
+        },
+    ),
+    (
+        OccupantLeft(WILMA, "a/b", self_=True, status="bye", codes=frozenset({999})),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "sender": "a/b",
+            "from": WILMA,
+            "status": "bye",
+            "self": True,
+            "codes": [999],
+        },
+    ),
+    (
+        NicknameChanged(WILMA, "a/b", "c"),
+        {"kind": "nick", "direction": "in", "sender": "a/b", "from": WILMA, "newNickname": "c"},
+    ),
+    (
+        RoomDestroyed("moved", "new@muc"),
+        {
+            "kind": "leave",
+            "direction": "in",
+            "destroyed": True,
+            "reason": "moved",
+            "venue": "new@muc",
+        },
+    ),
+    (
+        SubjectChanged("", "a/b"),
+        {"kind": "subject", "direction": "in", "sender": "a/b", "subject": ""},
+    ),
+    (
+        RoomConfigured(frozenset({172, 104})),
+        {
+            "kind": "config",
+            "direction": "in",
+            "codes": [104, 172],
+            "meaning": [STATUS_CODES[104], STATUS_CODES[172]],
+        },
+    ),
+    (
+        RoomError("gone", "moved", "xmpp:new@muc"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "condition": "gone",
+            "text": "moved",
+            "venue": "xmpp:new@muc",
+        },
+    ),
+    (
+        StanzaDamaged("r/a", "a", "it is odd"),
+        {
+            "kind": "error",
+            "direction": "in",
+            "from": "r/a",
+            "sender": "a",
+            "condition": "unreadable-stanza",
+            "reason": "it is odd",
+        },
+    ),
+    (ConnectionChanged(Phase.JOINED), {"kind": "connection", "phase": "joined"}),
+    (
+        ConnectionChanged(Phase.WAITING, Fault("conflict", "Taken.", "Wait.", Retry.SOON), 2, 1500),
+        {
+            "kind": "connection",
+            "phase": "waiting",
+            "condition": "conflict",
+            "text": "Taken.",
+            "hint": "Wait.",
+            "attempt": 2,
+            "nextAttemptInMs": 1500,
+        },
+    ),
+    (
+        Connected("me@example/1", "xmpp://h:1", Tls("TLSv1.3", "AES", verified=False), "PLAIN"),
+        {
+            "kind": "connection",
+            "text": "logged in",
+            "jid": "me@example/1",
+            "service": "xmpp://h:1",
+            "tls": "TLSv1.3, AES, certificate not checked",
+            "sasl": "PLAIN",
+        },
+    ),
+    (
+        Connected("me@example/1", "xmpp://h:1", None, "SCRAM-SHA-1", resumed=True),
+        {
+            "kind": "connection",
+            "text": "the former session goes on",
+            "jid": "me@example/1",
+            "service": "xmpp://h:1",
+            "tls": "none",
+            "sasl": "SCRAM-SHA-1",
+        },
+    ),
+    (
+        Joined(WILMA, "a/b", created=True),
+        {
+            "kind": "connection",
+            "text": "in the room, which joining made: is MUC_ROOM spelt right?",
+            "sender": "a/b",
+            "from": WILMA,
+        },
+    ),
+    (
+        Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z"),
+        {"kind": "gap", "from": "1970-01-01T00:00:00.000Z", "to": "1970-01-01T00:00:01.500Z"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD, ids=lambda it: type(it).__name__)
+def test_an_event_is_told_as_what_it_is(event: Event, expected: dict[str, object]) -> None:
+    assert encode(event) == expected
+    assert json.loads(json.dumps(encode(event))) == expected
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD, ids=lambda it: type(it).__name__)
+def test_the_page_of_the_tools_has_each_field(event: Event, expected: dict[str, object]) -> None:
+    del event
+    fields_on_it = section("docs/tools.md", "## What an entry has")
+    assert [name for name in expected if f"`{name}`" not in fields_on_it] == []
+
+
+@pytest.mark.parametrize(("event", "expected"), TOLD)
+def test_an_event_is_made_again_of_what_is_told(event: Event, expected: dict[str, object]) -> None:
+    again = decode(json.loads(json.dumps(expected)))
+    assert type(again) is type(event)
+    left = {"tls", "text"} if event.kind == "connection" else {"reflection"}
+    told, wanted = (
+        {name: value for name, value in one.items() if name not in left}
+        for one in (encode(again), expected)
+    )
+    assert told == wanted
+
+
+def test_every_event_is_told_here() -> None:
+    assert {type(event) for event, _ in TOLD} == set(get_args(Event))
+
+
+def test_fields_have_the_names_of_the_wire() -> None:
+    told_otherwise = {"own", "fault", "resumed", "created"}
+    for event, expected in TOLD:
+        for one in fields(event):
+            if one.name not in told_otherwise and getattr(event, one.name):
+                assert wire_name(one.name) in expected
+
+
+def test_every_event_has_a_kind_and_every_kind_an_event() -> None:
+    assert {one.kind for one in get_args(Event)} == set(get_args(Kind))
+    for event, expected in TOLD:
+        assert event.kind == expected["kind"]
+
+
+def test_every_code_of_the_standard_has_a_meaning() -> None:
+    standard = {100, 101, 102, 103, 104, 110, 170, 171, 172, 173, 174, 201, 210}
+    assert set(STATUS_CODES) == standard | {301, 303, 307, 321, 322, 332, 333}
+    assert all(STATUS_CODES.values())

@@ -1,0 +1,412 @@
+import ast
+import re
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.settings.table import VARIABLES, Settings
+from bridge.settings.values import Secret
+from bridge.xmpp.model import faults
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from tests.xmpp.conditions import SASL_CONDITIONS, STANZA_CONDITIONS, STREAM_CONDITIONS
+from tests.xmpp.place import PLACE
+
+PACKAGE = Path(faults.__file__).parent
+
+
+def _verification(message: str) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, f"certificate verify failed: {message}")
+    error.verify_message = message
+    return error
+
+
+def _tls(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    return error
+
+
+EXCEPTIONS: tuple[tuple[Stage, BaseException, str, str, Retry], ...] = (
+    (
+        Stage.RESOLVE,
+        socket.gaierror(-2, "Name or service not known"),
+        "remote-server-not-found",
+        "XMPP_SERVICE",
+        Retry.SOON,
+    ),
+    (
+        Stage.CONNECT,
+        ConnectionRefusedError(111, "refused"),
+        "connection-refused",
+        "XMPP_SERVICE",
+        Retry.SOON,
+    ),
+    (
+        Stage.CONNECT,
+        OSError(113, "No route to host"),
+        "network-unreachable",
+        "XMPP_SERVICE",
+        Retry.SOON,
+    ),
+    (Stage.CONNECT, TimeoutError(), "connection-timeout", "XMPP_SERVICE", Retry.SOON),
+    (
+        Stage.TLS,
+        ConnectionResetError(104, "reset"),
+        "connection-reset",
+        "xmpps:// in XMPP_SERVICE",
+        Retry.SOON,
+    ),
+    (
+        Stage.TLS,
+        _verification("unable to get local issuer certificate"),
+        "certificate-verify-failed",
+        "XMPP_TLS_CA_FILE",
+        Retry.LATER,
+    ),
+    (
+        Stage.TLS,
+        _verification("Hostname mismatch, certificate is not valid for 'chat.example'."),
+        "certificate-verify-failed",
+        "XMPP_DOMAIN",
+        Retry.LATER,
+    ),
+    (
+        Stage.TLS,
+        _verification("certificate has expired"),
+        "certificate-verify-failed",
+        "clock",
+        Retry.LATER,
+    ),
+    (
+        Stage.TLS,
+        _tls("WRONG_VERSION_NUMBER"),
+        "tls-handshake-failed",
+        "TLS settings",
+        Retry.SOON,
+    ),
+    (
+        Stage.STANDING,
+        _tls("DECRYPTION_FAILED_OR_BAD_RECORD_MAC"),
+        "tls-failed",
+        "garbles",
+        Retry.SOON,
+    ),
+    (
+        Stage.TLS,
+        _tls("SSLV3_ALERT_HANDSHAKE_FAILURE"),
+        "tls-handshake-failed",
+        "TLS settings",
+        Retry.SOON,
+    ),
+    (
+        Stage.STANDING,
+        BrokenPipeError(32, "broken pipe"),
+        "connection-reset",
+        "by itself",
+        Retry.SOON,
+    ),
+    (Stage.JOIN, TimeoutError(), "remote-server-timeout", "MUC_ROOM", Retry.SOON),
+    (
+        Stage.JOIN,
+        KeyError("a mistake of ours"),
+        "internal-server-error",
+        "LOG_LEVEL=DEBUG",
+        Retry.SOON,
+    ),
+)
+
+
+def _assert_fit_to_be_read(fault: Fault) -> None:
+    for sentence in (fault.message, fault.hint):
+        assert sentence
+        assert not re.search(r"[{}]|\bNone\b|\(\)", sentence), sentence
+        assert sentence.isprintable()
+    assert re.fullmatch("[a-z]+(-[a-z]+)*", fault.condition)
+    assert fault.message.endswith((".", "!"))
+    assert fault.hint.endswith(".")
+
+
+def _names_a_setting(fault: Fault) -> bool:
+    return any(name in fault.hint for name in VARIABLES)
+
+
+@pytest.mark.parametrize(
+    ("stage", "error", "condition", "hinted", "retry"),
+    EXCEPTIONS,
+    ids=[f"{stage.value}-{type(error).__name__}" for stage, error, *_ in EXCEPTIONS],
+)
+def test_each_exception_has_its_condition_and_hint(
+    stage: Stage, error: BaseException, condition: str, hinted: str, retry: Retry
+) -> None:
+    fault = faults.of_exception(stage, error, PLACE)
+    assert (fault.condition, fault.retry) == (condition, retry)
+    assert hinted in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_place_has_the_default_room_unless_another_one_is_named() -> None:
+    rooms = ("lobby@muc.example", "logs@other.example")
+    settings = Settings(username="bot", domain="example", password=Secret("s"), rooms=rooms)
+    assert Place.of(settings).room == rooms[0]
+    other = Place.of(settings)._replace(room=rooms[1], default=False)
+    assert Place.of(settings, rooms[1]) == other
+    assert Place.of(settings, rooms[0]) == Place.of(settings)
+    assert Place.of(settings, rooms[1]).room_service == "other.example"
+
+
+def test_a_room_that_gets_no_password_is_not_said_to_have_refused_ours() -> None:
+    fault = faults.of_join_error("not-authorized", None, PLACE._replace(default=False), None)
+    assert "MUC_PASSWORD is for the default room only" in fault.message
+    assert "first in MUC_ROOM" in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_starttls_port_taken_for_one_of_direct_tls_is_told() -> None:
+    place = PLACE._replace(service="xmpps://chat.example:5222")
+    fault = faults.of_exception(Stage.TLS, _tls("WRONG_VERSION_NUMBER"), place)
+    assert (fault.condition, fault.retry) == ("wrong-version-number", Retry.LATER)
+    assert "xmpp:// instead of xmpps:// in XMPP_SERVICE" in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+def test_without_a_service_it_is_the_domain_that_leads_nowhere() -> None:
+    place = PLACE._replace(service="xmpp://chat.example")
+    fault = faults.of_exception(Stage.RESOLVE, socket.gaierror(-2, "not known"), place)
+    assert (fault.condition, fault.retry) == ("remote-server-not-found", Retry.SOON)
+    assert "chat.example" in fault.message
+    assert "Check XMPP_DOMAIN" in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_mistake_of_ours_is_told_without_its_text() -> None:
+    fault = faults.of_exception(Stage.SASL, ValueError("hunter2"), PLACE)
+    assert "hunter2" not in fault.message + fault.hint
+    assert "ValueError" in fault.message
+    assert "sasl" in fault.message
+
+
+@pytest.mark.parametrize("condition", SASL_CONDITIONS)
+def test_each_refused_login_keeps_its_condition_and_names_a_setting(condition: str) -> None:
+    fault = faults.of_sasl(condition, None, PLACE)
+    assert fault.condition == condition
+    assert _names_a_setting(fault) or condition == "temporary-auth-failure"
+    _assert_fit_to_be_read(fault)
+
+
+@pytest.mark.parametrize(
+    "condition", ["not-authorized", "credentials-expired", "account-disabled", "invalid-authzid"]
+)
+def test_a_login_that_cannot_succeed_is_never_tried_again(condition: str) -> None:
+    assert faults.of_sasl(condition, None, PLACE).retry is Retry.NEVER
+
+
+def test_a_passing_trouble_with_logins_is_tried_again() -> None:
+    assert faults.of_sasl("temporary-auth-failure", None, PLACE).retry is Retry.SOON
+
+
+@pytest.mark.parametrize("condition", STREAM_CONDITIONS)
+def test_each_stream_error_keeps_its_condition(condition: str) -> None:
+    fault = faults.of_stream_error(condition, None, PLACE)
+    assert fault.condition == condition
+    assert fault.retry is not Retry.NEVER
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_domain_that_is_not_served_names_the_setting_and_waits_for_a_person() -> None:
+    fault = faults.of_stream_error("host-unknown", None, PLACE)
+    assert "XMPP_DOMAIN" in fault.hint
+    assert fault.retry is Retry.LATER
+
+
+@pytest.mark.parametrize("condition", STANZA_CONDITIONS)
+def test_each_refused_join_keeps_its_condition(condition: str) -> None:
+    fault = faults.of_join_error(condition, None, PLACE, None)
+    assert fault.condition == condition
+    _assert_fit_to_be_read(fault)
+
+
+@pytest.mark.parametrize(
+    ("condition", "setting", "retry"),
+    [
+        ("not-authorized", "MUC_PASSWORD", Retry.LATER),
+        ("forbidden", "MUC_ROOM", Retry.LATER),
+        ("item-not-found", "MUC_ROOM", Retry.SOON),
+        ("not-allowed", "MUC_ROOM", Retry.LATER),
+        ("not-acceptable", "MCP_BOT_NICKNAME", Retry.LATER),
+        ("conflict", "MCP_BOT_NICKNAME", Retry.SOON),
+        ("service-unavailable", "MUC_ROOM", Retry.SOON),
+        ("remote-server-not-found", "MUC_ROOM", Retry.LATER),
+        ("remote-server-timeout", "MUC_ROOM", Retry.SOON),
+        ("jid-malformed", "MUC_ROOM", Retry.LATER),
+        ("gone", "MUC_ROOM", Retry.LATER),
+        ("something-new", "MUC_ROOM", Retry.SOON),
+    ],
+)
+def test_a_refused_join_names_the_setting_to_change(
+    condition: str, setting: str, retry: Retry
+) -> None:
+    fault = faults.of_join_error(condition, None, PLACE, None)
+    assert setting in fault.hint
+    assert fault.retry is retry
+
+
+OTHERS: dict[str, tuple[Callable[[], Fault], str, str]] = {
+    "no TLS offered": (
+        lambda: faults.of("no-starttls", PLACE),
+        "encryption-required",
+        "XMPP_ALLOW_PLAINTEXT=1",
+    ),
+    "no mechanism": (
+        lambda: faults.no_mechanism(["DIGEST-MD5"], PLACE),
+        "invalid-mechanism",
+        "SCRAM-SHA-256",
+    ),
+    "none at all": (lambda: faults.no_mechanism([], PLACE), "invalid-mechanism", "SCRAM-SHA-1"),
+    "impostor": (
+        lambda: faults.of("unproven-server", PLACE, reason="its signature is wrong"),
+        "bad-server-signature",
+        "XMPP_SERVICE",
+    ),
+    "a web server": (
+        lambda: faults.protocol_error(Stage.TLS, "its XML is not well-formed", PLACE),
+        "undefined-condition",
+        "XMPP_SERVICE",
+    ),
+    "a silent room": (
+        lambda: faults.of_silence(Stage.JOIN, 20.0, PLACE),
+        "remote-server-timeout",
+        "conference.DOMAIN",
+    ),
+    "a silent resolver": (
+        lambda: faults.of_silence(Stage.RESOLVE, 10.0, PLACE),
+        "remote-server-timeout",
+        "XMPP_SERVICE",
+    ),
+    "a silent server": (
+        lambda: faults.of_silence(Stage.BIND, 10.0, PLACE),
+        "connection-timeout",
+        "firewall",
+    ),
+    "a ghost": (lambda: faults.of("ghost", PLACE), "not-acceptable", "by itself"),
+    "a room silent even to pings": (
+        lambda: faults.of("silent-room", PLACE, seconds=120.0),
+        "remote-server-timeout",
+        "conference.chat.example may be down",
+    ),
+    "moved": (
+        lambda: faults.of_destruction("too old", "new@muc.example", PLACE),
+        "gone",
+        "MUC_ROOM to the new place",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "condition", "hinted"), OTHERS.values(), ids=OTHERS)
+def test_every_other_fault_has_its_condition_and_hint(
+    make: Callable[[], Fault], condition: str, hinted: str
+) -> None:
+    fault = make()
+    assert fault.condition == condition
+    assert hinted in fault.hint
+    _assert_fit_to_be_read(fault)
+
+
+@pytest.mark.parametrize(
+    ("codes", "condition", "retry"),
+    [
+        ({301}, "forbidden", Retry.LATER),
+        ({301, 307}, "forbidden", Retry.LATER),
+        ({307}, "not-allowed", Retry.MINUTE),
+        ({307, 333}, "recipient-unavailable", Retry.AT_ONCE),
+        ({321}, "registration-required", Retry.LATER),
+        ({322, 110}, "registration-required", Retry.LATER),
+        ({332}, "recipient-unavailable", Retry.AT_ONCE),
+        (set(), "recipient-unavailable", Retry.AT_ONCE),
+    ],
+    ids=str,
+)
+def test_being_put_out_is_told_by_its_codes(codes: set[int], condition: str, retry: Retry) -> None:
+    fault = faults.of_removal(frozenset(codes), "spam", "Owner", PLACE)
+    assert (fault.condition, fault.retry) == (condition, retry)
+    _assert_fit_to_be_read(fault)
+
+
+def test_a_kick_says_who_and_why() -> None:
+    message = faults.of_removal(frozenset({307}), "spam", "Owner", PLACE).message
+    assert message.endswith('by "Owner" ("spam").')
+
+
+def test_the_servers_own_words_are_passed_on() -> None:
+    told = [
+        faults.of_stream_error("reset", "config reload", PLACE),
+        faults.of_join_error("forbidden", "config reload", PLACE, None),
+        faults.of_sasl("aborted", "config reload", PLACE),
+        faults.of_destruction("config reload", None, PLACE),
+    ]
+    assert all('"config reload"' in fault.message and fault.quotes for fault in told)
+
+
+@given(st.text(), st.text(), st.text())
+def test_what_strangers_write_is_never_taken_for_a_format(
+    condition: str, text: str, venue: str
+) -> None:
+    for fault in (
+        faults.of_stream_error(condition, text, PLACE),
+        faults.of_join_error(condition, text, PLACE, venue),
+        faults.of_sasl(condition, text, PLACE),
+        faults.of_removal(frozenset({307}), text, venue, PLACE),
+    ):
+        assert fault.message
+
+
+def _named(path: Path) -> Iterator[str]:
+    """The situations for which a module asks by name, in calls of `of` or as what to call it by."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_situation_in_the_table_is_asked_for_and_every_one_asked_for_is_in_the_table() -> (
+    None
+):
+    modules = [*PACKAGE.glob("*.py")]
+    situations = {one for row in faults._ROWS for one in row.situations}  # noqa: SLF001 - the table
+    assert situations <= {one for path in modules for one in _named(path)}
+    asked = {
+        node.args[0].value
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"of", "faults.of"}
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert "ghost" in asked
+    assert asked <= situations
+
+
+@pytest.mark.parametrize("row", faults._ROWS, ids=lambda row: row.situations[0])  # noqa: SLF001
+def test_each_row_has_two_sentences_and_fills_in_what_is_known(row: faults.Row) -> None:
+    words: dict[str, Any] = dict.fromkeys(("by", "within"), "") | dict.fromkeys(
+        ("listed", "path", "reason", "stage", "step", "venue"), "it"
+    )
+    conditions = ["x"] if row.conditions[0] == "*" else row.conditions
+    for condition in conditions:
+        fault = faults.of(row.situations[0], PLACE, condition=condition, seconds=5.0, **words)
+        assert fault.condition == condition
+        assert not fault.quotes
+        _assert_fit_to_be_read(fault)
+
+
+def test_the_room_service_is_what_follows_the_at_sign() -> None:
+    assert PLACE.room_service == "conference.chat.example"
+
+
+def test_a_failed_connection_reads_as_its_fault() -> None:
+    fault = faults.of("no-starttls", PLACE)
+    assert str(ConnectionFailedError(fault)) == fault.message

@@ -1,0 +1,391 @@
+import inspect
+import re
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.tools.entries import Kind
+from bridge.xmpp.model import formatting
+from bridge.xmpp.model.events import (
+    AffiliationChanged,
+    Connected,
+    ConnectionChanged,
+    Event,
+    Gap,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantError,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    RoomConfigured,
+    RoomDestroyed,
+    RoomError,
+    SendFailed,
+    Source,
+    StanzaDamaged,
+    SubjectChanged,
+    Tls,
+    encode,
+)
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.formatting import MAX_TEXT_CHARACTERS, format_event
+
+_hostile = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(
+    ["\n[Server] forged", "\r\x1b[2J", "\u202egnihton", "\u2028", "\x85", "\ud800", "\u3164"]
+)
+_maybe = st.none() | _hostile
+_events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(
+        MessageReceived,
+        from_=_hostile,
+        sender=_hostile,
+        body=_hostile,
+        type=st.sampled_from(["groupchat", "chat"]),
+        id=_maybe,
+        stanza_id=_maybe,
+        delayed_from=_maybe,
+        source=st.sampled_from(Source),
+        own=st.booleans(),
+        encrypted=_maybe,
+        payload=st.lists(_hostile, max_size=3).map(tuple),
+    ),
+    st.builds(MessageSent, from_=_hostile, sender=_hostile, body=_hostile, id=st.just("id")),
+    st.builds(SendFailed, id=_hostile, condition=_hostile, text=_maybe),
+    st.builds(
+        OccupantError, from_=_hostile, sender=_hostile, condition=_hostile, text=_maybe, id=_maybe
+    ),
+    st.builds(
+        OccupantJoined,
+        from_=_hostile,
+        sender=_hostile,
+        role=_hostile,
+        affiliation=_hostile,
+        show=_maybe,
+        status=_maybe,
+        jid=_maybe,
+    ),
+    st.builds(
+        OccupantLeft,
+        from_=_hostile,
+        sender=_hostile,
+        codes=st.frozensets(st.integers(100, 999), max_size=3),
+        reason=_maybe,
+        actor=_maybe,
+        status=_maybe,
+    ),
+    st.builds(NicknameChanged, from_=_hostile, sender=_hostile, new_nickname=_hostile),
+    st.builds(RoomDestroyed, reason=_maybe, venue=_maybe),
+    st.builds(SubjectChanged, subject=_hostile, sender=_maybe),
+    st.builds(RoomError, condition=_hostile, text=_maybe, venue=_maybe),
+    st.builds(StanzaDamaged, from_=_hostile, sender=_hostile, reason=_hostile),
+    st.builds(
+        ConnectionChanged,
+        phase=st.sampled_from(Phase),
+        fault=st.none() | st.builds(Fault, condition=_hostile, message=_hostile, hint=_hostile),
+        next_attempt_in_ms=st.none() | st.integers(0, 10**6),
+    ),
+    st.builds(
+        Connected,
+        jid=_hostile,
+        service=st.just("xmpp://h:1"),
+        tls=st.none() | st.just(Tls("TLSv1.3", "AES", verified=True)),
+        sasl=st.just("PLAIN"),
+    ),
+    st.builds(Joined, from_=_hostile, sender=_hostile, created=st.booleans()),
+    st.builds(Gap, from_=_hostile, to=_hostile),
+)
+
+
+def _line(event: Event) -> str:
+    return format_event(encode(event))
+
+
+def _check_line(line: str) -> None:
+    # What `isprintable` objects to beyond that is unassigned or private: it shows as a box.
+    assert line.splitlines() == [line]
+    assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in line)
+    assert not set(line) & set("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u200b\ufeff")
+    line.encode()
+
+
+@given(_events)
+def test_whatever_strangers_write_is_one_printable_line(event: Event) -> None:
+    _check_line(_line(event))
+
+
+def test_every_event_has_its_words() -> None:
+    tried = {
+        type(event)
+        for event in (
+            MessageReceived("r/a", "a", "b"),
+            MessageSent("r/me", "me", "b", "1"),
+            SendFailed("1", "forbidden"),
+            OccupantError("r/a", "a", "not-acceptable"),
+            OccupantJoined("r/a", "a", "participant", "none"),
+            OccupantChanged("r/a", "a", "visitor", "none", former_role="participant"),
+            OccupantLeft("r/a", "a"),
+            AffiliationChanged("a@b", "member"),
+            RoomConfigured(frozenset({104})),
+            NicknameChanged("r/a", "a", "b"),
+            RoomDestroyed(),
+            SubjectChanged(""),
+            RoomError("forbidden"),
+            StanzaDamaged("r/a", "a", "it is odd"),
+            ConnectionChanged(Phase.JOINED),
+            Connected("a@b/c", "xmpp://h:1", None, "PLAIN"),
+            Joined("r/me", "me", created=False),
+            Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z"),
+        )
+        if _line(event)
+    }
+    assert tried == set(get_args(Event))
+
+
+REACTION = "T <A> (reacting to 1: x)"
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _hostile,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_hostile, inner, max_size=3),
+    max_leaves=8,
+)
+_kinds = st.sampled_from([*get_args(Kind), "unheard-of"])
+_names = st.sampled_from(re.findall("[\"']([A-Za-z]+)[\"']", inspect.getsource(formatting)))
+"""The fields that are looked at, and a few other words."""
+
+
+@given(_kinds | _json, st.dictionaries(_names | _hostile, _json, max_size=8))
+def test_whatever_json_a_server_sends_is_one_printable_line(
+    kind: object, entry: dict[str, object]
+) -> None:
+    _check_line(format_event(entry))
+    _check_line(format_event({"kind": kind} | entry))
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ({"kind": "message", "sender": "A", "body": "a\nb"}, "T <A> a\\u{A}b"),
+        ({"kind": "message", "sender": "A", "reactsTo": 1, "reactions": "x"}, REACTION),
+        ({"kind": "join", "sender": "A", "role": "r"}, "T * <A> is here (r)"),
+        ({"kind": "leave", "sender": "A", "reason": "bye"}, "T * <A> left: bye"),
+        ({"kind": "leave", "sender": "A", "codes": [307, None, {}]}, "T * <A> left [307, ?, ?]"),
+        ({"kind": "role", "sender": "A", "role": "visitor"}, "T * <A> is now (visitor)"),
+        ({"kind": "subject", "subject": "s"}, "T * subject: s"),
+        ({"kind": "connection", "phase": "waiting", "nextAttemptInMs": 10**400}, None),
+        ({"kind": "unheard-of"}, "T * unheard-of"),
+        ({"kind": "error", "condition": "gone", "id": "1"}, "T returned, id 1: gone"),
+        ({"kind": "error", "condition": "gone"}, "T * the room refused us: gone"),
+        (
+            {"kind": "error", "sender": "A", "condition": "gone", "text": "a\nb", "id": "1"},
+            "T * <A> answered id 1 with an error: gone: a\\u{A}b",
+        ),
+        (
+            {"kind": "error", "sender": "A", "condition": "gone"},
+            "T * <A> answered with an error: gone",
+        ),
+        (
+            {"kind": "message", "sender": "A", "body": "x", "reflection": False, "replaces": None},
+            "T <A> x",
+        ),
+        ({"kind": "leave", "sender": "A", "destroyed": False}, "T * <A> left"),
+        ({"kind": "message", "sender": "A", "body": "x", "heard": True}, "T <A> (our own) x"),
+        (
+            {"kind": "message", "sender": "A", "body": "x", "heard": False},
+            "T <A> (our own, not heard) x",
+        ),
+        ({"kind": "leave", "sender": "A", "meaning": ["kicked"]}, "T * <A> left [kicked]"),
+        ({"kind": "config", "meaning": ["x"]}, "T * the room's configuration changed [x]"),
+        ({"kind": "connection", "text": "in the room", "sender": "A"}, "T in the room as A"),
+        ({}, "T * "),
+    ],
+)
+def test_an_entry_of_any_server_is_one_line(entry: dict[str, object], line: str | None) -> None:
+    shown = format_event({"at": "T", **entry})
+    assert line is None or shown == line
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (MessageReceived("r/a", "a", "hello"), "<a> hello"),
+        (MessageReceived("r/a", "a", "psst", type="chat"), "<a> (private) psst"),
+        (MessageReceived("r/a", "a", "me", own=True), "<a> (our own) me"),
+        (MessageReceived("r/a", "a", "no", encrypted="OMEMO"), "<a> (encrypted: OMEMO) no"),
+        (
+            MessageReceived("r/a", "a", "", type="chat", payload=("x (urn:x)", "y (urn:y)")),
+            "<a> (private) (no body: x (urn:x), y (urn:y))",
+        ),
+        (
+            MessageReceived("r/a", "a", "old", delayed_from="1999", source=Source.HISTORY),
+            "<a> (said 1999) old",
+        ),
+        (MessageReceived("r/a", "a\nb", "x\n[Server] y"), "<a\\u{A}b> x\\u{A}[Server] y"),
+        (
+            OccupantLeft("r/a", "a", codes=frozenset({307, 110}), reason="spam", actor="Owner"),
+            "* <a> left by <Owner> [110, 307]: spam",
+        ),
+        (RoomDestroyed("old", "new@muc"), "* the room was destroyed: old; its owner names new@muc"),
+        (
+            Gap("1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.500Z"),
+            (
+                "* what was said from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.500Z"
+                " may be missing"
+            ),
+        ),
+        (
+            ConnectionChanged(Phase.WAITING, Fault("gone", "It went.", "Wait."), 1, 4_200),
+            "waiting: It went. [gone] Wait. Next attempt in 4 s.",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_events_read_like_a_chat_log(event: Event, line: str) -> None:
+    assert _line(event) == line
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (
+            {"reason": "nobody recorded this room"},
+            "* nobody recorded this room from A to B; what happened may be missing",
+        ),
+        (
+            {"events": 3, "reason": "too much at once"},
+            "* 3 events and stanzas from A to B were not recorded: too much at once",
+        ),
+    ],
+)
+def test_a_gap_of_the_store_says_why(more: dict[str, object], line: str) -> None:
+    assert format_event({"kind": "gap", "from": "A", "to": "B", **more}) == line
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        (
+            {"at": "T", "room": "lobby@muc", "kind": "message", "sender": "A", "body": "hello"},
+            "T lobby@muc: <A> hello",
+        ),
+        ({"room": "lobby@muc", "kind": "join", "sender": "A"}, "lobby@muc: * <A> is here ()"),
+        (
+            {"room": "lobby@muc", "kind": "connection", "phase": "joined"},
+            "lobby@muc: joined",
+        ),
+        ({"room": "a\n\u202eb", "kind": "error"}, "a\\u{A}\\u{202E}b: * the room refused us: "),
+        ({"room": None, "kind": "message", "sender": "A", "body": "x"}, "<A> x"),
+        ({"room": 1.5, "kind": "message", "sender": "A", "body": "x"}, "1.5: <A> x"),
+    ],
+)
+def test_where_an_entry_has_a_room_it_stands_before_what_happened(
+    entry: dict[str, object], line: str
+) -> None:
+    assert format_event(entry) == line
+
+
+def test_a_long_body_is_cut_with_a_mark() -> None:
+    line = _line(MessageReceived("r/a", "a", "x" * (MAX_TEXT_CHARACTERS + 1)))
+    assert line == f"<a> {'x' * MAX_TEXT_CHARACTERS}... (2001 characters)"
+    whole = _line(MessageReceived("r/a", "a", "x" * MAX_TEXT_CHARACTERS))
+    assert whole == f"<a> {'x' * MAX_TEXT_CHARACTERS}"
+
+
+FORGERIES = [
+    *(
+        "(our own) hi",
+        " (our own) hi",
+        "\n(private) hi",
+        "\u2800\u0301(said 1999) x",
+        "((our own) x",
+    ),
+    *(
+        "\uff08our own\uff09 x",
+        "\ufe59our own) x",
+        "(",
+        "> (our own) hi",
+        "Bob> hi",
+        "Bob\uff1e hi",
+    ),
+    *(
+        "x) (our own",
+        "x)(private) hi",
+        ") <Admin> hi",
+        "(",
+        ")",
+        "x\uff09 (our own",
+        "(a) (b",
+        "a (b) c",
+    ),
+    *(
+        "Bob left by Admin: spam",
+        "Bob  is here (moderator)",
+        "subject: x",
+        "Bob> left",
+        " Bob",
+        "Bob ",
+    ),
+    *("x, moderator) by <Admin>: y", "* <Bob> left", "<", "<>", "\u2800", "T r@muc: <Bob> hi"),
+]
+_forgery = st.lists(st.sampled_from(FORGERIES) | st.text("()<> *:x\u0301\uff09")).map("".join)
+_NAME = r"<([^<>\ufe64\ufe65\uff1c\uff1e]*)>"
+_NOTE = r"\((?:[^()\uff08\uff09]|\([^()]*\))*\)"
+
+
+@given(_forgery, _forgery, _forgery, st.sampled_from(["own", "chat", "note", "bare"]))
+def test_no_part_of_a_message_can_be_taken_for_another(
+    nickname: str, body: str, text: str, kind: str
+) -> None:
+    entry: dict[str, object] = {"kind": "message", "sender": nickname, "body": body}
+    match kind:
+        case "own":
+            entry["heard"] = True
+        case "chat":
+            entry["type"] = "chat"
+        case "note":
+            entry |= dict.fromkeys(("reactsTo", "reactions", "encrypted", "delayedFrom"), text)
+    line = format_event(entry)
+    found = re.fullmatch(rf"{_NAME}((?: {_NOTE})*) (.*)", line)
+    assert found, line
+    assert len(re.findall(f" {_NOTE}", found[2])) == {"note": 3, "bare": 0}.get(kind, 1), line
+    assert found[1] == format_event({**entry, "body": "x"}).partition(">")[0].removeprefix("<")
+    assert not re.match(r"[\s\u2800\u0300-\u036f]*[(\uff08\ufe59]", found[3])
+
+
+@given(_forgery, _forgery, st.sampled_from(["join", "leave", "nick", "role", "subject"]))
+def test_no_nickname_can_be_taken_for_what_happened(nickname: str, other: str, kind: str) -> None:
+    entry = {"kind": kind, "sender": nickname, "actor": other, "newNickname": other, "role": other}
+    words = re.sub(rf"{_NAME}|{_NOTE}", "_", format_event(entry))
+    assert (
+        words
+        == {
+            "join": "* _ is here _",
+            "leave": f"* _ left{' by _' if other else ''}",
+            "nick": "* _ is now _",
+            "role": f"* _ is now _{' by _' if other else ''}",
+            "subject": f"* subject{' by _' if nickname else ''}: ",
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"body": "(our own) hi"}, "<A> \\u{28}our own) hi"),
+        ({"body": " \uff08private) hi"}, "<A>  \\u{FF08}private) hi"),
+        ({"body": "hi (there)"}, "<A> hi (there)"),
+        ({"sender": "A> (our own) hi", "body": "x"}, "<A\\u{3E} (our own) hi> x"),
+        ({"replyTo": "1) (our own", "body": "x"}, "<A> (answering 1\\u{29} \\u{28}our own) x"),
+        ({"kind": "join", "sender": "A left", "role": "r"}, "* <A left> is here (r)"),
+        (
+            {"kind": "role", "jid": "a@b", "sender": None, "affiliation": "none"},
+            "* <a@b>, who is not here, is now none",
+        ),
+    ],
+)
+def test_what_would_end_a_part_early_is_escaped(more: dict[str, object], line: str) -> None:
+    assert format_event({"kind": "message", "sender": "A", **more}) == line

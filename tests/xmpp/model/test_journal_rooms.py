@@ -1,0 +1,318 @@
+"""One journal of several rooms: how its bounds are shared, and what is said of what is lost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from bridge.xmpp.model.events import SubjectChanged
+from bridge.xmpp.model.journal import Journal, Loss, Record
+from tests.xmpp.model.test_journal import since
+
+LOBBY, LOGS, TEAM = ROOMS = ("lobby@rooms", "logs@rooms", "team@rooms")
+CONNECTION = ""
+
+
+def _journal(capacity: int, *rooms: str, max_characters: int = 1_000) -> Journal:
+    journal = Journal("epoch", capacity, max_characters=max_characters)
+    journal.share_among(rooms)
+    return journal
+
+
+def _happen(journal: Journal, room: str, times: int, characters: int = 0) -> None:
+    for _ in range(times):
+        journal.append(SubjectChanged("x" * characters), 0, room)
+
+
+def _numbers(records: Iterable[Record]) -> list[int]:
+    return [record.number for record in records]
+
+
+def _held(journal: Journal, *rooms: str) -> list[int]:
+    return [len(list(journal.of(room))) for room in rooms]
+
+
+def test_an_event_is_kept_with_its_room_and_numbered_among_all() -> None:
+    journal = _journal(9, LOBBY, LOGS)
+    first = journal.append(SubjectChanged("a"), 1.5, LOBBY)
+    second = journal.append(SubjectChanged("b"), 2.5)
+    third = journal.append(SubjectChanged("c"), 3.5, LOGS)
+    assert first == Record(1, 1.5, SubjectChanged("a"), LOBBY)
+    assert second == Record(2, 2.5, SubjectChanged("b"), "")
+    assert list(journal) == list(journal.of(None)) == [first, second, third]
+    assert [list(journal.of(room)) for room in (LOBBY, "", LOGS)] == [[first], [second], [third]]
+    assert journal.of(LOBBY).cursor == journal.cursor == "epoch-3"
+
+
+def test_a_room_of_which_nothing_came_yet_is_read_as_it_comes() -> None:
+    journal = _journal(9, LOBBY, LOGS)
+    logs = journal.of(LOGS)
+    assert list(logs) == []
+    _happen(journal, LOBBY, 1)
+    _happen(journal, LOGS, 1)
+    assert _numbers(logs) == [2]
+
+
+@pytest.mark.parametrize("rooms", [(), (LOBBY,)])
+def test_with_one_room_the_oldest_goes_whether_of_the_room_or_of_the_connection(
+    rooms: tuple[str, ...],
+) -> None:
+    journal = _journal(4, *rooms)
+    for room in (CONNECTION, LOBBY, LOBBY, CONNECTION, LOBBY, LOBBY):
+        _happen(journal, room, 1)
+    assert _numbers(journal) == [3, 4, 5, 6]
+    assert (journal.forgotten, journal.oldest) == (2, "epoch-2")
+
+
+def test_a_noisy_room_pushes_out_its_own_events_and_never_those_of_a_quiet_one() -> None:
+    journal = _journal(8, LOBBY, LOGS)
+    _happen(journal, LOBBY, 4)  # its share
+    _happen(journal, CONNECTION, 3)
+    _happen(journal, LOGS, 100)
+    # The connection has none: its oldest go while it holds most of what is beyond a share.
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [4, 0, 4]
+    assert _numbers(journal.of(LOBBY)) == [1, 2, 3, 4]
+
+
+def test_what_a_room_holds_beyond_its_share_goes_when_another_holds_less() -> None:
+    journal = _journal(10, LOBBY, LOGS)
+    _happen(journal, LOBBY, 10)
+    assert _held(journal, LOBBY) == [10]  # nobody else needs it
+    _happen(journal, LOGS, 4)
+    assert _held(journal, LOBBY, LOGS) == [6, 4]
+    _happen(journal, LOGS, 100)
+    assert _held(journal, LOBBY, LOGS) == [5, 5]
+
+
+def test_characters_are_shared_as_events_are() -> None:
+    journal = _journal(1_000, LOBBY, LOGS, max_characters=90)
+    _happen(journal, LOBBY, 30, characters=1)
+    _happen(journal, CONNECTION, 6, characters=5)
+    _happen(journal, LOGS, 20, characters=10)
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 4]
+    _happen(journal, LOGS, 1, characters=91)  # longer than all may be: it goes, after its room
+    assert _held(journal, LOBBY, CONNECTION, LOGS) == [30, 4, 0]
+    assert journal.forgotten == journal.of(LOGS).forgotten == journal.numbering.last
+
+
+def test_a_room_that_is_left_out_of_the_settings_loses_its_events_first() -> None:
+    journal = _journal(9, LOBBY, LOGS, TEAM)
+    for room in ROOMS:
+        _happen(journal, room, 3)
+    journal.share_among([LOGS, TEAM])
+    assert _held(journal, *ROOMS) == [3, 3, 3]  # room is made when room is needed
+    _happen(journal, LOGS, 2)
+    assert _held(journal, *ROOMS) == [1, 5, 3]
+    _happen(journal, LOGS, 2)
+    assert _held(journal, *ROOMS) == [0, 6, 3]
+    journal.share_among([LOGS])
+    _happen(journal, LOGS, 6)
+    assert _held(journal, *ROOMS) == [0, 9, 0]
+
+
+def test_a_room_that_is_added_gets_its_share() -> None:
+    journal = _journal(10, LOBBY)
+    _happen(journal, LOBBY, 10)
+    journal.share_among([LOBBY, LOGS])
+    _happen(journal, LOGS, 100)
+    assert _held(journal, LOBBY, LOGS) == [5, 5]
+
+
+def test_a_reader_of_one_room_hears_only_of_what_that_room_has_lost() -> None:
+    journal = _journal(6, LOBBY, LOGS)
+    _happen(journal, LOBBY, 2)
+    _happen(journal, LOGS, 10)
+    assert since(journal.of(LOBBY), "epoch-0") == (list(journal.of(LOBBY)), None)
+    assert since(journal.of(LOGS), "epoch-1") == (list(journal.of(LOGS)), Loss(2, 8, "evicted"))
+    assert since(journal, "epoch-1") == (list(journal)[1:], Loss(2, 8, "evicted"))
+    assert since(journal, "epoch-8") == (list(journal.of(LOGS)), None)
+    assert (journal.oldest, journal.of(LOGS).oldest) == ("epoch-0", "epoch-8")
+
+
+def test_after_a_restart_everything_that_is_kept_of_each_room_is_read() -> None:
+    journal = _journal(6, LOBBY, LOGS)
+    _happen(journal, LOBBY, 2)
+    _happen(journal, LOGS, 10)
+    assert since(journal, "former-7") == (list(journal), Loss(8, 8, "restarted"))
+    assert since(journal.of(LOBBY), "former-7")[1] == Loss(8, 0, "restarted")
+
+
+def test_a_reader_of_all_rooms_stops_where_a_noisy_one_lost_what_came_meanwhile() -> None:
+    journal = _journal(12, LOBBY, LOGS)
+    _happen(journal, LOBBY, 6)
+    _happen(journal, LOGS, 10)
+    reading = journal.after(0)
+    seen = _numbers(islice(reading, 1))
+    _happen(journal, LOGS, 7)
+    seen += _numbers(reading)
+    assert seen == [*range(1, 7), *range(11, 17)]
+    assert since(journal, "epoch-16")[1] == Loss(17, 17, "evicted")
+
+
+def test_many_events_make_room_for_a_long_one() -> None:
+    evicted = 300
+    journal = _journal(10_000, LOBBY, LOGS, max_characters=4 * evicted)
+    for _ in range(evicted):
+        _happen(journal, LOBBY, 3, characters=1)
+        _happen(journal, LOGS, 1, characters=1)
+    _happen(journal, CONNECTION, 1, characters=evicted)
+    assert _held(journal, LOBBY, LOGS, CONNECTION) == [2 * evicted, evicted, 1]
+    kept = [_numbers(journal.of(room)) for room in (LOBBY, LOGS, CONNECTION)]
+    assert _numbers(journal) == sorted(chain(*kept))
+    assert (kept[0][0] - journal.forgotten) in {1, 2}
+    assert journal.of(LOBBY).forgotten == journal.forgotten
+
+
+class Reader:
+    """Follows all rooms or one with the cursors it gets."""
+
+    def __init__(self, room: str | None, cursor: str, position: int) -> None:
+        self.room = room
+        self.cursor = cursor
+        self.position = position
+        """Index, in all that ever happened, of the first event not yet looked at."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One event, as the test remembers it."""
+
+    run: int
+    number: int
+    room: str
+    characters: int
+
+
+class Rooms(RuleBasedStateMachine):
+    """Events of several rooms, and readers of all or one, beside a plain list of what is kept."""
+
+    readers: Bundle[Reader] = Bundle("readers")
+    rooms = st.sampled_from([*ROOMS, CONNECTION])
+
+    @initialize(capacity=st.integers(0, 12), characters=st.integers(0, 30))
+    def begin(self, capacity: int, characters: int) -> None:
+        self.capacity, self.characters = capacity, characters
+        self.run = 0
+        self.happened: list[Happened] = []
+        self.sharing: set[str] = set()
+        self.restart()
+
+    @rule()
+    def restart(self) -> None:
+        self.run += 1
+        self.kept: list[Happened] = []
+        self.journal = Journal(f"run{self.run}", self.capacity, max_characters=self.characters)
+        self.journal.share_among(self.sharing)
+
+    @rule(rooms=st.sets(st.sampled_from(ROOMS)))
+    def the_settings_are_read_anew(self, rooms: set[str]) -> None:
+        self.sharing = rooms
+        self.journal.share_among(rooms)
+
+    @rule(room=rooms, characters=st.integers(0, 8), times=st.integers(1, 5))
+    def something_happens(self, room: str, characters: int, times: int) -> None:
+        for _ in range(times):
+            _happen(self.journal, room, 1, characters)
+            event = Happened(self.run, self.journal.numbering.last, room, characters)
+            self.happened.append(event)
+            self._keep(event)
+
+    @rule()
+    def a_stanza_comes(self) -> None:
+        self.journal.numbering.next()
+
+    @rule(target=readers, room=st.none() | rooms)
+    def somebody_begins_to_follow(self, room: str | None) -> Reader:
+        return Reader(room, self.journal.of(room).cursor, len(self.happened))
+
+    @rule(target=readers, room=st.none() | rooms)
+    def somebody_reads_all_there_is(self, room: str | None) -> Reader:
+        read = self.journal.of(room)
+        assert _numbers(since(read, read.oldest)[0]) == self._kept_of(room)
+        here = sum(one.run == self.run for one in self.happened)
+        return Reader(room, self.journal.cursor_of(0), len(self.happened) - here)
+
+    @rule(reader=readers, room=st.none() | rooms)
+    def a_reader_turns_to_another_room(self, reader: Reader, room: str | None) -> None:
+        reader.room = room
+
+    @rule(reader=readers, most=st.none() | st.integers(0, 3))
+    def a_reader_looks(self, reader: Reader, most: int | None) -> None:
+        found, loss = since(self.journal.of(reader.room), reader.cursor)
+        due = [one for one in self.happened[reader.position :] if reader.room in {None, one.room}]
+        told = [(self.run, record.number) for record in found]
+        assert told == [(one.run, one.number) for one in due if one in self.kept]
+        lost = [one for one in due if one not in self.kept]
+        run, _, number = reader.cursor.partition("-")
+        if loss is None:
+            assert not lost
+            assert run == f"run{self.run}"
+        else:
+            here = [one.number for one in lost if one.run == self.run]
+            assert loss.first == int(number) + 1
+            assert (loss.reason == "evicted") is (run == f"run{self.run}")
+            assert here or loss.reason == "restarted"
+            assert loss.last == (here[-1] if here else 0)
+            assert all(loss.first <= one for one in here) or loss.reason == "restarted"
+        if most is None or most >= len(found):
+            reader.cursor, reader.position = self.journal.cursor, len(self.happened)
+        elif most:
+            last = next(one for one in due if (one.run, one.number) == told[most - 1])
+            reader.cursor = self.journal.cursor_of(last.number)
+            reader.position = self.happened.index(last) + 1
+
+    @invariant()
+    def what_is_kept_is_what_the_list_has(self) -> None:
+        assert _numbers(self.journal) == self._kept_of(None)
+        assert _numbers(reversed(self.journal)) == self._kept_of(None)[::-1]
+        assert len(self.journal) == len(self.kept) <= self.capacity
+        assert sum(one.characters for one in self.kept) <= self.characters
+        for room in (*ROOMS, CONNECTION):
+            assert _numbers(self.journal.of(room)) == self._kept_of(room)
+
+    def _kept_of(self, room: str | None) -> list[int]:
+        return [one.number for one in self.kept if room in {None, one.room}]
+
+    def _keep(self, event: Happened) -> None:
+        """Keep an event as `Journal` says that it does."""
+        self.kept.append(event)
+        before = list(self.kept)
+        while True:
+            crowded = len(self.kept) > self.capacity
+            if not crowded and sum(one.characters for one in self.kept) <= self.characters:
+                break
+            self.kept.remove(self._next_to_go(crowded=crowded))
+        shares = len(self.sharing)
+        for room in self.sharing if len(self.sharing) > 1 else ():
+            held = [one for one in before if one.room == room]
+            few = len(held) <= self.capacity // shares
+            if few and sum(one.characters for one in held) <= self.characters // shares:
+                assert set(held) <= set(self.kept)
+
+    def _next_to_go(self, *, crowded: bool) -> Happened:
+        if len(self.sharing) < 2:
+            return self.kept[0]
+        held: dict[str, list[Happened]] = {}
+        for one in self.kept:
+            held.setdefault(one.room, []).append(one)
+        met = (*ROOMS, CONNECTION)  # as it was asked for them; of equals the first goes
+        for room in met:
+            if room in held and room not in {*self.sharing, CONNECTION}:
+                return held[room][0]
+        size = {
+            room: len(all_) if crowded else sum(one.characters for one in all_)
+            for room, all_ in held.items()
+        }
+        share = (self.capacity if crowded else self.characters) // len(self.sharing)
+        beyond = [
+            room for room in met if room in held and (room == CONNECTION or size[room] > share)
+        ]
+        return held[max(beyond, key=lambda room: size[room])][0]
+
+
+TestRooms = Rooms.TestCase
+TestRooms.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

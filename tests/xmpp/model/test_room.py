@@ -1,0 +1,559 @@
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from bridge.xmpp.model import room
+from bridge.xmpp.model.events import (
+    Connected,
+    ConnectionChanged,
+    Event,
+    Joined,
+    MessageReceived,
+    MessageSent,
+    NicknameChanged,
+    OccupantChanged,
+    OccupantJoined,
+    OccupantLeft,
+    Phase,
+    Source,
+    SubjectChanged,
+    Tls,
+)
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.model.room import Departure, LastError, LastIncoming, Room, RoomStatus
+
+ROOM = "room@muc.example"
+FAULT = Fault("connection-reset", "It was cut.", "Wait.")
+TLS = Tls("TLSv1.3", "TLS_AES_256_GCM_SHA384", verified=True)
+
+
+class Story:
+    """A room that things happen to, one a second."""
+
+    def __init__(self, phase: Phase = Phase.RESOLVING) -> None:
+        self.room = Room(nickname="Me", service="xmpp://h:1", phase=phase, since=0)
+        self._seconds = count(1)
+
+    def tell(self, *events: Event) -> RoomStatus:
+        for event in events:
+            second = next(self._seconds)
+            self.room.apply(Record(second, float(second), event))
+        return self.room.status()
+
+
+def _joined(nickname: str, *, own: bool = False) -> OccupantJoined:
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, "participant", "none", self_=own)
+
+
+def _left(nickname: str, *, own: bool = False) -> OccupantLeft:
+    return OccupantLeft(f"{ROOM}/{nickname}", nickname, self_=own)
+
+
+def _said(
+    body: str, nickname: str = "Wilma", *, source: Source = Source.LIVE, own: bool = False
+) -> MessageReceived:
+    return MessageReceived(f"{ROOM}/{nickname}", nickname, body, source=source, own=own)
+
+
+def _names(status: RoomStatus) -> list[str]:
+    return [one.nickname for one in status.occupants]
+
+
+def test_a_new_room_knows_nothing() -> None:
+    status = Story().tell()
+    assert (status.connected, status.phase, status.since) == (False, Phase.RESOLVING, 0)
+    assert (status.occupants, status.subject, status.last_incoming) == ((), None, None)
+
+
+def test_a_join_is_connected_and_a_loss_is_not() -> None:
+    story = Story()
+    assert story.tell(ConnectionChanged(Phase.JOINED)).connected
+    lost = story.tell(ConnectionChanged(Phase.WAITING, FAULT, attempt=1, next_attempt_in_ms=4_000))
+    assert not lost.connected
+    assert (lost.since, lost.attempt, lost.next_attempt_at) == (2, 1, 6)
+    assert lost.last_error == LastError(FAULT, 2)
+
+
+def test_the_last_error_outlives_the_next_join() -> None:
+    status = Story().tell(ConnectionChanged(Phase.WAITING, FAULT), ConnectionChanged(Phase.JOINED))
+    assert status.last_error == LastError(FAULT, 1)
+    assert status.next_attempt_at is None
+
+
+def test_a_phase_that_stays_keeps_its_beginning() -> None:
+    status = Story().tell(
+        ConnectionChanged(Phase.FAILED, FAULT), ConnectionChanged(Phase.FAILED, FAULT)
+    )
+    assert status.since == 1
+    assert status.last_error == LastError(FAULT, 2)
+
+
+def test_occupants_come_and_go_in_order() -> None:
+    story = Story(Phase.JOINED)
+    assert _names(story.tell(_joined("A"), _joined("B"), _joined("C"))) == ["A", "B", "C"]
+    assert _names(story.tell(_left("B"), _left("nobody"))) == ["A", "C"]
+
+
+def test_an_occupant_whose_presence_changes_keeps_the_time_of_entering() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("A"))
+    away = OccupantJoined(f"{ROOM}/A", "A", "moderator", "owner", show="away", status="out")
+    (occupant,) = story.tell(away).occupants
+    assert (occupant.since, occupant.role, occupant.show, occupant.status) == (
+        1,
+        "moderator",
+        "away",
+        "out",
+    )
+
+
+def test_a_change_of_nickname_is_one_occupant_throughout() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("A"), _joined("Me", own=True))
+    status = story.tell(
+        NicknameChanged(f"{ROOM}/A", "A", "a/b"),
+        NicknameChanged(f"{ROOM}/Me", "Me", "I", self_=True),
+    )
+    assert [(one.jid, one.nickname, one.since) for one in status.occupants] == [
+        (f"{ROOM}/a/b", "a/b", 1),
+        (f"{ROOM}/I", "I", 2),
+    ]
+    assert status.nickname == "I"
+
+
+def test_the_nickname_is_the_one_the_room_gave() -> None:
+    status = Story().tell(Joined(f"{ROOM}/Me-2", "Me-2", created=True))
+    assert (status.nickname, status.room_created) == ("Me-2", True)
+
+
+def test_since_is_known_of_whom_we_saw_come_and_of_nobody_who_was_there_before_us() -> None:
+    story = Story()
+    story.tell(ConnectionChanged(Phase.JOINING), _joined("before"), _joined("Me", own=True))
+    status = story.tell(_joined("after"), replace(_joined("before"), status="still here"))
+    assert [(one.nickname, one.since) for one in status.occupants] == [
+        ("before", None),
+        ("Me", 3),
+        ("after", 4),
+    ]
+    story.tell(ConnectionChanged(Phase.JOINING))
+    again = story.tell(_joined("after"), _joined("Me", own=True))
+    assert [one.since for one in again.occupants] == [None, 8]
+
+
+def test_who_spoke_last_is_known_through_changes_of_presence_and_nickname() -> None:
+    story = Story(Phase.JOINED)
+    for name in ("Wilma", "Betty"):
+        story.tell(_joined(name))
+    story.tell(_said("hello"), replace(_joined("Wilma"), status="lunch"))
+    (wilma, betty) = story.tell(NicknameChanged(f"{ROOM}/Wilma", "Wilma", "W")).occupants[::-1]
+    assert (wilma.nickname, wilma.last_message_at, betty.last_message_at) == ("W", 3, None)
+    assert story.room.classify(replace(_joined("W"), status="lunch")) is None
+    story.tell(_left("W"))
+    assert story.tell(_joined("W")).occupants[-1].last_message_at is None
+
+
+@pytest.mark.parametrize(
+    ("message", "spoke"),
+    [
+        (_said("hello"), True),
+        (replace(_said("psst"), type="chat"), True),
+        (replace(_said(""), encrypted="OMEMO"), True),
+        (_said("mine", own=True), True),
+        (replace(_said(""), payload=("composing (x)",)), False),
+        (_said("old", source=Source.HISTORY), False),
+        (_said("old", source=Source.ARCHIVE), False),
+        (_said("hello", "Nobody"), False),
+    ],
+)
+def test_to_speak_is_to_say_something_live(message: MessageReceived, *, spoke: bool) -> None:
+    story = Story(Phase.JOINED)
+    (wilma,) = story.tell(_joined("Wilma"), message).occupants
+    assert (wilma.last_message_at == 2) is spoke
+
+
+@pytest.mark.parametrize(
+    ("role", "voice"),
+    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
+)
+def test_voice_is_of_moderators_and_participants(role: str, *, voice: bool) -> None:
+    (occupant,) = Story(Phase.JOINED).tell(replace(_joined("A"), role=role)).occupants
+    assert occupant.voice is voice
+
+
+def test_nicknames_of_one_account_are_found_by_its_bare_jid() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_present("A", jid="bot@x/1"), _present("B", jid="w@x/1"), _present("hidden"))
+    status = story.tell(_present("C", jid="bot@x/2"))
+    assert status.accounts == {"bot@x": ["A", "C"], "w@x": ["B"]}
+
+
+@pytest.mark.parametrize(
+    ("left", "why", "by"),
+    [
+        ({}, "left", None),
+        ({"status": "good\nbye"}, 'left: "good\\nbye"', None),
+        ({"codes": {307}, "reason": "too loud", "actor": "Fred"}, 'kicked: "too loud"', "Fred"),
+        ({"codes": {307}, "status": "lunch"}, "kicked", None),
+        ({"codes": {301, 307}, "reason": "x\u202e"}, 'banned: "x\\\\u{202E}"', None),
+        ({"codes": {321}}, "put out: the affiliation changed", None),
+        ({"codes": {322}}, "put out: the room is for members only now", None),
+        ({"codes": {332}}, "put out: the room service shuts down", None),
+        ({"codes": {307, 333}}, "put out for a technical reason, often a lost connection", None),
+        ({"codes": {999}}, "left", None),
+    ],
+)
+def test_who_left_is_known_with_when_and_why(
+    left: dict[str, Any], why: str, by: str | None
+) -> None:
+    codes = frozenset(left.pop("codes", ()))
+    event = replace(_left("Wilma"), codes=codes, **left)
+    status = Story(Phase.JOINED).tell(_joined("Wilma"), event)
+    assert status.departures == (Departure("Wilma", 2, why, by),)
+
+
+def test_neither_we_nor_strangers_nor_who_changes_the_nickname_have_left() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("Me", own=True), _joined("A"), NicknameChanged(f"{ROOM}/A", "A", "B"))
+    status = story.tell(_left("nobody"), _left("A"), _left("Me", own=True))
+    assert status.departures == ()
+
+
+def test_the_newest_departures_are_kept_one_a_nickname(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MAX_DEPARTURES", 2)
+    story = Story(Phase.JOINED)
+    for name in ("A", "B", "A"):
+        status = story.tell(_joined(name), _left(name))
+    assert [(one.nickname, one.at) for one in status.departures] == [("B", 4), ("A", 6)]
+    status = story.tell(_joined("C"), _left("C"))
+    assert [one.nickname for one in status.departures] == ["A", "C"]
+
+
+def test_who_went_while_we_were_out_is_told_of_once_we_are_back() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("stays"), _joined("goes"), _joined("Me", own=True))
+    entering = ConnectionChanged(Phase.JOINING)
+    # Of a join that failed halfway nothing is known.
+    story.tell(ConnectionChanged(Phase.WAITING, FAULT), entering, _joined("stays"), entering)
+    assert story.tell(_joined("stays")).departures == ()
+    status = story.tell(_joined("Me-2", own=True))
+    assert status.departures == (Departure("goes", 9, room.GONE_MEANWHILE),)
+    assert story.tell(entering, _joined("Me", own=True)).departures[1:] == (
+        Departure("stays", 11, room.GONE_MEANWHILE),
+    )
+
+
+def test_an_empty_subject_is_none() -> None:
+    story = Story(Phase.JOINED)
+    assert story.tell(SubjectChanged("tests")).subject == "tests"
+    assert story.tell(SubjectChanged("")).subject is None
+
+
+def test_the_last_incoming_message_is_the_newest_with_a_body_and_from_somebody_else() -> None:
+    story = Story()
+    status = story.tell(
+        _said("first"),
+        _said("second"),
+        _said("from the archive", source=Source.ARCHIVE),
+        _said("mine", "Me", own=True),
+        _said(""),
+    )
+    assert status.last_incoming == LastIncoming(_said("second"), 2)
+
+
+def _told(body: str, stamp: str | None, *, own: bool = False) -> MessageReceived:
+    return replace(_said(body, source=Source.HISTORY, own=own), delayed_from=stamp)
+
+
+def test_the_last_incoming_message_may_be_one_that_the_room_tells_of_on_joining() -> None:
+    story = Story()
+    first, second = _told("a", "1960-01-01T00:00:00.000Z"), _told("b", "1960-01-02T00:00:00.000Z")
+    mine = _told("mine", "1960-01-03T00:00:00.000Z", own=True)
+    assert story.tell(first, second, mine).last_incoming == LastIncoming(second, -315_532_800.0)
+
+
+def test_what_the_history_has_as_ours_is_not_the_last_incoming_message() -> None:
+    story, hers = Story(), _told("hers", "1960-01-01T00:00:00.000Z")
+    ours = replace(_told("ours", "1960-01-02T00:00:00.000Z"), as_ours=True)
+    assert story.tell(hers, ours).last_incoming == LastIncoming(hers, -315_619_200.0)
+
+
+def test_of_live_messages_and_those_of_the_history_the_newest_is_the_last_incoming_one() -> None:
+    story = Story()
+    assert story.tell(_said("live")).last_incoming == LastIncoming(_said("live"), 1)
+    older = _told("said before", "1970-01-01T00:00:00.500Z")
+    assert story.tell(older).last_incoming == LastIncoming(_said("live"), 1)
+    ahead = _told("while we were out", "2100-01-01T00:00:00.000Z")
+    assert story.tell(ahead).last_incoming == LastIncoming(ahead, 3)
+    undated = _told("undated", "yesterday")
+    assert story.tell(undated).last_incoming == LastIncoming(undated, 4)
+    assert story.tell(_said("now")).last_incoming == LastIncoming(_said("now"), 5)
+
+
+def test_the_last_incoming_message_outlives_the_connection() -> None:
+    status = Story().tell(_said("hello"), ConnectionChanged(Phase.WAITING, FAULT))
+    assert status.last_incoming == LastIncoming(_said("hello"), 1)
+
+
+def test_what_was_known_of_room_and_wire_ends_with_the_connection() -> None:
+    story = Story()
+    joined = story.tell(
+        Connected("me@example/r", "xmpp://h:2", TLS, "SCRAM-SHA-256"),
+        ConnectionChanged(Phase.JOINING),
+        _joined("A"),
+        SubjectChanged("tests"),
+        ConnectionChanged(Phase.JOINED),
+    )
+    assert (joined.jid, joined.service, joined.tls, joined.sasl) == (
+        "me@example/r",
+        "xmpp://h:2",
+        TLS,
+        "SCRAM-SHA-256",
+    )
+    assert _names(joined) == ["A"]
+    lost = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert (lost.occupants, lost.subject) == ((), None)
+    assert (lost.jid, lost.tls, lost.sasl) == (None, None, None)
+
+
+def test_who_was_announced_while_joining_stays() -> None:
+    status = Story().tell(
+        ConnectionChanged(Phase.JOINING), _joined("A"), ConnectionChanged(Phase.JOINED)
+    )
+    assert _names(status) == ["A"]
+
+
+def test_a_session_that_is_resumed_finds_everybody_again_and_a_new_one_nobody() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_joined("A"), SubjectChanged("tests"))
+    between = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert (between.occupants, between.subject) == ((), None)
+    resumed = story.tell(ConnectionChanged(Phase.AUTHENTICATING), ConnectionChanged(Phase.JOINED))
+    assert (_names(resumed), resumed.subject) == (["A"], "tests")
+    entering = story.tell(ConnectionChanged(Phase.JOINING))
+    assert (entering.occupants, entering.subject) == ((), None)
+
+
+def test_a_status_is_a_picture_of_its_moment() -> None:
+    story = Story(Phase.JOINED)
+    before = story.tell(_joined("A"))
+    story.tell(_joined("B"))
+    assert _names(before) == ["A"]
+
+
+def _present(
+    nickname: str = "A",
+    *,
+    role: str = "participant",
+    affiliation: str = "none",
+    show: str | None = None,
+    status: str | None = None,
+    jid: str | None = None,
+) -> OccupantJoined:
+    return OccupantJoined(f"{ROOM}/{nickname}", nickname, role, affiliation, show, status, jid)
+
+
+def _meeting(*before: Event) -> Room:
+    story = Story(Phase.JOINED)
+    story.tell(*before)
+    return story.room
+
+
+def test_whoever_is_not_known_comes_in() -> None:
+    assert _meeting().classify(_present()) == _present()
+    assert _meeting(_present("a")).classify(_present("A")) == _present("A")
+    assert _meeting(_present(), _left("A")).classify(_present()) == _present()
+
+
+def test_presence_that_says_nothing_new_is_not_told() -> None:
+    known = _present(show="away", status="out", jid="a@example/1")
+    assert _meeting(known).classify(known) is None
+    # A room may repeat codes about itself with each presence.
+    assert _meeting(known).classify(replace(known, codes=frozenset({100, 170}))) is None
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        _present(role="visitor"),
+        _present(affiliation="member"),
+        _present(show="dnd"),
+        _present(status="out"),
+        _present(jid="a@example/1"),
+        replace(_present(), reason="welcome"),
+        replace(_present(), actor="Owner"),
+        replace(_present(role="visitor"), self_=True, codes=frozenset({110})),
+    ],
+)
+def test_presence_of_somebody_known_is_a_change(now: OccupantJoined) -> None:
+    event = _meeting(_present()).classify(now)
+    assert event == OccupantChanged(
+        **vars(now),
+        former_role="participant" if now.role != "participant" else None,
+        former_affiliation="none" if now.affiliation != "none" else None,
+    )
+
+
+def test_what_is_taken_back_is_a_change_too() -> None:
+    event = _meeting(_present(show="away", status="out")).classify(_present())
+    assert isinstance(event, OccupantChanged)
+    assert (event.show, event.status) == (None, None)
+
+
+def test_a_change_is_told_from_the_last_one_and_keeps_the_time_of_entering() -> None:
+    story = Story(Phase.JOINED)
+    story.tell(_present())
+    for role, former in (("visitor", "participant"), ("moderator", "visitor")):
+        event = story.room.classify(_present(role=role))
+        assert isinstance(event, OccupantChanged)
+        assert event.former_role == former
+        (occupant,) = story.tell(event).occupants
+        assert (occupant.role, occupant.since) == (role, 1)
+
+
+def test_presence_under_a_new_nickname_is_nobody_new() -> None:
+    room = _meeting(_present("A", show="away"), NicknameChanged(f"{ROOM}/A", "A", "b/c"))
+    assert room.classify(_present("b/c", show="away")) is None
+    event = room.classify(_present("b/c", role="moderator"))
+    assert isinstance(event, OccupantChanged)
+    assert room.classify(_present("A")) == _present("A")
+
+
+def test_everybody_is_new_after_a_new_join_and_nobody_after_a_resumption() -> None:
+    assert _meeting(_present(), ConnectionChanged(Phase.JOINING)).classify(_present()) == _present()
+    resumed = _meeting(
+        _present(), ConnectionChanged(Phase.CONNECTING), ConnectionChanged(Phase.JOINED)
+    )
+    assert resumed.classify(_present()) is None
+
+
+def test_a_live_message_has_the_real_jid_that_its_senders_presence_had() -> None:
+    room = _meeting(_present("Wilma", jid="w@example/1"), _present("Betty"))
+    said = _said("hello")
+    assert room.classify(said) == replace(said, jid="w@example/1")
+    private = replace(said, type="chat")
+    assert room.classify(private) == replace(private, jid="w@example/1")
+    for other in (_said("hello", "Betty"), _said("hello", "Nobody")):
+        assert room.classify(other) is other
+
+
+@pytest.mark.parametrize("source", [Source.HISTORY, Source.ARCHIVE])
+def test_an_old_message_may_be_of_somebody_else_who_had_the_nickname(source: Source) -> None:
+    said = _said("hello", source=source)
+    assert _meeting(_present("Wilma", jid="w@example/1")).classify(said) is said
+
+
+def test_a_real_jid_is_forgotten_with_its_occupant_and_goes_with_a_nickname() -> None:
+    wilma = _present("Wilma", jid="w@example/1")
+    said = _said("hello")
+    assert _meeting(wilma, _left("Wilma")).classify(said) is said
+    renamed = _meeting(wilma, NicknameChanged(f"{ROOM}/Wilma", "Wilma", "W"))
+    assert renamed.classify(said) is said
+    event = renamed.classify(_said("hello", "W"))
+    assert isinstance(event, MessageReceived)
+    assert event.jid == "w@example/1"
+
+
+def test_anything_else_is_told_as_it_is() -> None:
+    for event in (_left("A"), SubjectChanged("x"), ConnectionChanged(Phase.JOINED)):
+        assert _meeting(_present()).classify(event) is event
+
+
+def test_occupants_are_kept_up_to_their_number_and_ourselves_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "MAX_OCCUPANTS", 2)
+    story = Story(Phase.JOINING)
+    full = story.tell(_joined("Wilma"), _joined("Fred"))
+    assert (_names(full), full.warnings) == (["Wilma", "Fred"], [])
+    status = story.tell(_joined("Barney"), _joined("Me", own=True))
+    assert _names(status) == ["Wilma", "Fred", "Me"]
+    (warning,) = status.warnings
+    assert "2 are known" in warning
+    # Whatever else claims to be ours is no exception.
+    assert len(story.tell(_joined("I", own=True)).occupants) == 3
+    # Those who are known go on being told of, and a new join begins anew.
+    status = story.tell(replace(_joined("Fred"), status="away"))
+    assert [one.status for one in status.occupants] == [None, "away", None]
+    changed = story.tell(ConnectionChanged(Phase.WAITING), ConnectionChanged(Phase.JOINING))
+    assert changed.warnings == []
+
+
+def test_our_messages_are_unheard_until_the_room_sends_them_back() -> None:
+    story = Story(Phase.JOINED)
+    sent = [MessageSent(f"{ROOM}/Me", "Me", "hello", id_) for id_ in "abc"]
+    story.tell(*sent, replace(_said("hello", "Me", own=True), id="b"), _said("hello", own=False))
+    assert [*story.room.unheard] == ["a", "c"]
+    story.tell(replace(_said("hello", "Me"), id="a"))  # anybody may say so
+    story.tell(replace(_said("hello", "Me", source=Source.ARCHIVE, own=True), id="c"))
+    assert [*story.room.unheard] == ["a"]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_of_what_is_never_heard_the_newest_are_known(over: int) -> None:
+    story = Story(Phase.JOINED)
+    for number in range(room.MAX_UNHEARD + over):
+        story.tell(MessageSent(f"{ROOM}/Me", "Me", "hello", str(number)))
+    assert next(iter(story.room.unheard)) == str(over)
+    assert len(story.room.unheard) == room.MAX_UNHEARD
+
+
+@pytest.mark.parametrize(
+    ("role", "voice"),
+    [("moderator", True), ("participant", True), ("visitor", False), ("none", False)],
+)
+def test_voice_is_what_the_role_gives(role: str, voice: bool) -> None:
+    (occupant,) = Story(Phase.JOINED).tell(OccupantJoined(f"{ROOM}/A", "A", role, "none")).occupants
+    assert occupant.voice is voice
+
+
+@pytest.mark.parametrize(
+    ("created", "nicknames", "warned"),
+    [(True, ["Me"], True), (True, ["Me", "A"], False), (False, ["Me"], False)],
+)
+def test_a_room_that_joining_made_is_a_warning_until_somebody_comes(
+    created: bool, nicknames: list[str], warned: bool
+) -> None:
+    story = Story(Phase.JOINED)
+    story.tell(*(_joined(one, own=one == "Me") for one in nicknames))
+    status = story.tell(Joined(f"{ROOM}/Me", "Me", created=created))
+    assert status.warnings == (
+        ["Joining made this room, and nobody else is in it: MUC_ROOM may have a typo."]
+        if warned
+        else []
+    )
+    out = story.tell(ConnectionChanged(Phase.WAITING, FAULT))
+    assert out.warnings == []
+
+
+IF_FREE = "by itself; xmppCheck tries at once if the way is free."
+LOCKED = (
+    "Never tried again by itself, since servers lock accounts: correct XMPP_USERNAME or "
+    "XMPP_PASSWORD and call xmppCheck, which tries at once."
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (
+            ConnectionChanged(Phase.WAITING, FAULT, 1, 4_000),
+            f"Tried again at 1970-01-01T00:00:06.000Z {IF_FREE}",
+        ),
+        (
+            ConnectionChanged(Phase.FAILED, FAULT, 1, 900_000),
+            f"Tried again at 1970-01-01T00:15:02.000Z {IF_FREE}",
+        ),
+        (ConnectionChanged(Phase.FAILED, FAULT, 1), LOCKED),
+        (ConnectionChanged(Phase.CONNECTING), "Being tried again now."),
+        (ConnectionChanged(Phase.JOINING), "Being tried again now."),
+        (ConnectionChanged(Phase.JOINED), "Nothing is left to do: the bridge is in the room."),
+        (ConnectionChanged(Phase.CLOSED), "Not tried again: the bridge is ending."),
+    ],
+)
+def test_of_what_comes_after_a_fault_a_sentence_is_told(
+    event: ConnectionChanged, told: str
+) -> None:
+    assert Story().tell(ConnectionChanged(Phase.WAITING, FAULT), event).outlook == told

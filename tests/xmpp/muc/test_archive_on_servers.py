@@ -1,0 +1,338 @@
+"""What the archives of real servers do, with the facts that `archive` relies on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bridge.settings.table import Settings
+from bridge.settings.values import Secret, Service
+from bridge.text import iso, stamp_of
+from bridge.xmpp.checks.probe import record_of
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.model.events import MessageReceived, Source
+from bridge.xmpp.model.faults import Place
+from bridge.xmpp.muc.archive import (
+    ArchiveError,
+    ArchiveForbiddenError,
+    ArchivePage,
+    ArchiveQuery,
+    NoArchiveError,
+    UnknownPositionError,
+)
+from bridge.xmpp.muc.membership import Membership
+from tests.faults.scene import configure
+from tests.servers.certificates import Authority
+from tests.servers.prosody import running_prosody
+from tests.servers.server import Account, XmppServer
+from tests.servers.witness import Witness
+from tests.xmpp.played_archive import Found, archive_of, find, said
+
+MESSAGES = 250
+SECONDS = 30.0
+
+
+@asynccontextmanager
+async def standing(
+    server: XmppServer, room: str, account: Account | None = None
+) -> AsyncIterator[Connection]:
+    """A connection that stands in the room."""
+    account = account or server.bot
+    assert server.starttls_port is not None
+    settings = Settings(
+        username=account.username,
+        domain=account.domain,
+        password=Secret(account.password),
+        rooms=(room,),
+        nickname="Reader",
+        service=Service("xmpp", server.host, server.starttls_port),
+        tls_ca_file=server.ca_file,
+    )
+    place = Place(str(settings.service), server.domain, account.jid, room, "Reader")
+    connection = Connection(
+        settings,
+        resource="reader",
+        on_stage=lambda _: None,
+        on_stanza=lambda stanza: membership.receive(stanza),
+    )
+    membership = Membership(place, None, record_of)
+    try:
+        await connection.open()
+        membership.begin(connection, resumed=False)
+        connection.start_dispatch()
+        await membership.join("Reader")
+        yield connection
+    finally:
+        connection.leave()
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Told:
+    """A room in which much has been said; it stays when all have left."""
+
+    room: str
+    bodies: tuple[str, ...]
+
+    def by(self, *names: str) -> list[str]:
+        return [body for body in self.bodies if body.split()[0] in names]
+
+
+_told: dict[str, Told] = {}
+
+
+async def told(server: XmppServer) -> Told:
+    """The room of this server; said once for all tests."""
+    if server.name in _told:
+        return _told[server.name]
+    room = server.room()
+    bodies = []
+    async with (
+        Witness(server, server.witness, room, "Wilma") as wilma,
+        Witness(server, server.bot, room, "Fred") as fred,
+    ):
+        await configure(wilma, persistentroom="1")
+        await wilma.joined("Fred")
+        for number in range(MESSAGES):
+            name, speaker = ("Fred", fred) if number % 5 == 0 else ("Wilma", wilma)
+            body = f"{name} says {'Ärger' if number % 50 == 7 else 'all is well'} {number}"
+            bodies.append(body)
+            speaker.say(body)
+            if number % 5 in {0, 4}:  # in this order
+                await wilma.heard(body, SECONDS)
+    return _told.setdefault(server.name, Told(room, tuple(bodies)))
+
+
+async def every(connection: Connection, room: str, query: ArchiveQuery) -> list[ArchivePage]:
+    return [one async for one in archive_of(connection, room).pages(query)]
+
+
+async def search(
+    connection: Connection, room: str, query: ArchiveQuery, limit: int = 1000
+) -> Found:
+    return await find(connection, room, query, limit=limit, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("most", [17, 100])
+async def test_all_that_was_said_is_paged_through_forward(
+    real_server: XmppServer, most: int
+) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
+        found = await every(connection, past.room, ArchiveQuery(most=most))
+    assert said([one for page in found for one in page.results]) == list(past.bodies)
+    assert [page.complete for page in found] == [False] * (len(found) - 1) + [True]
+    # Prosody's rooms give fifty at most, whatever is asked for.
+    given = min(most, 50) if real_server.name == "prosody" else most
+    assert max(len(page.results) for page in found) == given
+
+
+@pytest.mark.parametrize("most", [17, 100])
+async def test_and_backward_each_page_oldest_first(real_server: XmppServer, most: int) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
+        found = await every(connection, past.room, ArchiveQuery(before="", most=most))
+    assert said([one for page in reversed(found) for one in page.results]) == list(past.bodies)
+    for one in found:
+        if one.results:
+            assert (one.first, one.last) == (one.results[0].id, one.results[-1].id)
+
+
+async def test_what_is_found_has_who_said_it_and_when(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
+        (first,) = (await archive_of(connection, past.room).page(ArchiveQuery(most=1))).results
+    (event,) = first.events
+    assert isinstance(event, MessageReceived)
+    assert event.source is Source.ARCHIVE
+    assert event.sender == "Fred"
+    assert event.from_ == first.occupant == f"{past.room}/Fred"
+    assert event.stanza_id == first.id
+    assert event.delayed_from == stamp_of(first.at)
+    assert first.at is not None
+    assert first.at.endswith("Z")
+    # Prosody stamps to the second, and ejabberd to the microsecond.
+    assert ("." in first.at) == (real_server.name == "ejabberd")
+
+
+@pytest.mark.parametrize("limit", [1, 60, 1000])
+async def test_the_newest_are_found_oldest_first_and_lead_to_the_older(
+    real_server: XmppServer, limit: int
+) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
+        found = await search(connection, past.room, ArchiveQuery(before=""), limit)
+        assert said(found.results) == list(past.bodies[-limit:])
+        assert found.more == (limit < MESSAGES)
+        if found.more:
+            older = await search(connection, past.room, ArchiveQuery(before=found.next_id), limit)
+            assert said(older.results) == list(past.bodies[-2 * limit : -limit])
+
+
+async def test_a_search_is_taken_up_where_it_stopped(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    bodies: list[str] = []
+    position: str | None = None
+    async with standing(real_server, past.room) as connection:
+        while True:
+            found = await search(connection, past.room, ArchiveQuery(after=position), 70)
+            bodies += said(found.results)
+            position = found.next_id
+            if not found.more:
+                break
+    assert bodies == list(past.bodies)
+
+
+async def test_times_bound_a_search_and_are_themselves_within(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    async with standing(real_server, past.room) as connection:
+        whole = await search(connection, past.room, ArchiveQuery())
+        stamps = [datetime.fromisoformat(one.at or "") for one in whole.results]
+        start, end = stamps[60], stamps[180]
+        between = [
+            one for one in whole.results if start <= datetime.fromisoformat(one.at or "") <= end
+        ]
+        query = ArchiveQuery(start=whole.results[60].at, end=whole.results[180].at)
+        assert (await search(connection, past.room, query)).results == tuple(between)
+        newest = replace_before(query)
+        assert (await search(connection, past.room, newest, 10)).results == tuple(between[-10:])
+        # A moment later: Prosody does not see the difference.
+        later = (start + timedelta(microseconds=1)).isoformat(timespec="microseconds")
+        after = await search(connection, past.room, ArchiveQuery(start=later))
+        expected = [
+            body
+            for body, at in zip(past.bodies, stamps, strict=True)
+            if at >= start and (real_server.name == "prosody" or at > start)
+        ]
+        assert said(after.results) == expected
+        long_past = ArchiveQuery(end=iso(start.timestamp() - 3600))
+        nothing = await search(connection, past.room, long_past)
+    assert (nothing.results, nothing.more, nothing.next_id) == ((), False, None)
+
+
+def replace_before(query: ArchiveQuery) -> ArchiveQuery:
+    return ArchiveQuery(start=query.start, end=query.end, before="")
+
+
+async def test_one_occupants_messages_are_found_whatever_the_server_makes_of_with(
+    real_server: XmppServer,
+) -> None:
+    past = await told(real_server)
+    query = ArchiveQuery(sender=f"{past.room}/Fred", before="")
+    async with standing(real_server, past.room) as connection:
+        found = await search(connection, past.room, query, 30)
+        assert said(found.results) == past.by("Fred")[-30:]
+        asked = await archive_of(connection, past.room).page(query)
+    if real_server.name == "prosody":  # pays no heed to it
+        assert {one.occupant.rpartition("/")[2] for one in asked.results} == {"Fred", "Wilma"}
+    else:  # claims that there is nothing
+        assert (asked.results, asked.complete) == ((), True)
+
+
+@pytest.mark.parametrize("open_room", [False, True])
+async def test_a_real_jid_finds_what_the_room_shows_of_it(
+    real_server: XmppServer, *, open_room: bool
+) -> None:
+    room = real_server.room()
+    async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
+        await configure(wilma, whois="anyone" if open_room else "moderators")
+        async with standing(real_server, room) as connection:
+            wilma.say("of Wilma's")
+            await wilma.heard("of Wilma's")
+            connection.send(stanzas.groupchat_message(room, "of mine", "1"))
+            await wilma.heard("of mine")
+            hers = await search(connection, room, ArchiveQuery(sender=real_server.witness.jid))
+            mine = await search(connection, room, ArchiveQuery(sender=real_server.bot.jid))
+            (first, *_) = (await archive_of(connection, room).page(ArchiveQuery())).results
+    assert said(hers.results) == (["of Wilma's"] if open_room else [])
+    # ejabberd shows everybody their own.
+    assert said(mine.results) == (
+        ["of mine"] if open_room or real_server.name == "ejabberd" else []
+    )
+    assert (first.jid is not None) == open_room
+
+
+async def test_an_id_that_nobody_gave(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    query = ArchiveQuery(after="1234567890123456")
+    async with standing(real_server, past.room) as connection:
+        if real_server.name == "prosody":
+            with pytest.raises(UnknownPositionError):
+                await search(connection, past.room, query)
+        else:  # ids are times there: this is one long ago
+            found = await search(connection, past.room, query)
+            assert len(found.results) == MESSAGES
+
+
+async def test_a_room_with_its_archive_off_has_none_even_if_it_answers(
+    real_server: XmppServer,
+) -> None:
+    room = real_server.room()
+    async with Witness(real_server, real_server.witness, room, "Wilma") as wilma:
+        wilma.say("kept")
+        await wilma.heard("kept")
+        form = await wilma.muc.get_room_config(room)
+        prosodys, ejabberds = "muc#roomconfig_enablearchiving", "mam"
+        form.set_values({prosodys if real_server.name == "prosody" else ejabberds: False})
+        await wilma.muc.set_room_config(room, form)
+        async with standing(real_server, room) as connection:
+            assert not await archive_of(connection, room).exists()
+            with pytest.raises(NoArchiveError):
+                await search(connection, room, ArchiveQuery())
+            # Why it must not be asked directly: both answer.
+            assert said((await archive_of(connection, room).page(ArchiveQuery())).results) == [
+                "kept"
+            ]
+
+
+@pytest.mark.usefixtures("prosody")  # for its verdict where Prosody is missing
+async def test_a_server_that_keeps_no_archives_for_rooms_is_told_plainly(
+    authority: Authority, tmp_path: Path
+) -> None:
+    with running_prosody(tmp_path, authority) as process:
+        configuration = process.directory / "prosody.cfg.lua"
+        text = configuration.read_text("utf-8").replace('"muc_mam"', "")
+        configuration.write_text(text, "utf-8")
+        process.restart()
+        room = process.server.room()
+        async with standing(process.server, room) as connection:
+            assert not await archive_of(connection, room).exists()
+            for asked in (
+                search(connection, room, ArchiveQuery()),
+                archive_of(connection, room).page(ArchiveQuery()),
+            ):
+                with pytest.raises(NoArchiveError):
+                    await asked
+
+
+async def test_a_room_that_is_none_has_no_archive_to_search(real_server: XmppServer) -> None:
+    nobody = f"nobody-there@{real_server.muc}"
+    async with standing(real_server, real_server.room()) as connection:
+        with pytest.raises(ArchiveError):
+            await search(connection, nobody, ArchiveQuery())
+
+
+async def test_who_is_banned_may_not_read(real_server: XmppServer) -> None:
+    room, other = real_server.room(), real_server.room()
+    async with (
+        Witness(real_server, real_server.witness, room, "Wilma") as wilma,
+        standing(real_server, other) as connection,
+    ):
+        wilma.say("not for you")
+        await wilma.heard("not for you")
+        await wilma.muc.set_affiliation(room, "outcast", jid=real_server.bot.jid)
+        with pytest.raises(ArchiveForbiddenError):
+            await archive_of(connection, room).page(ArchiveQuery())
+
+
+async def test_a_room_may_be_written_as_people_write_it(real_server: XmppServer) -> None:
+    past = await told(real_server)
+    written = past.room.replace("room", "Room")
+    async with asyncio.timeout(SECONDS), standing(real_server, written) as connection:
+        assert await archive_of(connection, written).exists()
+        assert len((await search(connection, written, ArchiveQuery(), 3)).results) == 3

@@ -1,0 +1,343 @@
+import asyncio
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.link.stanzas import IqError, StanzaError
+from bridge.xmpp.muc.archive import (
+    MAX_PAGES,
+    REQUEST_SECONDS,
+    ArchiveForbiddenError,
+    ArchiveQuery,
+    ArchiveRefusedError,
+    ArchiveResult,
+    ArchiveTimeoutError,
+    NoArchiveError,
+    UnknownPositionError,
+)
+from tests.xmpp.played_archive import (
+    ROOM,
+    Endless,
+    Found,
+    Heed,
+    Lazy,
+    Line,
+    PlayedArchive,
+    archive_of,
+    asked_for,
+    find,
+    paging,
+    said,
+    stamp,
+)
+
+PATIENT = 600.0
+Take: TypeAlias = Callable[[Element], bool]
+
+
+async def search(
+    archive: PlayedArchive, query: ArchiveQuery, limit: int = 1_000_000, seconds: float = PATIENT
+) -> Found:
+    return await find(archive.connection, ROOM, query, limit=limit, seconds=seconds)
+
+
+# What is found is what a plain filter finds.
+
+lines = st.lists(
+    st.builds(
+        Line,
+        st.sampled_from(["Wilma", "Fred", "wilma"]),
+        st.sampled_from(["yes", "no", "Yes and no", "ÄRGER", ""]),
+    ),
+    max_size=30,
+)
+
+
+@st.composite
+def archives(draw: st.DrawFn) -> PlayedArchive:
+    second, found = 0, []
+    for line in draw(lines):
+        second += draw(st.integers(0, 2))
+        found.append(replace(line, second=second))
+    heed: Heed = draw(st.sampled_from(["heeds", "ignores", "denies"]))
+    most = draw(st.integers(1, 12))
+    forgets = draw(st.booleans())
+    return PlayedArchive(found, most=most, heed=heed, forgets=forgets)
+
+
+times = st.none() | st.integers(0, 40).map(stamp)
+queries = st.builds(
+    ArchiveQuery,
+    start=times,
+    end=times,
+    before=st.none() | st.just(""),
+    sender=st.none() | st.sampled_from([f"{ROOM}/Wilma", f"{ROOM}/Barney", "wilma@example"]),
+    most=st.integers(1, 12),
+)
+
+
+def plainly(archive: PlayedArchive, query: ArchiveQuery, unwanted: str) -> list[str]:
+    """The numbers of the lines that `query` asks for."""
+    return [
+        f"id-{index}"
+        for index, line in enumerate(archive.lines)
+        if (query.start is None or stamp(line.second) >= query.start)
+        and (query.end is None or stamp(line.second) <= query.end)
+        and query.sender in {None, f"{ROOM}/{line.sender}"}
+        and line.body != unwanted
+    ]
+
+
+@given(
+    archive=archives(),
+    query=queries,
+    limits=st.lists(st.integers(1, 8), min_size=1, max_size=40),
+    unwanted=st.sampled_from(["", "no"]),
+)
+async def test_whatever_the_server_filters_and_wherever_it_stops_all_is_found_once(
+    archive: PlayedArchive, query: ArchiveQuery, limits: list[int], unwanted: str
+) -> None:
+    backward = query.before is not None
+    found: list[str] = []
+    for limit in [*limits, 1_000]:
+        one = await find(
+            archive.connection,
+            ROOM,
+            query,
+            wanted=lambda message: message.body != unwanted,
+            limit=limit,
+        )
+        ids = [result.id for result in one.results]
+        assert len(ids) <= limit
+        found = [*ids, *found] if backward else [*found, *ids]
+        if not one.more:
+            break
+        assert one.next_id is not None
+        if backward:
+            query = replace(query, before=one.next_id)
+        else:
+            query = replace(query, after=one.next_id)
+    assert found == plainly(archive, query, unwanted)
+
+
+# What is asked for.
+
+
+async def test_a_sender_that_the_server_can_filter_by_is_left_to_it() -> None:
+    some = [Line("Wilma" if n % 100 else "Fred", "yes") for n in range(1_000)]
+    archive = PlayedArchive(some)
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred"))
+    assert [one.id for one in found.results] == [f"id-{n}" for n in range(0, 1_000, 100)]
+    (asked,) = archive.queries
+    assert asked_for(asked)["with"] == f"{ROOM}/Fred"
+
+
+@pytest.mark.parametrize("before", [None, ""])
+async def test_an_empty_answer_to_a_filter_is_not_believed(before: str | None) -> None:
+    archive = PlayedArchive([Line("Wilma", "yes"), Line("Fred", "no")], heed="denies")
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred", before=before))
+    assert said(found.results) == ["no"]
+
+
+async def test_what_a_server_that_pays_no_heed_to_a_filter_gives_is_filtered_here() -> None:
+    archive = PlayedArchive([Line("Wilma", "yes"), Line("Fred", "no")], heed="ignores")
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Fred"))
+    assert said(found.results) == ["no"]
+
+
+async def test_an_id_that_a_filter_hides_from_the_server_is_asked_for_without_it() -> None:
+    some = [Line("Wilma", "yes"), Line("Fred", "no"), Line("Wilma", "no")]
+    archive = PlayedArchive(some, forgets=True)
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Wilma", after="id-1"))
+    assert [one.id for one in found.results] == ["id-2"]
+
+
+@pytest.mark.parametrize("id_", ["a\x00b", "i" * 1_025])
+@pytest.mark.parametrize("way", ["after", "before"])
+async def test_an_id_that_no_archive_can_have_is_unknown(id_: str, way: str) -> None:
+    archive = PlayedArchive([Line("Wilma", "yes")])
+    query = ArchiveQuery(after=id_) if way == "after" else ArchiveQuery(before=id_)
+    with pytest.raises(UnknownPositionError):
+        await search(archive, query)
+    assert archive.queries == []
+
+
+# What is refused.
+
+
+class Refusing(PlayedArchive):
+    """Says no to queries, in these words."""
+
+    condition = "internal-server-error"
+
+    async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
+        raise IqError(StanzaError(self.condition, "so it is"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("service-unavailable", NoArchiveError),
+        ("feature-not-implemented", NoArchiveError),
+        ("forbidden", ArchiveForbiddenError),
+        ("item-not-found", ArchiveRefusedError),
+        ("internal-server-error", ArchiveRefusedError),
+    ],
+)
+async def test_a_refusal_is_told_for_what_it_is(condition: str, error: type[Exception]) -> None:
+    archive = Refusing([])
+    archive.condition = condition
+    with pytest.raises(error):
+        await search(archive, ArchiveQuery(sender=f"{ROOM}/Wilma"))
+
+
+async def test_an_id_that_the_archive_does_not_know_is_told_apart() -> None:
+    archive = Refusing([])
+    archive.condition = "item-not-found"
+    for query in (ArchiveQuery(after="gone"), ArchiveQuery(before="gone")):
+        with pytest.raises(UnknownPositionError):
+            await search(archive, query)
+
+
+async def test_a_room_that_says_nothing_of_an_archive_is_not_asked() -> None:
+    archive = PlayedArchive([Line("Wilma", "yes")], features=["http://jabber.org/protocol/muc"])
+    for query in (ArchiveQuery(), ArchiveQuery(sender=f"{ROOM}/Wilma")):
+        with pytest.raises(NoArchiveError):
+            await search(archive, query)
+    assert archive.queries == []
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize("backward", [False, True])
+async def test_fifty_thousand_messages_are_gone_through_page_by_page(*, backward: bool) -> None:
+    archive = Lazy(Endless())
+    query = ArchiveQuery(sender=f"{ROOM}/Fred", before="" if backward else None)
+    found = await search(archive, query)
+    expected = [f"id-{number}" for number in range(0, 50_000, 1_000)]
+    assert [one.id for one in found.results] == expected
+    assert found.more is False
+    assert len(archive.queries) == 500 == MAX_PAGES
+
+
+@pytest.mark.parametrize("backward", [False, True])
+async def test_what_is_not_wanted_is_not_kept(*, backward: bool) -> None:
+    archive = Lazy(Endless(3_000, characters=5_000))
+    query = ArchiveQuery(sender=f"{ROOM}/Fred", before="" if backward else None)
+    tracemalloc.start()
+    try:
+        found = await search(archive, query)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.results) == 3
+    assert peak < 3 * 1024 * 1024, peak  # two pages and a bit, of thirty
+
+
+async def test_a_search_ends_after_its_pages_and_says_where_to_go_on() -> None:
+    archive = Lazy(Endless(MAX_PAGES * 2 + 1))
+    first = await search(archive, ArchiveQuery(most=2))
+    assert len(archive.queries) == MAX_PAGES
+    assert (len(first.results), first.more, first.next_id) == (1_000, True, "id-999")
+    rest = await search(archive, ArchiveQuery(most=2, after=first.next_id))
+    assert ([one.id for one in rest.results], rest.more) == (["id-1000"], False)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+async def test_a_search_ends_where_there_is_no_more_room(*, backward: bool) -> None:
+    played = PlayedArchive([Line("Wilma", str(number)) for number in range(9)], most=3)
+    kept: list[str] = []
+
+    async def keep(result: ArchiveResult) -> bool:
+        if len(kept) == 5:
+            return False
+        kept.append(result.id)
+        return True
+
+    query = ArchiveQuery(before="" if backward else None)
+    found = await archive_of(played.connection).search(query, keep, limit=9, seconds=PATIENT)
+    assert kept == [f"id-{8 - number if backward else number}" for number in range(5)]
+    assert found == (kept[-1], True)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+async def test_a_page_of_long_messages_is_asked_for_again_in_parts(*, backward: bool) -> None:
+    archive = PlayedArchive([Line("Wilma", "x" * 2_500_000)] * 4)
+    query = ArchiveQuery(before="" if backward else None)
+    found = await search(archive, query, limit=3)
+    assert [one.id for one in found.results] == (
+        ["id-1", "id-2", "id-3"] if backward else ["id-0", "id-1", "id-2"]
+    )
+    assert [paging(one, "max") for one in archive.queries][:6] == [
+        "100",
+        "50",
+        "25",
+        "12",
+        "6",
+        "3",
+    ]
+
+
+class Stuck(PlayedArchive):
+    """Answers so many queries, and then no more."""
+
+    answers = 0
+
+    async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
+        if len(self.queries) == self.answers:
+            await asyncio.Event().wait()
+        return await super().collect(id_, to, payload, take)
+
+
+async def test_a_search_whose_time_is_up_tells_what_it_has_and_where_to_go_on() -> None:
+    archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
+    archive.answers = 3
+    found = await search(archive, ArchiveQuery(), seconds=0.2)
+    assert said(found.results) == ["0", "1", "2", "3", "4", "5"]
+    assert (found.more, found.next_id) == (True, "id-5")
+
+
+async def test_a_search_that_found_nothing_in_its_time_says_where_to_go_on() -> None:
+    archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
+    archive.answers = 3  # the first to the filter, with nothing
+    found = await search(archive, ArchiveQuery(sender=f"{ROOM}/Barney"), seconds=0.2)
+    assert (found.results, found.more, found.next_id) == ((), True, "id-3")
+
+
+async def test_a_search_that_gets_no_answer_at_all_fails() -> None:
+    with pytest.raises(ArchiveTimeoutError):
+        await search(Stuck([Line("Wilma", "yes")]), ArchiveQuery(), seconds=0.05)
+
+
+async def test_one_answer_has_a_deadline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert REQUEST_SECONDS < 50
+    monkeypatch.setattr("bridge.xmpp.muc.archive.REQUEST_SECONDS", 0.05)
+    archive = Stuck([Line("Wilma", str(number)) for number in range(9)], most=2)
+    with pytest.raises(ArchiveTimeoutError):
+        await search(archive, ArchiveQuery(), seconds=5)
+    archive.answers, archive.queries = 1, []
+    started = asyncio.get_running_loop().time()
+    found = await search(archive, ArchiveQuery(), seconds=5)
+    assert (said(found.results), found.more) == (["0", "1"], True)
+    assert asyncio.get_running_loop().time() - started < 4
+
+
+async def test_an_archive_that_goes_in_a_circle_is_left() -> None:
+    class Circle(PlayedArchive):
+        async def collect(self, id_: str, to: str, payload: Element, take: Take) -> Element:
+            if paging(payload, "after") == "id-5":
+                payload = ArchiveQuery(most=2, after="id-1").payload(id_)
+            return await super().collect(id_, to, payload, take)
+
+    archive = Circle([Line("Wilma", str(number)) for number in range(8)], most=2)
+    found = await search(archive, ArchiveQuery())
+    assert said(found.results) == ["0", "1", "2", "3", "4", "5"]
+    assert not found.more
+    assert len(archive.queries) == 4

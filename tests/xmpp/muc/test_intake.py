@@ -1,0 +1,217 @@
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp.model.events import Event, MessageReceived, Source
+from bridge.xmpp.muc.intake import Intake
+from tests.xmpp.elements import parsed
+
+LATER = (Source.HISTORY, Source.ARCHIVE)
+
+
+def _said(
+    body: str = "hello",
+    *,
+    id_: str | None = "1",
+    stanza_id: str | None = None,
+    source: Source = Source.LIVE,
+    own: bool = False,
+    nickname: str = "Wilma",
+) -> MessageReceived:
+    return MessageReceived(
+        f"r@muc/{nickname}",
+        nickname,
+        body,
+        id=id_,
+        stanza_id=stanza_id,
+        source=source,
+        own=own,
+    )
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_what_was_heard_live_is_not_told_again(source: Source) -> None:
+    intake = Intake("r@muc")
+    live = _said(stanza_id="a")
+    assert intake.deduplicate(live) == live
+    assert intake.deduplicate(replace(live, source=source)) is None
+
+
+def test_what_the_history_told_the_archive_does_not_repeat() -> None:
+    intake = Intake("r@muc")
+    told = _said(stanza_id="a", source=Source.HISTORY)
+    assert intake.deduplicate(told) == told
+    assert intake.deduplicate(replace(told, source=Source.ARCHIVE)) is None
+
+
+def test_the_rooms_id_counts_before_everything_else() -> None:
+    intake = Intake("r@muc")
+    assert intake.deduplicate(_said(stanza_id="a", source=Source.ARCHIVE))
+    assert intake.deduplicate(_said(stanza_id="b", source=Source.ARCHIVE))
+    assert (
+        intake.deduplicate(_said("edited", id_="2", stanza_id="a", source=Source.ARCHIVE)) is None
+    )
+
+
+def test_without_the_rooms_id_sender_id_and_body_tell_messages_apart() -> None:
+    intake = Intake("r@muc")
+    first = _said(source=Source.HISTORY)
+    assert intake.deduplicate(first)
+    assert intake.deduplicate(first) is None
+    for other in (
+        replace(first, body="other"),
+        replace(first, id="2"),
+        replace(first, from_="r@muc/Fred"),
+    ):
+        assert intake.deduplicate(other) == other
+
+
+def test_live_messages_are_never_held_back() -> None:
+    intake = Intake("r@muc")
+    same = _said("yes", id_=None)
+    assert intake.deduplicate(same) == same
+    assert intake.deduplicate(same) == same
+
+
+def test_the_oldest_is_forgotten_at_the_capacity() -> None:
+    intake = Intake("r@muc", 2)
+    said = [_said(stanza_id=name, source=Source.ARCHIVE) for name in "abc"]
+    for one in said:
+        assert intake.deduplicate(one)
+    assert intake.deduplicate(said[1]) is None
+    assert intake.deduplicate(said[2]) is None
+    assert intake.deduplicate(said[0]) == said[0]
+
+
+@pytest.mark.parametrize("source", list(Source))
+def test_what_we_sent_is_our_own_and_what_somebody_else_said_under_our_name_is_not(
+    source: Source,
+) -> None:
+    intake = Intake("r@muc")
+    intake.sent("mine")
+    reflected = intake.deduplicate(_said("one", id_="mine", own=True, source=source))
+    assert reflected is not None
+    assert reflected.own
+    for id_ in ("theirs", None):
+        other = intake.deduplicate(_said("two", id_=id_, own=True, source=source))
+        assert other is not None
+        assert not other.own
+
+
+def test_of_what_we_sent_the_oldest_is_forgotten_at_the_capacity() -> None:
+    intake = Intake("r@muc", 2)
+    for id_ in "abc":
+        intake.sent(id_)
+    met = [intake.deduplicate(_said(id_=id_, own=True)) for id_ in "abc"]
+    assert [one is not None and one.own for one in met] == [False, True, True]
+
+
+@pytest.mark.parametrize("source", LATER)
+def test_messages_without_words_differ_in_what_they_concern(source: Source) -> None:
+    intake = Intake("r@muc")
+    silent = replace(_said("", id_=None, source=source), reacts_to="1", reactions=("x",))
+    others = [
+        replace(silent, reactions=()),
+        replace(silent, reacts_to="2"),
+        replace(silent, reacts_to=None, reactions=(), retracts="1"),
+        replace(silent, reacts_to=None, reactions=(), payload=("composing (x)",)),
+        replace(silent, reacts_to=None, reactions=(), payload=("paused (x)",)),
+        replace(silent, reacts_to=None, reactions=(), encrypted="OMEMO"),
+    ]
+    for one in (silent, *others):
+        assert intake.deduplicate(one) == one
+        assert intake.deduplicate(one) is None
+
+
+@pytest.mark.parametrize(("sender", "believed"), [("r@muc", "a"), ("r@muc/Mallory", None)])
+def test_only_the_room_says_whether_its_ids_are_its_own(sender: str, believed: str | None) -> None:
+    intake = Intake("r@muc")
+    info = "<query xmlns='http://jabber.org/protocol/disco#info'><feature var='urn:xmpp:sid:0'/>"
+    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
+    assert not list(intake.read(answer, own="r@muc/Me"))
+    said = "<body>hi</body><stanza-id xmlns='urn:xmpp:sid:0' by='r@muc' id='a'/>"
+    (message,) = intake.read(
+        parsed(f"<message type='groupchat' from='r@muc/Wilma'>{said}</message>"), own="r@muc/Me"
+    )
+    assert isinstance(message, MessageReceived)
+    assert message.stanza_id == believed
+
+
+@pytest.mark.parametrize(
+    ("sender", "feature", "moderated"),
+    [
+        ("r@muc", "muc_moderated", True),
+        ("r@muc", "muc_unmoderated", False),
+        ("r@muc", "muc_open", None),
+        ("r@muc/Mallory", "muc_moderated", None),
+    ],
+)
+def test_only_the_room_says_whether_it_is_moderated(
+    sender: str, feature: str, moderated: bool | None
+) -> None:
+    intake = Intake("r@muc")
+    info = f"<query xmlns='http://jabber.org/protocol/disco#info'><feature var='{feature}'/>"
+    answer = parsed(f"<iq type='result' from='{sender}'>{info}</query></iq>")
+    assert not list(intake.read(answer, own="r@muc/Me"))
+    assert intake.moderated is moderated
+
+
+OWN = "r@muc/Me"
+OURS = ("bot@example", "r@muc/Asked")
+ID = "<occupant-id xmlns='urn:xmpp:occupant-id:0' id='{}'/>"
+OFROM = (
+    "<addresses xmlns='http://jabber.org/protocol/address'>"
+    "<address type='{}' jid='{}'/></addresses>"
+)
+
+
+def _entered(intake: Intake, id_: str) -> None:
+    intake.ours = frozenset(OURS)
+    presence = parsed(
+        f"<presence from='{OWN}'>{ID.format(id_.strip()) * bool(id_)}"
+        "<x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/>"
+        "<item role='participant' affiliation='none'/></x></presence>"
+    )
+    assert list(intake.read(presence, own=OWN))
+    intake.tells_history = True
+
+
+def _read(intake: Intake, inner: str, nickname: str, *, delayed: bool = True) -> Event:
+    stamp = "<delay xmlns='urn:xmpp:delay' stamp='2020-01-01T00:00:00Z' from='r@muc'/>"
+    message = parsed(
+        f"<message from='r@muc/{nickname}' type='groupchat' id='1'><body>x</body>"
+        f"{stamp * delayed}{inner}</message>"
+    )
+    (event,) = intake.read(message, own=OWN)
+    return event
+
+
+@pytest.mark.parametrize(
+    ("nickname", "inner", "own_id", "ours"),
+    [
+        ("Wilma", "", "me", False),
+        ("Me", "", "", True),
+        ("Asked", "", "", True),
+        ("Me-2", "", "me", False),
+        ("Wilma", ID.format("me"), "me", True),
+        ("Wilma", ID.format("her"), "me", False),
+        ("Wilma", "<occupant-id xmlns='urn:xmpp:occupant-id:0'/>", "", False),
+        ("Wilma", ID.format(""), " ", False),
+        ("Wilma", OFROM.format("ofrom", "bot@example/r"), "", True),
+        ("Wilma", OFROM.format("ofrom", "BOT@example"), "", True),
+        ("Wilma", OFROM.format("ofrom", "wilma@example/r"), "", False),
+        ("Wilma", OFROM.format("to", "bot@example"), "", False),
+        ("Wilma", OFROM.format("ofrom", "@@"), "", False),
+    ],
+)
+def test_of_the_history_what_bears_our_nickname_or_account_is_taken_for_ours(
+    nickname: str, inner: str, own_id: str, ours: bool
+) -> None:
+    intake = Intake("r@muc")
+    _entered(intake, own_id)
+    told = _read(intake, inner, nickname)
+    assert isinstance(told, MessageReceived)
+    assert (told.source, told.as_ours) == (Source.HISTORY, ours)
+    live = _read(intake, inner, nickname, delayed=False)
+    assert isinstance(live, MessageReceived)
+    assert not live.as_ours

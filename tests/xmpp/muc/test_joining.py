@@ -1,0 +1,159 @@
+"""What decides an attempt to enter a room, and what a silence is taken for."""
+
+import asyncio
+from typing import cast
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp.link.connection import DEADLINES, Connection
+from bridge.xmpp.link.stanzas import DISCO_INFO, MUC, IqError, StanzaError
+from bridge.xmpp.model.events import OccupantJoined, RoomError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, Place, Retry, Stage
+from bridge.xmpp.muc import joining
+from bridge.xmpp.muc.joining import Join
+from tests.xmpp.elements import parsed
+
+PLACE = Place(
+    service="xmpp://chat.example:5222",
+    domain="chat.example",
+    account="bot@chat.example",
+    room="lobby@Muc.chat.example",
+    nickname="Me",
+)
+ROOM = "lobby@muc.chat.example"
+SERVICE = "muc.chat.example"
+ME = OccupantJoined(f"{ROOM}/Me", "Me", "participant", "none", self_=True)
+
+
+def describing(*features: str, identity: str = "server") -> Element:
+    """The answer of an address that has these features."""
+    offered = "".join(f"<feature var='{one}'/>" for one in features)
+    named = f"<identity category='{identity}' type='x'/>" if identity else ""
+    return parsed(
+        f"<iq type='result' from='{ROOM}'><query xmlns='{DISCO_INFO}'>{named}{offered}</query></iq>"
+    )
+
+
+def refusing(condition: str, sender: str = ROOM) -> Element:
+    cause = f"<{condition} xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+    return parsed(f"<iq type='error' from='{sender}'><error type='cancel'>{cause}</error></iq>")
+
+
+class Server:
+    """A connection to a service that answers so to service discovery; None: not at all."""
+
+    def __init__(self, service: Element | str | None = None) -> None:
+        self.service = service
+        self.asked: list[str | None] = []
+        self.sent: list[Element] = []
+
+    def send(self, element: Element) -> None:
+        self.sent.append(element)
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        assert (type_, payload.tag) == ("get", f"{{{DISCO_INFO}}}query")
+        self.asked.append(to)
+        if isinstance(self.service, str):
+            raise IqError(StanzaError(self.service))
+        if self.service is None:
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
+        return self.service
+
+    async def unless_ended(self, answer: "asyncio.Future[OccupantJoined]") -> OccupantJoined:
+        return await answer
+
+
+def joining_at(server: Server) -> Join:
+    return Join(cast("Connection", server), PLACE, f"{ROOM}/Me")
+
+
+async def fault_of(join: Join) -> Fault:
+    with pytest.raises(ConnectionFailedError) as failed:
+        await join.run(None, None, history=True)
+    return failed.value.fault
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits of a join in the same proportion, made short."""
+    monkeypatch.setitem(DEADLINES, Stage.JOIN, 0.1)
+    monkeypatch.setattr(joining, "PATIENCE_SECONDS", 0.02)
+
+
+@pytest.mark.parametrize(
+    ("service", "condition", "told", "retry"),
+    [
+        (describing("urn:xmpp:ping"), "service-unavailable", "is no room service", Retry.LATER),
+        (describing(), "service-unavailable", "is no room service", Retry.LATER),
+        ("remote-server-not-found", "remote-server-not-found", "knows no server", Retry.LATER),
+    ],
+    ids=["other features", "another identity", "unknown"],
+)
+async def test_a_service_that_surely_has_no_rooms_refuses_the_join_at_once(
+    service: Element | str, condition: str, told: str, retry: Retry
+) -> None:
+    server = Server(service)
+    join = joining_at(server)
+    join.take_answer(refusing("service-unavailable"))
+    async with asyncio.timeout(joining.PATIENCE_SECONDS / 2):
+        fault = await fault_of(join)
+    assert (fault.condition, fault.retry) == (condition, retry)
+    assert told in fault.message
+    assert "MUC_ROOM" in fault.hint
+    assert server.asked == [SERVICE]
+
+
+@pytest.mark.parametrize(
+    ("service", "condition", "told"),
+    [
+        (describing(MUC), "remote-server-timeout", "though its service Muc.chat.example does"),
+        (describing(identity="conference"), "remote-server-timeout", "though its service"),
+        (describing(identity=""), "remote-server-timeout", "though its service"),
+        ("service-unavailable", "service-unavailable", "Muc.chat.example offers no service"),
+        ("forbidden", "remote-server-timeout", "did not answer within 0.1 s."),
+        (None, "remote-server-timeout", "did not answer within 0.1 s."),
+    ],
+)
+@pytest.mark.usefixtures("hasty")
+async def test_a_silent_join_ends_at_its_deadline_and_says_what_the_service_said(
+    service: Element | str | None, condition: str, told: str
+) -> None:
+    server = Server(service)
+    fault = await fault_of(joining_at(server))
+    assert (fault.condition, fault.retry) == (condition, Retry.SOON)
+    assert told in fault.message
+    assert server.asked == [SERVICE]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusing("item-not-found"),
+        refusing("service-unavailable", f"{ROOM}/Wilma"),
+        describing(MUC),
+        describing(identity="conference"),
+    ],
+    ids=["joining may make it", "somebody in it", "a room", "a room by its identity"],
+)
+async def test_a_room_that_does_not_deny_being_one_leaves_its_service_unasked(
+    answer: Element,
+) -> None:
+    server = Server("remote-server-not-found")
+    join = joining_at(server)
+    running = asyncio.create_task(join.run(None, None, history=True))
+    await asyncio.sleep(0)
+    join.take_answer(answer)
+    await asyncio.sleep(0)
+    assert join.decide(ME) is ME
+    assert await running is ME
+    assert server.asked == []
+    assert [one.tag.rpartition("}")[2] for one in server.sent] == ["iq", "presence"]
+
+
+async def test_the_first_word_of_the_room_decides() -> None:
+    join = joining_at(Server())
+    assert join.decide(RoomError("forbidden")) is None
+    assert join.decide(ME) is None
+    assert (await fault_of(join)).condition == "forbidden"

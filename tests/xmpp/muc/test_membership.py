@@ -1,0 +1,489 @@
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import cast
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.text import iso
+from bridge.xmpp.checks.probe import record_of
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import DISCO_INFO, IqError, StanzaError, ping, xml_of
+from bridge.xmpp.model.events import ConnectionChanged, Event, Gap, MessageSent, Phase
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault, NotReflectedError, Place
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.queries.keepalive import TIMING, Timing
+from tests.xmpp.elements import parsed
+from tests.xmpp.place import PLACE
+
+OWN = f"{PLACE.room}/Me"
+SECONDS = 5.0
+SHORT = Timing(idle_before_ping=0.01, max_unconfirmed=0.1, check_interval=0.005, ping_deadline=0.02)
+SILENCE = "no answer"
+END = Fault("gone", "It went.", "Wait.")
+MUC_USER = "http://jabber.org/protocol/muc#user"
+ADMITTED = (
+    f"<presence from='{OWN}'><x xmlns='{MUC_USER}'><status code='110'/>"
+    "<item affiliation='none' role='participant'/></x></presence>"
+)
+SAID = f"<message from='{PLACE.room}/Wilma' type='groupchat' id='s1'><body>hi</body></message>"
+KICKED = (
+    f"<presence from='{OWN}' type='unavailable'><x xmlns='{MUC_USER}'>"
+    "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
+    "</x></presence>"
+)
+
+
+class Standing:
+    """A connection that answers pings as told, keeps what is sent, and hears nothing.
+
+    The room keeps no archive, or one that does not answer.
+    """
+
+    def __init__(self, answer: Callable[[str | None], str | None]) -> None:
+        self.place = PLACE
+        self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
+        self.pinged: list[str | None] = []
+        self.sent: list[str] = []
+        self.on_send: Callable[[Element], None] = lambda element: None
+        self.archive_answers = True
+        self.archive_asked = asyncio.Event()
+        self.asked: list[str] = []
+        self.answer = answer
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        if payload.tag == ping().tag:
+            self.pinged.append(to)
+            answer = self.answer(to)
+            if answer == SILENCE:
+                await asyncio.get_running_loop().create_future()
+            if answer is not None:
+                raise IqError(StanzaError(answer))
+            return Element("iq")
+        assert (type_, to, payload.tag) == ("get", PLACE.room, f"{{{DISCO_INFO}}}query")
+        return Element("iq")
+
+    async def collect(
+        self, id_: str, to: str, payload: Element, take: Callable[[Element], bool]
+    ) -> Element:
+        self.asked.append(xml_of(payload))
+        self.archive_asked.set()
+        if not self.archive_answers:
+            await self.unless_ended(asyncio.get_running_loop().create_future())
+        raise IqError(StanzaError("service-unavailable"))
+
+    async def unless_ended(self, answer: "asyncio.Future[object]") -> object:
+        await asyncio.wait((answer, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ConnectionFailedError(self.ended.result())
+        return answer.result()
+
+    def send(self, element: Element) -> None:
+        self.sent.append(xml_of(element))
+        self.on_send(element)
+
+
+class Inside:
+    """A membership that is in its room, and what it publishes."""
+
+    def __init__(self, standing: Standing, timing: Timing) -> None:
+        self.events: list[Event] = []
+        self.news = asyncio.Event()
+        self.membership = Membership(PLACE, None, self.publish, timing=timing)
+        self.membership.occupant = OWN
+        self.membership.inside = True
+        self.begin(standing, resumed=True)
+
+    def begin(self, standing: Standing, *, resumed: bool) -> None:
+        self.membership.begin(cast(Connection, standing), resumed=resumed)
+
+    def admit(self, element: Element) -> None:
+        """Answer a join as a room does."""
+        if is_join(element):
+            self.membership.receive(parsed(ADMITTED))
+
+    def publish(self, event: Event, membership: Membership) -> Record:
+        self.events.append(event)
+        self.news.set()
+        return record_of(event, membership)
+
+    async def see(self, satisfied: Callable[[Event], bool]) -> Event:
+        """Return the first event that satisfies, once there is one; it is not seen again."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                while self.events:
+                    if satisfied(event := self.events.pop(0)):
+                        return event
+                self.news.clear()
+                await self.news.wait()
+
+    async def phase(self, phase: Phase) -> None:
+        """Wait until this phase is told."""
+        await self.see(lambda event: isinstance(event, ConnectionChanged) and event.phase is phase)
+
+    async def fault(self) -> Fault:
+        """Return why it is out of the room, once it is."""
+        async with asyncio.timeout(SECONDS):
+            while True:
+                for event in self.events:
+                    if isinstance(event, ConnectionChanged) and event.fault is not None:
+                        return event.fault
+                self.news.clear()
+                await self.news.wait()
+
+    @asynccontextmanager
+    async def running(self, standing: Standing) -> AsyncIterator[None]:
+        """Let it be on a connection that it has begun with, until that ends."""
+        running = asyncio.create_task(self.membership.run(1))
+        try:
+            yield
+        finally:
+            if not standing.ended.done():
+                standing.ended.set_result(END)
+            async with asyncio.timeout(SECONDS):
+                await running
+
+
+@asynccontextmanager
+async def inside(standing: Standing, timing: Timing) -> AsyncIterator[Inside]:
+    """Let it be in its room, on a connection that goes on with the former session."""
+    staying = Inside(standing, timing)
+    async with staying.running(standing):
+        yield staying
+
+
+def is_join(element: Element) -> bool:
+    return element.tag.endswith("}presence") and element.get("type") is None
+
+
+async def test_a_session_that_is_resumed_is_in_its_room_at_once() -> None:
+    standing = Standing(lambda _: None)
+    standing.ended.set_result(END)
+    async with inside(standing, TIMING) as staying:
+        pass
+    assert standing.sent == []
+    assert staying.events == []
+
+
+async def test_a_room_that_confirms_us_is_asked_again_after_the_next_silence() -> None:
+    def answer(target: str | None) -> str | None:
+        if len(standing.pinged) == 3:
+            standing.ended.set_result(END)
+        return None
+
+    standing = Standing(answer)
+    async with asyncio.timeout(SECONDS):
+        async with inside(standing, SHORT) as staying:
+            await asyncio.shield(standing.ended)
+    assert standing.pinged == [OWN] * 3
+    assert [one.phase for one in staying.events if isinstance(one, ConnectionChanged)] == [
+        Phase.JOINED
+    ]
+
+
+async def test_the_time_of_a_self_ping_is_told_while_we_are_in_the_room() -> None:
+    def answer(target: str | None) -> str | None:
+        if len(standing.pinged) == 2:
+            seen.append(staying.membership.status().self_ping_ms)
+            standing.ended.set_result(END)
+        return None
+
+    seen: list[float | None] = []
+    standing = Standing(answer)
+    async with inside(standing, SHORT) as staying:
+        await asyncio.shield(standing.ended)
+    assert seen[0] is not None
+    assert seen[0] >= 0
+    assert staying.membership.status().self_ping_ms is None
+
+
+async def test_a_room_that_does_not_know_us_is_left_and_entered_again() -> None:
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, SHORT) as staying:
+        assert (await staying.fault()).condition == "not-acceptable"
+        assert standing.pinged == [OWN]
+        assert not staying.membership.inside
+    assert "unavailable" in standing.sent[0]
+
+
+@pytest.mark.parametrize("answer", [SILENCE, "remote-server-timeout"])
+async def test_a_room_that_decides_nothing_is_asked_until_it_is_known(answer: str) -> None:
+    standing = Standing(lambda _: answer)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    async with inside(standing, SHORT) as staying:
+        fault = await staying.fault()
+        assert fault.condition == "remote-server-timeout"
+        assert PLACE.room in fault.message
+        assert len(standing.pinged) > 1
+        # No sooner than another look and its pings would end too late.
+        least = SHORT.max_unconfirmed - SHORT.check_interval - 2 * SHORT.ping_deadline
+        assert loop.time() - started >= least
+
+
+async def test_a_room_that_speaks_during_a_self_ping_is_not_silent() -> None:
+    def answer(_: str | None) -> str | None:
+        if len(standing.pinged) == 1:
+            staying.membership.receive(parsed(SAID))
+            return "remote-server-timeout"
+        return "not-acceptable"
+
+    # A single self-ping would end too late, if what came meanwhile did not count.
+    standing = Standing(answer)
+    async with inside(standing, replace(SHORT, max_unconfirmed=0.055)) as staying:
+        assert (await staying.fault()).condition == "not-acceptable"
+    assert len(standing.pinged) == 2
+
+
+async def test_a_refusal_of_a_nickname_that_we_no_longer_have_decides_nothing() -> None:
+    def answer(target: str | None) -> str | None:
+        if target == OWN:
+            staying.membership.occupant = f"{PLACE.room}/You"
+            return "item-not-found"
+        standing.ended.set_result(END)
+        return None
+
+    standing = Standing(answer)
+    async with inside(standing, SHORT) as staying:
+        await asyncio.shield(standing.ended)
+    assert standing.pinged == [OWN, f"{PLACE.room}/You"]
+
+
+async def test_a_doubt_asks_the_room_at_once() -> None:
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, TIMING) as staying:
+        async with asyncio.timeout(SECONDS):
+            await staying.news.wait()  # it is in the room
+        staying.membership.doubt()
+        assert (await staying.fault()).condition == "not-acceptable"
+    assert standing.pinged == [OWN]
+
+
+async def test_what_puts_us_out_of_the_room_leaves_the_connection_alone() -> None:
+    standing = Standing(lambda _: None)
+    async with inside(standing, TIMING) as staying:
+        staying.membership.receive(parsed(KICKED))
+        assert (await staying.fault()).condition == "not-allowed"
+        assert not standing.ended.done()
+        assert not staying.membership.occupant
+    assert standing.sent == []
+
+
+async def test_what_was_said_since_the_room_was_last_heard_may_be_missed() -> None:
+    """The server was heard all the while; of a room that lost us that says nothing."""
+    timing = replace(TIMING, idle_before_ping=0.3, check_interval=0.01)
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, timing) as staying:
+        standing.on_send = staying.admit
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
+        heard_at = time.time()
+        gap = await staying.see(lambda event: isinstance(event, Gap))
+    assert isinstance(gap, Gap)
+    assert gap.from_ <= iso(heard_at)
+    assert gap.to >= iso(heard_at + timing.idle_before_ping)
+
+
+async def test_a_self_ping_that_is_answered_is_word_of_the_room() -> None:
+    def answer(target: str | None) -> str | None:
+        if len(standing.pinged) < 3:
+            return None
+        confirmed.append(time.time())
+        return "not-acceptable"
+
+    confirmed: list[float] = []
+    standing = Standing(answer)
+    async with inside(
+        standing, replace(TIMING, idle_before_ping=0.2, check_interval=0.01)
+    ) as staying:
+        standing.on_send = staying.admit
+        gap = await staying.see(lambda event: isinstance(event, Gap))
+    assert isinstance(gap, Gap)
+    assert iso(confirmed[0] - 0.4) < gap.from_ < iso(confirmed[0] - 0.1)
+
+
+async def test_what_was_not_filled_in_when_a_session_was_cut_is_once_it_goes_on() -> None:
+    lost = Standing(lambda _: "not-acceptable")
+    async with inside(lost, replace(TIMING, idle_before_ping=0.01, check_interval=0.01)) as staying:
+        await staying.phase(Phase.JOINED)
+        lost.archive_answers = False
+        lost.on_send = staying.admit
+        await staying.phase(Phase.JOINED)
+        async with asyncio.timeout(SECONDS):
+            await lost.archive_asked.wait()
+    resumed = Standing(lambda _: None)
+    staying.begin(resumed, resumed=True)
+    async with staying.running(resumed):
+        await staying.see(lambda event: isinstance(event, Gap))
+
+
+async def test_who_is_put_out_in_the_breath_of_the_join_says_goodbye_to_nobody() -> None:
+    def admit_and_kick(element: Element) -> None:
+        staying.admit(element)
+        if is_join(element):
+            staying.membership.receive(parsed(KICKED))
+
+    standing = Standing(lambda _: None)
+    staying = Inside(standing, TIMING)
+    staying.begin(standing, resumed=False)
+    standing.on_send = admit_and_kick
+    async with staying.running(standing):
+        assert (await staying.fault()).condition == "not-allowed"
+    assert not [one for one in standing.sent if "unavailable" in one]
+
+
+async def test_a_connection_that_ends_as_we_go_out_ends_nothing_else() -> None:
+    def cut(element: Element) -> None:
+        raise ConnectionFailedError(END)
+
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, SHORT) as staying:
+        standing.on_send = cut
+        assert (await staying.fault()).condition == "not-acceptable"
+
+
+async def test_a_message_on_its_way_to_a_room_that_has_lost_us_is_not_waited_for() -> None:
+    standing = Standing(lambda _: "not-acceptable")
+    async with inside(standing, TIMING) as staying:
+        await staying.phase(Phase.JOINED)
+        saying = asyncio.create_task(staying.membership.say("hello", 60))
+        await staying.see(lambda event: isinstance(event, MessageSent))
+        staying.membership.doubt()
+        async with asyncio.timeout(SECONDS):
+            with pytest.raises(NotReflectedError) as unknown:
+                await saying
+    assert unknown.value.fault.condition == "not-acceptable"
+
+
+async def test_a_rest_goes_on_on_the_next_connection() -> None:
+    """Else a kick would be good until the network stumbles."""
+    first = Standing(lambda _: None)
+    async with inside(first, TIMING) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        await staying.phase(Phase.WAITING)
+        due = staying.membership.status().next_attempt_at
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        fault = await staying.fault()
+        status = staying.membership.status()
+        assert (fault.condition, status.phase) == ("not-allowed", Phase.WAITING)
+        assert due is not None
+        assert status.next_attempt_at == pytest.approx(due, abs=1)
+        assert not second.sent
+        assert staying.membership.try_again()
+        await staying.phase(Phase.JOINED)
+
+
+async def test_to_try_again_while_joining_is_over_once_we_are_in() -> None:
+    """Else the next fault would not be told, nor a kick be respected."""
+
+    def admit(element: Element) -> None:
+        staying.membership.try_again()
+        staying.admit(element)
+
+    standing = Standing(lambda _: None)
+    staying = Inside(standing, TIMING)
+    staying.begin(standing, resumed=False)
+    standing.on_send = admit
+    async with staying.running(standing):
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        assert (await staying.fault()).condition == "not-allowed"
+        assert staying.membership.status().phase is Phase.WAITING
+
+
+async def test_to_try_again_while_there_is_no_connection_ends_a_rest() -> None:
+    first = Standing(lambda _: None)
+    async with inside(first, TIMING) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(KICKED))
+        await staying.phase(Phase.WAITING)
+    assert staying.membership.try_again()
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        await staying.phase(Phase.JOINED)
+
+
+@pytest.mark.parametrize(
+    ("place", "asked"),
+    [(PLACE._replace(account="other@chat.example"), 0), (PLACE._replace(nickname="You"), 1)],
+    ids=["another account", "the same account"],
+)
+async def test_other_settings_keep_what_is_known_of_the_stay_of_the_same_account(
+    place: Place, asked: int
+) -> None:
+    first = Standing(lambda _: None)
+    async with inside(first, TIMING) as staying:
+        await staying.phase(Phase.JOINED)
+        staying.membership.receive(parsed(ADMITTED.replace("participant", "moderator")))
+        first.ended.set_result(END)  # as the participant does before it hands on its settings
+        staying.membership.configure(place, None)
+    second = Standing(lambda _: None)
+    second.on_send = staying.admit
+    staying.begin(second, resumed=False)
+    async with staying.running(second):
+        await staying.phase(Phase.JOINED)
+        if asked:
+            await staying.see(lambda event: isinstance(event, Gap))
+    assert len(second.asked) == asked
+
+
+def described(feature: str) -> Element:
+    """The room's answer to what it is."""
+    query = f"<query xmlns='{DISCO_INFO}'><feature var='{feature}'/></query>"
+    return parsed(f"<iq type='result' from='{PLACE.room}'>{query}</iq>")
+
+
+async def test_a_change_of_the_configuration_is_asked_about_once_until_the_room_has_answered() -> (
+    None
+):
+    changed = parsed(
+        f"<message from='{PLACE.room}' type='groupchat'>"
+        f"<x xmlns='{MUC_USER}'><status code='104'/></x></message>"
+    )
+    standing = Standing(lambda _: None)
+    async with inside(standing, TIMING) as staying:
+        membership = staying.membership
+        await staying.phase(Phase.JOINED)
+        membership.receive(changed)
+        membership.receive(changed)
+        assert [DISCO_INFO in one for one in standing.sent] == [True]
+        membership.receive(described("muc_moderated"))
+        assert membership.status().moderated is True
+        membership.receive(changed)
+        assert len(standing.sent) == 2
+        membership.receive(described("muc_unmoderated"))
+        assert membership.status().moderated is False
+        membership.receive(parsed(KICKED))
+        assert membership.status().moderated is None
+
+
+async def test_a_room_that_joining_made_is_asked_what_it_is_once_it_is_there() -> None:
+    def admit(element: Element) -> None:
+        if is_join(element):
+            created = "<status code='110'/><status code='201'/>"
+            staying.membership.receive(parsed(ADMITTED.replace("<status code='110'/>", created)))
+
+    standing = Standing(lambda _: None)
+    standing.request = unasked  # type: ignore[method-assign]
+    standing.on_send = admit
+    staying = Inside(standing, TIMING)
+    staying.begin(standing, resumed=False)
+    async with staying.running(standing):
+        await staying.phase(Phase.JOINED)
+    asked = ["disco#info" in one for one in standing.sent]
+    assert asked == [True, False, True]
+
+
+async def unasked(type_: str, to: str | None, payload: Element) -> Element:
+    """Answer whatever is asked with nothing."""
+    return Element("iq")

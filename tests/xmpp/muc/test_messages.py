@@ -1,0 +1,239 @@
+import pytest
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import (
+    MessageReceived,
+    OccupantError,
+    SendFailed,
+    Source,
+    SubjectChanged,
+)
+from tests.xmpp.reading import DELAY, OWN, ROOM, events, message_events
+
+
+def test_a_message_is_who_said_what() -> None:
+    assert message_events("<body>hello\n&lt;&amp;</body>") == [
+        MessageReceived(f"{ROOM}/Wilma", "Wilma", "hello\n<&", id="m1")
+    ]
+
+
+def test_all_that_one_occupant_says_shares_their_address_in_memory() -> None:
+    (one,), (other,) = message_events("<body>one</body>"), message_events("<body>other</body>")
+    assert isinstance(one, MessageReceived)
+    assert isinstance(other, MessageReceived)
+    assert one.from_ is other.from_
+    assert one.sender is other.sender
+
+
+def test_the_first_of_several_stamps_and_ids_of_the_room_counts() -> None:
+    (message,) = message_events(
+        "<body>x</body>"
+        + "".join(
+            f"<delay xmlns='{stanzas.DELAY}' from='{by}' stamp='2026-01-0{day}T00:00:00Z'/>"
+            f"<stanza-id xmlns='{stanzas.STANZA_ID}' by='{by}' id='{day}'/>"
+            for day, by in ((1, "forger@localhost"), (2, ROOM), (3, ROOM))
+        )
+    )
+    assert isinstance(message, MessageReceived)
+    assert (message.delayed_from, message.stanza_id) == ("2026-01-02T00:00:00.000Z", "2")
+
+
+def test_our_own_reflection_is_told_by_our_occupant_jid() -> None:
+    (event,) = message_events("<body>hello</body>", OWN)
+    assert isinstance(event, MessageReceived)
+    assert event.own
+    (event,) = message_events("<body>hello</body>", f"{ROOM}/me")
+    assert isinstance(event, MessageReceived)
+    assert not event.own
+
+
+def test_a_private_message_is_a_chat() -> None:
+    (event,) = message_events("<body>psst</body>", type_="chat")
+    assert isinstance(event, MessageReceived)
+    assert event.type == "chat"
+
+
+def test_a_nickname_may_hold_slashes_and_at_signs() -> None:
+    (event,) = message_events("<body>hello</body>", f"{ROOM}/a/b@c/d")
+    assert isinstance(event, MessageReceived)
+    assert event.sender == "a/b@c/d"
+
+
+def test_a_delay_stamp_of_the_room_makes_it_history() -> None:
+    (event,) = message_events(f"<body>old</body>{DELAY.format(ROOM)}")
+    assert isinstance(event, MessageReceived)
+    assert (event.source, event.delayed_from) == (Source.HISTORY, "2020-01-01T00:00:00.000Z")
+
+
+@pytest.mark.parametrize("stamper", ["wilma@example/home", f"{ROOM}/Wilma", "", "example"])
+def test_anybody_elses_delay_stamp_is_ignored(stamper: str) -> None:
+    (event,) = message_events(f"<body>new</body>{DELAY.format(stamper)}")
+    assert isinstance(event, MessageReceived)
+    assert (event.source, event.delayed_from) == (Source.LIVE, None)
+
+
+def test_the_rooms_stanza_id_counts_and_a_forged_one_does_not() -> None:
+    ids = "".join(
+        f"<stanza-id xmlns='urn:xmpp:sid:0' by='{by}' id='{id_}'/>"
+        for by, id_ in (("wilma@example", "forged"), (f"{ROOM}/Wilma", "forged"), (ROOM, "true"))
+    )
+    (event,) = message_events(f"<body>hello</body>{ids}")
+    assert isinstance(event, MessageReceived)
+    assert event.stanza_id == "true"
+    (event,) = message_events(f"<body>hello</body>{ids.replace(ROOM, 'evil@example')}")
+    assert isinstance(event, MessageReceived)
+    assert event.stanza_id is None
+
+
+@pytest.mark.parametrize("delay", ["", DELAY.format(ROOM)])
+def test_a_subject_is_no_message_with_or_without_a_delay(delay: str) -> None:
+    assert message_events(f"<subject>tests</subject>{delay}") == [SubjectChanged("tests", "Wilma")]
+
+
+def test_an_empty_subject_of_the_room_itself_is_nobodys() -> None:
+    assert message_events("<subject/>", ROOM) == [SubjectChanged("", None)]
+
+
+def test_a_message_with_subject_and_body_is_a_message() -> None:
+    # XEP-0045, section 8.1: a subject comes without a body.
+    (event,) = message_events("<subject>not one</subject><body>hello</body>")
+    assert isinstance(event, MessageReceived)
+
+
+PLUMBING = (
+    f"{DELAY.format(ROOM)}<x xmlns='jabber:x:delay'/><stanza-id xmlns='urn:xmpp:sid:0' id='1'/>"
+    "<origin-id xmlns='urn:xmpp:sid:0' id='2'/><occupant-id xmlns='urn:xmpp:occupant-id:0'/>"
+    "<no-store xmlns='urn:xmpp:hints'/><x xmlns='http://jabber.org/protocol/muc#user'/>"
+    "<thread>3</thread>"
+)
+COMPOSING = "<composing xmlns='http://jabber.org/protocol/chatstates'/>"
+OMEMO = "<encrypted xmlns='eu.siacs.conversations.axolotl'><header sid='1'/></encrypted>"
+EME = "<encryption xmlns='urn:xmpp:eme:0' namespace='{}' {}/>"
+
+
+@pytest.mark.parametrize("type_", ["groupchat", "chat", "normal"])
+@pytest.mark.parametrize(
+    ("inner", "payload"),
+    [
+        (COMPOSING, ["composing (http://jabber.org/protocol/chatstates)"]),
+        ("<received xmlns='urn:xmpp:receipts' id='1'/>", ["received (urn:xmpp:receipts)"]),
+        (
+            "<displayed xmlns='urn:xmpp:chat-markers:0' id='1'/>" + COMPOSING,
+            [
+                "displayed (urn:xmpp:chat-markers:0)",
+                "composing (http://jabber.org/protocol/chatstates)",
+            ],
+        ),
+        ("<x xmlns='jabber:x:oob'/>" * 2, ["x (jabber:x:oob)"]),
+        ("<body xmlns='evil'>x</body>", ["body (evil)"]),
+        ("<show>x</show><x xmlns=''/>", ["show", "x ()"]),
+        (EME.format("", "name='?'"), ["encryption (urn:xmpp:eme:0)"]),
+    ],
+)
+def test_a_message_without_a_body_has_the_names_of_its_elements(
+    inner: str, payload: list[str], type_: str
+) -> None:
+    for beside in ("", PLUMBING):
+        (event,) = message_events(beside + inner, type_=type_)
+        assert isinstance(event, MessageReceived)
+        assert (event.body, event.encrypted, list(event.payload)) == ("", None, payload)
+
+
+@pytest.mark.parametrize("inner", ["", PLUMBING, "<error/>"])
+@pytest.mark.parametrize("sender", [f"{ROOM}/Wilma", ROOM])
+def test_a_message_of_nothing_but_plumbing_tells_nothing(inner: str, sender: str) -> None:
+    assert message_events(inner, sender) == []
+
+
+@pytest.mark.parametrize("inner", [COMPOSING, OMEMO])
+def test_the_room_itself_says_nothing_without_a_body(inner: str) -> None:
+    assert message_events(inner, ROOM) == []
+
+
+@pytest.mark.parametrize("inner", [COMPOSING, OMEMO])
+def test_what_stands_beside_a_subject_is_no_message(inner: str) -> None:
+    assert message_events(f"<subject>tests</subject>{inner}") == [SubjectChanged("tests", "Wilma")]
+
+
+def test_the_subject_of_a_private_message_is_not_the_rooms() -> None:
+    (event,) = message_events("<subject>psst</subject>", type_="chat")
+    assert isinstance(event, MessageReceived)
+    assert event.payload == ("subject",)
+
+
+@pytest.mark.parametrize("body", ["", "<body>I sent you a message that you cannot read.</body>"])
+@pytest.mark.parametrize(
+    ("inner", "encrypted"),
+    [
+        (OMEMO, "OMEMO"),
+        ("<encrypted xmlns='urn:xmpp:omemo:2'/>", "OMEMO"),
+        ("<openpgp xmlns='urn:xmpp:openpgp:0'>x</openpgp>", "OpenPGP"),
+        ("<x xmlns='jabber:x:encrypted'>x</x>", "Legacy OpenPGP"),
+        (EME.format("eu.siacs.conversations.axolotl", "name='My own'") + OMEMO, "OMEMO"),
+        (EME.format("urn:xmpp:otr:0", ""), "OTR"),
+        (OMEMO + EME.format("urn:new", "name='New one'"), "New one"),
+        (EME.format("urn:new", ""), "urn:new"),
+        (EME.format("urn:new", f"name='{'n' * 5_000}'"), "n" * stanzas.MAX_PAYLOAD_CHARACTERS),
+    ],
+)
+def test_an_encrypted_message_says_so_with_and_without_a_body(
+    inner: str, encrypted: str, body: str
+) -> None:
+    (event,) = message_events(body + COMPOSING + inner)
+    assert isinstance(event, MessageReceived)
+    assert (event.encrypted, event.payload) == (encrypted, ())
+    assert bool(event.body) is bool(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "encrypted"), [("?OTR:AAMDx.", "OTR"), ("?OTRv23? has OTR", None)]
+)
+def test_an_encrypted_body_may_need_no_element(body: str, encrypted: str | None) -> None:
+    (event,) = message_events(f"<body>{body}</body>{COMPOSING}")
+    assert isinstance(event, MessageReceived)
+    assert (event.encrypted, event.payload) == (encrypted, ())
+
+
+@pytest.mark.parametrize("over", [0, 1, 5_000])
+def test_of_many_elements_so_many_are_named_and_the_rest_counted(over: int) -> None:
+    many = stanzas.MAX_PAYLOAD + over
+    (event,) = message_events("".join(f"<x{number} xmlns='urn:x'/>" for number in range(many)))
+    assert isinstance(event, MessageReceived)
+    named = event.payload[: stanzas.MAX_PAYLOAD]
+    assert named == tuple(f"x{number} (urn:x)" for number in range(stanzas.MAX_PAYLOAD))
+    more = (f"... and {over} more",) if over else ()
+    assert event.payload[stanzas.MAX_PAYLOAD :] == more
+
+
+def test_the_name_of_an_element_is_cut() -> None:
+    (event,) = message_events(f"<x xmlns='{'n' * 5_000}'/>")
+    assert isinstance(event, MessageReceived)
+    (name,) = event.payload
+    assert len(name) == stanzas.MAX_PAYLOAD_CHARACTERS
+
+
+def test_a_message_that_comes_back_is_a_failure_and_never_room_traffic() -> None:
+    error = (
+        "<body>mine</body><error type='auth'>"
+        "<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+        "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>no voice</text></error>"
+    )
+    assert message_events(error, ROOM, "error") == [SendFailed("m1", "forbidden", "no voice")]
+    assert message_events("<body>mine</body>", ROOM, "error") == [
+        SendFailed("m1", "undefined-condition")
+    ]
+
+
+def test_an_error_from_an_occupant_is_theirs_and_no_message_that_the_room_returned() -> None:
+    error = (
+        "<body>mine</body><error type='modify'>"
+        "<not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+        "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>what?</text></error>"
+    )
+    robot = f"{ROOM}/Robot"
+    theirs = OccupantError(robot, "Robot", "not-acceptable", "what?", "m1")
+    assert message_events(error, robot, "error") == [theirs]
+    (bare,) = events(f"<message from='{robot}' type='error'/>")
+    assert bare == OccupantError(robot, "Robot", "undefined-condition")
+    for sender in ("evil@example", f"{ROOM}.evil/Robot", "example", ""):
+        assert message_events(error, sender, "error") == []

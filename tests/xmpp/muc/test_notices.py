@@ -1,0 +1,58 @@
+"""What the room tells of itself."""
+
+import pytest
+
+from bridge.xmpp.model.events import AffiliationChanged, RoomConfigured, SendFailed
+from tests.xmpp.reading import OWN, ROOM, USER, message_events
+
+
+def _notice(*inner: str) -> str:
+    return f"<x {USER}>{''.join(inner)}</x>"
+
+
+CONFIGURED = _notice("<status code='104'/>", "<status code='172'/>")
+AFFILIATED = _notice(
+    "<item jid='betty@example' affiliation='member' role='none'>",
+    "<actor nick='Owner'/><reason>welcome</reason></item>",
+)
+
+
+@pytest.mark.parametrize("type_", ["groupchat", "normal", "chat", "headline"])
+def test_the_room_tells_that_its_configuration_changed(type_: str) -> None:
+    assert message_events(CONFIGURED, ROOM, type_) == [RoomConfigured(frozenset({104, 172}))]
+
+
+def test_the_room_tells_of_people_who_are_not_in_it() -> None:
+    assert message_events(AFFILIATED, ROOM) == [
+        AffiliationChanged("betty@example", "member", "welcome", "Owner")
+    ]
+
+
+@pytest.mark.parametrize("inner", [CONFIGURED, AFFILIATED])
+@pytest.mark.parametrize(
+    "sender", [f"{ROOM}/Wilma", f"{ROOM}/{ROOM}", "evil@example", f"{ROOM}.evil", "example", OWN]
+)
+def test_nobody_but_the_room_tells_of_it(inner: str, sender: str) -> None:
+    assert message_events(inner, sender) == []
+
+
+@pytest.mark.parametrize("inner", [CONFIGURED, AFFILIATED])
+def test_what_comes_back_as_an_error_tells_nothing_of_the_room(inner: str) -> None:
+    assert message_events(inner, ROOM, "error") == [SendFailed("m1", "undefined-condition")]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        _notice(),
+        _notice("<status/>", "<status code='x'/>"),
+        _notice("<item affiliation='member'/>"),
+        _notice("<item jid='' affiliation='member'/>"),
+        _notice("<item jid='betty@example'/>"),
+        _notice("<invite from='betty@example'/>"),
+        f"<y xmlns='urn:other'>{CONFIGURED}</y>",
+        "<x xmlns='urn:other'><status code='104'/></x>",
+    ],
+)
+def test_a_notice_that_says_nothing_is_none(inner: str) -> None:
+    assert message_events(inner, ROOM) == []

@@ -1,0 +1,120 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from bridge.xmpp.errors import NotInRoomError
+from bridge.xmpp.model.events import Connected, ConnectionChanged, Phase
+from bridge.xmpp.model.journal import Record
+from bridge.xmpp.muc.participant import Participant
+from tests.faults.reaching import participant_at, settings_for
+from tests.faults.scripted_server import (
+    HONEST,
+    MUC_USER,
+    NICKNAME,
+    ROOM,
+    ScriptedServer,
+    Wire,
+    cut_off_after,
+    join,
+    mechanisms,
+    sasl_failure,
+)
+
+KICKED = (
+    f"<presence from='{ROOM}/{NICKNAME}' type='unavailable'><x xmlns='{MUC_USER}'>"
+    "<item affiliation='none' role='none'/><status code='110'/><status code='307'/>"
+    "</x></presence>"
+)
+
+
+async def test_a_goodbye_is_said_only_to_a_server_that_we_are_logged_in_to() -> None:
+    """Else a goodbye of the session that was cut would go out before TLS."""
+    gone = asyncio.Event()
+
+    async def be_silent(wire: Wire) -> None:
+        await wire.open(mechanisms("SCRAM-SHA-256"))
+        await wire.element("auth")
+        eyes.participant.leave()
+        try:
+            await wire.gone()
+        finally:
+            gone.set()
+
+    scripts = replace(HONEST, stand=cut_off_after()), replace(HONEST, authenticate=be_silent)
+    async with ScriptedServer(*scripts) as server, participant_at(server) as eyes:
+        await gone.wait()
+    assert b"<auth" in server.wires[1].heard
+    assert b"<presence" not in server.wires[1].heard
+
+
+async def test_a_fault_after_a_room_was_tried_at_once_is_told() -> None:
+    async def kick(wire: Wire) -> None:
+        wire.send(KICKED)
+        await join(wire)
+        wire.hang_up()
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=kick), HONEST) as server,
+        participant_at(server) as eyes,
+    ):
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == "not-allowed"
+        assert eyes.participant.begin_anew(settings_for(server))
+        await eyes.joined()
+        fault, changed, _ = await eyes.fault()
+        assert (fault.condition, changed.phase) == ("connection-reset", Phase.WAITING)
+        await eyes.joined()
+        assert len(server.wires) == 2
+
+
+async def test_settings_that_come_as_a_session_begins_are_taken_at_once() -> None:
+    def change(record: Record) -> None:
+        if isinstance(record.event, Connected) and len(server.wires) == 1:
+            participant.begin_anew(settings_for(server)._replace(nickname="Newcomer"))
+
+    async with ScriptedServer(HONEST) as server, participant_at(server) as eyes:
+        participant: Participant = eyes.participant
+        participant.listen(change)
+        await eyes.joined()
+        assert eyes.status().nickname == "Newcomer"
+        assert not [
+            one
+            for one in eyes.records
+            if isinstance(one.event, ConnectionChanged) and one.event.fault is not None
+        ]
+
+
+async def test_the_connection_stands_for_who_asks_though_the_room_put_us_out() -> None:
+    async def kick(wire: Wire) -> None:
+        wire.send(KICKED)
+        await wire.gone()
+
+    async with (
+        ScriptedServer(replace(HONEST, stand=kick)) as server,
+        participant_at(server) as eyes,
+    ):
+        await eyes.fault()
+        participant = eyes.participant
+        assert not participant.status().connected
+        assert not participant.connection.ended.done()
+        with pytest.raises(NotInRoomError):
+            _ = participant.default.connection
+
+
+async def test_while_no_session_stands_there_is_no_connection_to_ask_on() -> None:
+    async def refuse(wire: Wire) -> None:
+        await wire.open(mechanisms("SCRAM-SHA-256"))
+        await wire.element("auth")
+        with pytest.raises(NotInRoomError):
+            _ = eyes.participant.connection
+        wire.send(sasl_failure("not-authorized"))
+
+    async with (
+        ScriptedServer(replace(HONEST, authenticate=refuse)) as server,
+        participant_at(server) as eyes,
+    ):
+        fault, _, _ = await eyes.fault()
+        assert fault.condition == "not-authorized"
+        with pytest.raises(NotInRoomError):
+            _ = eyes.participant.connection

@@ -1,0 +1,155 @@
+import pytest
+
+from bridge.xmpp.link.stanzas import MAX_JID_CHARACTERS, MAX_PRESENCE_CHARACTERS
+from bridge.xmpp.model.events import (
+    NicknameChanged,
+    OccupantJoined,
+    OccupantLeft,
+    RoomDestroyed,
+    RoomError,
+)
+from tests.xmpp.reading import OWN, ROOM, USER, events, presence_events
+
+
+def test_presence_is_who_is_here_and_how() -> None:
+    assert presence_events(
+        f"<show>away</show><status>out</status><x {USER}>"
+        "<item affiliation='owner' role='moderator' jid='w@example/home'/></x>"
+    ) == [
+        OccupantJoined(
+            f"{ROOM}/Wilma",
+            "Wilma",
+            "moderator",
+            "owner",
+            show="away",
+            status="out",
+            jid="w@example/home",
+        )
+    ]
+
+
+def test_our_own_presence_is_told_by_its_status_code_whatever_the_nickname() -> None:
+    item = "<item affiliation='none' role='participant'/>"
+    (event,) = presence_events(
+        f"<x {USER}>{item}<status code='110'/><status code='210'/><status code='201'/></x>",
+        f"{ROOM}/given",
+    )
+    assert isinstance(event, OccupantJoined)
+    assert event.self_
+    assert event.codes == {110, 210, 201}
+
+
+@pytest.mark.parametrize("code", ["", "x", "²", "٣٣٣", "1", "1100", "9" * 5000, "-10", "1.0"])
+def test_a_status_code_that_is_none_is_passed_over(code: str) -> None:
+    (event,) = presence_events(f"<x {USER}><item/><status code='{code}'/><status/></x>")
+    assert isinstance(event, OccupantJoined)
+    assert event.codes == frozenset()
+
+
+def test_presence_that_the_room_did_not_vouch_for_tells_nothing() -> None:
+    assert presence_events("<show>away</show>") == []
+    assert presence_events(f"<x {USER}><item/></x>", ROOM) == []
+    assert presence_events(f"<x {USER}><item/></x>", type_="subscribe") == []
+
+
+def test_a_change_of_nickname_is_no_departure() -> None:
+    changed = f"<x {USER}><item nick='a/b'/><status code='303'/></x>"
+    assert presence_events(changed, type_="unavailable") == [
+        NicknameChanged(f"{ROOM}/Wilma", "Wilma", "a/b")
+    ]
+    assert presence_events(changed, OWN, "unavailable") == [
+        NicknameChanged(OWN, "Me", "a/b", self_=True)
+    ]
+
+
+def test_a_change_to_no_nickname_is_a_departure() -> None:
+    (event,) = presence_events(f"<x {USER}><item/><status code='303'/></x>", type_="unavailable")
+    assert isinstance(event, OccupantLeft)
+
+
+@pytest.mark.parametrize("actor", ["nick='Owner'", "jid='Owner'", "nick='Owner' jid='o@example'"])
+def test_a_kick_says_who_and_why(actor: str) -> None:
+    kick = (
+        f"<x {USER}><item role='none'><actor {actor}/><reason>spam</reason></item>"
+        "<status code='307'/></x>"
+    )
+    assert presence_events(kick, OWN, "unavailable") == [
+        OccupantLeft(OWN, "Me", self_=True, codes=frozenset({307}), reason="spam", actor="Owner")
+    ]
+
+
+def test_a_departure_has_its_parting_words() -> None:
+    (event,) = presence_events(f"<status>bye</status><x {USER}><item/></x>", type_="unavailable")
+    assert event == OccupantLeft(f"{ROOM}/Wilma", "Wilma", status="bye")
+
+
+def test_the_end_of_the_room_names_its_venue() -> None:
+    # ejabberd sends it without status code 110.
+    destroy = f"<x {USER}><item/><destroy jid='new@muc'><reason>moved</reason></destroy></x>"
+    assert presence_events(destroy, OWN, "unavailable") == [RoomDestroyed("moved", "new@muc")]
+    (event,) = presence_events(destroy, type_="unavailable")
+    assert isinstance(event, OccupantLeft)  # somebody else's copy of the same end
+    assert presence_events(f"<x {USER}><destroy/></x>", OWN, "unavailable") == [RoomDestroyed()]
+
+
+def test_a_refused_join_is_told_without_the_echo_that_prosody_leaves_out() -> None:
+    error = (
+        "<error type='cancel'><gone xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>xmpp:new@muc</gone>"
+        "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>moved</text></error>"
+    )
+    assert presence_events(error, OWN, "error") == [RoomError("gone", "moved", "xmpp:new@muc")]
+    assert presence_events("", ROOM, "error") == [RoomError("undefined-condition")]
+
+
+def test_a_change_of_role_says_who_and_why() -> None:
+    (event,) = presence_events(
+        f"<x {USER}><item role='visitor' affiliation='none'>"
+        "<actor nick='Owner'/><reason>noisy</reason></item></x>"
+    )
+    assert isinstance(event, OccupantJoined)
+    assert (event.role, event.actor, event.reason) == ("visitor", "Owner", "noisy")
+
+
+def test_a_new_nickname_is_prepared_as_the_presence_under_it_will_be() -> None:
+    changed = f"<x {USER}><item nick='\uff37ilma'/><status code='303'/></x>"
+    (event,) = presence_events(changed, type_="unavailable")
+    assert isinstance(event, NicknameChanged)
+    (entered,) = presence_events(f"<x {USER}><item/></x>", f"{ROOM}/\uff37ilma")
+    assert isinstance(entered, OccupantJoined)
+    assert entered.sender == event.new_nickname
+
+
+@pytest.mark.parametrize("nickname", ["", "\u00ad", "x" * 1100])
+def test_a_new_nickname_that_can_be_none_is_a_departure(nickname: str) -> None:
+    changed = f"<x {USER}><item nick='{nickname}'/><status code='303'/></x>"
+    (event,) = presence_events(changed, type_="unavailable")
+    assert isinstance(event, OccupantLeft)
+
+
+LONG = "x" * (MAX_PRESENCE_CHARACTERS + 1)
+SHORT = "x" * MAX_PRESENCE_CHARACTERS
+
+
+def test_the_texts_of_presence_are_cut_to_what_can_be_kept_of_everybody() -> None:
+    (event,) = presence_events(
+        f"<show>{LONG}</show><status>{LONG}</status><x {USER}><item affiliation='{LONG}'"
+        f" role='{LONG}'><actor nick='{LONG}'/><reason>{LONG}</reason></item></x>"
+    )
+    assert isinstance(event, OccupantJoined)
+    texts = (event.show, event.status, event.affiliation, event.role, event.actor, event.reason)
+    assert texts == (SHORT,) * 6
+    (event,) = presence_events(f"<status>{SHORT}</status><x {USER}/>", type_="unavailable")
+    assert isinstance(event, OccupantLeft)
+    assert event.status == SHORT
+
+
+@pytest.mark.parametrize(("length", "kept"), [(MAX_JID_CHARACTERS, True), (3_072, False)])
+def test_a_real_jid_that_is_too_long_for_one_is_none(length: int, kept: bool) -> None:
+    jid = "j" * length
+    (event,) = presence_events(f"<x {USER}><item jid='{jid}'/></x>")
+    assert isinstance(event, OccupantJoined)
+    assert event.jid == (jid if kept else None)
+    told = events(
+        f"<message from='{ROOM}'><x {USER}><item jid='{jid}' affiliation='member'/></x></message>"
+    )
+    assert bool(told) is kept

@@ -1,0 +1,128 @@
+"""Messages that concern others: corrections, replies, reactions, retractions."""
+
+import pytest
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.model.events import MessageReceived, Source, SubjectChanged
+from tests.xmpp.reading import DELAY, ROOM, message_events
+
+CORRECT = "<replace xmlns='urn:xmpp:message-correct:0' id='{}'/>"
+REPLY = "<reply xmlns='urn:xmpp:reply:0' to='lobby@conference.example/Betty' id='{}'/>"
+REACT = "<reactions xmlns='urn:xmpp:reactions:0' id='{}'>{}</reactions>"
+REACTION = "<reaction>{}</reaction>"
+RETRACT = "<retract xmlns='urn:xmpp:message-retract:1' id='{}'/>"
+OLD = "<apply-to xmlns='urn:xmpp:fasten:0' id='{}'>{}</apply-to>"
+OLD_RETRACT = "<retract xmlns='urn:xmpp:message-retract:0'/>"
+OLD_MODERATED = (
+    "<moderated xmlns='urn:xmpp:message-moderate:0' by='lobby@conference.example/Mod'>"
+    "<retract xmlns='urn:xmpp:message-retract:0'/><reason>spam</reason></moderated>"
+)
+MODERATED = (
+    "<retract xmlns='urn:xmpp:message-retract:1' id='{}'>"
+    "<moderated xmlns='urn:xmpp:message-moderate:1' by='lobby@conference.example/Mod'/>"
+    "<reason>spam</reason></retract>"
+)
+
+
+def _about(inner: str, sender: str = f"{ROOM}/Wilma") -> dict[str, object]:
+    """Return what one message says of others."""
+    found = [one for one in message_events(inner, sender) if isinstance(one, MessageReceived)]
+    if not found:
+        return {}
+    (message,) = found
+    names = ("replaces", "reply_to", "reacts_to", "reactions", "retracts")
+    return {name: one for name in names if (one := getattr(message, name)) is not None}
+
+
+@pytest.mark.parametrize(
+    ("inner", "about"),
+    [
+        (CORRECT.format("7"), {"replaces": "7"}),
+        (REPLY.format("7"), {"reply_to": "7"}),
+        (REACT.format("7", REACTION.format("x")), {"reacts_to": "7", "reactions": ("x",)}),
+        (REACT.format("7", ""), {"reacts_to": "7", "reactions": ()}),
+        (RETRACT.format("7"), {"retracts": "7"}),
+        (OLD.format("7", OLD_RETRACT), {"retracts": "7"}),
+        (MODERATED.format("7"), {"retracts": "7"}),
+        (REPLY.format("1") + CORRECT.format("2"), {"replaces": "2", "reply_to": "1"}),
+    ],
+)
+@pytest.mark.parametrize("body", ["", "<body>hello</body>"])
+def test_a_message_tells_which_other_it_concerns(
+    inner: str, about: dict[str, object], body: str
+) -> None:
+    assert _about(body + inner) == about
+    assert _about(inner + body) == about
+
+
+@pytest.mark.parametrize("inner", [OLD.format("7", OLD_MODERATED), MODERATED.format("7")])
+def test_a_message_that_a_moderator_took_back_is_told_by_the_room(inner: str) -> None:
+    assert message_events(inner, ROOM) == [MessageReceived(ROOM, "", "", id="m1", retracts="7")]
+
+
+def test_no_occupant_moderates_in_the_rooms_name() -> None:
+    assert _about(OLD.format("7", OLD_MODERATED)) == {}
+    # This one is a retraction too, and those are told as their sender's.
+    (event,) = message_events(MODERATED.format("7"))
+    assert isinstance(event, MessageReceived)
+    assert (event.sender, event.retracts) == ("Wilma", "7")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        CORRECT.format(""),
+        "<replace xmlns='urn:xmpp:message-correct:0'/>",
+        "<replace xmlns='urn:other' id='7'/>",
+        "<replace id='7'/>",
+        REPLY.format(""),
+        REACT.format("", REACTION.format("x")),
+        RETRACT.format(""),
+        "<retract xmlns='urn:xmpp:message-retract:0' id='7'/>",
+        OLD.format("7", ""),
+        OLD.format("", OLD_RETRACT),
+        OLD.format("7", "<retract xmlns='urn:other'/>"),
+        OLD.format("7", "<external xmlns='urn:xmpp:fasten:0'/>"),
+        f"<x xmlns='urn:other'>{CORRECT.format('7')}</x>",
+        f"<forwarded xmlns='urn:xmpp:forward:0'>{RETRACT.format('7')}</forwarded>",
+        f"<x xmlns='urn:other'>{REACT.format('7', REACTION.format('x'))}</x>",
+        OLD.format("7", f"<x xmlns='urn:other'>{OLD_RETRACT}</x>"),
+    ],
+)
+def test_what_names_no_message_or_stands_elsewhere_concerns_none(inner: str) -> None:
+    assert _about(inner) == {}
+    assert message_events(inner, ROOM) == []
+    assert _about(f"<body>hello</body>{inner}") == {}
+
+
+@pytest.mark.parametrize(("given", "kept"), [(32, 32), (33, 32), (5_000, 32)])
+def test_of_many_reactions_the_first_are_kept(given: int, kept: int) -> None:
+    many = "".join(REACTION.format(number) for number in range(given))
+    about = _about(REACT.format("7", many))
+    assert about["reactions"] == tuple(str(number) for number in range(kept))
+    assert kept <= stanzas.MAX_REACTIONS
+
+
+def test_reactions_inside_others_are_none() -> None:
+    nested = f"<x xmlns='urn:other'>{REACTION.format('x')}</x>"
+    assert _about(REACT.format("7", nested + REACTION.format("y"))) == {
+        "reacts_to": "7",
+        "reactions": ("y",),
+    }
+
+
+def test_a_private_message_may_concern_another_one() -> None:
+    (event,) = message_events(f"<body>psst</body>{CORRECT.format('7')}", type_="chat")
+    assert isinstance(event, MessageReceived)
+    assert (event.type, event.replaces) == ("chat", "7")
+
+
+def test_an_old_message_keeps_what_it_concerns() -> None:
+    (event,) = message_events(REACT.format("7", REACTION.format("x")) + DELAY.format(ROOM))
+    assert isinstance(event, MessageReceived)
+    assert (event.source, event.reacts_to) == (Source.HISTORY, "7")
+
+
+def test_a_subject_may_not_hide_a_message() -> None:
+    events = message_events(f"<subject>tests</subject>{RETRACT.format('7')}")
+    assert [type(event) for event in events] == [SubjectChanged, MessageReceived]

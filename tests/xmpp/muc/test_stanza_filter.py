@@ -1,0 +1,268 @@
+"""Which stanza is behind an event, with events that a membership made of what came."""
+
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp.link.trace import Direction, Trace
+from bridge.xmpp.model.events import Event, MessageSent
+from bridge.xmpp.model.faults import Place
+from bridge.xmpp.model.journal import Journal, Record
+from bridge.xmpp.muc.archive import read_result
+from bridge.xmpp.muc.membership import Membership
+from bridge.xmpp.muc.stanza_filter import StanzaFilter, archived, behind, keepalives
+from tests.xmpp.elements import append, parsed
+
+ROOM = "lobby@conference.example"
+OWN = f"{ROOM}/Me"
+USER = "http://jabber.org/protocol/muc#user"
+
+
+class Wire:
+    """A membership, and the trace of what comes to it."""
+
+    def __init__(self) -> None:
+        self.journal = Journal("epoch")
+        self.trace = Trace(self.journal.numbering)
+        place = Place("xmpp://example:5222", "example", "bot@example", ROOM, "Me")
+        self.membership = Membership(place, None, self._publish)
+        self.membership.inside, self.membership.occupant = True, OWN
+        self.records: list[Record] = []
+
+    def traced(self, xml: str, direction: Direction = "in") -> tuple[Element, int]:
+        element = parsed(xml)
+        append(self.trace, direction, "1", element, 0.0)
+        return element, self.journal.numbering.last
+
+    def came(self, *xmls: str) -> list[int]:
+        """Let stanzas come in one chunk, as a stream hands them over; return their numbers."""
+        numbers = []
+        for xml in xmls:
+            element, number = self.traced(xml)
+            self.membership.receive(element)
+            numbers.append(number)
+        return numbers
+
+    def behind(self, record: Record) -> list[int]:
+        return sorted(behind(record, [*self.trace]))
+
+    def happen(self, event: Event) -> Record:
+        return self._publish(event, self.membership)
+
+    def _publish(self, event: Event, membership: Membership) -> Record:
+        record = self.journal.append(event, 0.0, ROOM)
+        membership.apply(record)
+        self.records.append(record)
+        return record
+
+
+def _said(body: str, nickname: str = "Wilma", more: str = "") -> str:
+    return (
+        f"<message from='{ROOM}/{nickname}' type='groupchat' {more}><body>{body}</body></message>"
+    )
+
+
+def _present(nickname: str = "Wilma", more: str = "", inner: str = "", type_: str = "") -> str:
+    return (
+        f"<presence from='{ROOM}/{nickname}' {type_}>{more}<x xmlns='{USER}'>{inner}"
+        "<item affiliation='none' role='participant'/></x></presence>"
+    )
+
+
+GONE = "type='unavailable'"
+SAID_ONCE = _said("again")
+KINDS = {
+    "a message without an id": _said("hello"),
+    "a message with one": _said("hello", more="id='m1'"),
+    "a private message": f"<message from='{ROOM}/Wilma' type='chat'><body>psst</body></message>",
+    "an encrypted one": f"<message from='{ROOM}/Wilma' type='groupchat'>"
+    "<encrypted xmlns='eu.siacs.conversations.axolotl'><header><key>s</key></header></encrypted>"
+    "</message>",
+    "a chat state": f"<message from='{ROOM}/Wilma' type='groupchat'>"
+    "<composing xmlns='http://jabber.org/protocol/chatstates'/></message>",
+    "a subject": f"<message from='{ROOM}/Wilma' type='groupchat'><subject>x</subject></message>",
+    "a change of configuration": f"<message from='{ROOM}' type='groupchat'><x xmlns='{USER}'>"
+    "<status code='173'/></x></message>",
+    "an affiliation": f"<message from='{ROOM}'><x xmlns='{USER}'>"
+    "<item affiliation='member' jid='w@example'/></x></message>",
+    "a presence": _present(),
+    "a show": _present(more="<show>away</show>"),
+    "a new nickname": f"<presence from='{ROOM}/Wilma' type='unavailable'><x xmlns='{USER}'>"
+    "<item nick='W' affiliation='none' role='participant'/><status code='303'/></x></presence>",
+    "a kick": _present(inner="<status code='307'/>", type_=GONE),
+    "our own kick": _present("Me", inner="<status code='110'/><status code='307'/>", type_=GONE),
+    "the end of the room": _present(
+        "Me", inner="<destroy><reason>x</reason></destroy>", type_=GONE
+    ),
+    "a refusal": f"<presence from='{ROOM}' type='error'><error type='cancel'>"
+    "<forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
+    "a message of one's own from another client": _said("hello", "Me", "id='unknown'"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_the_stanza_behind_an_event_is_found_among_others(name: str) -> None:
+    wire = Wire()
+    wire.came(_said("before"), _present("Fred"))
+    known = [*wire.records]
+    (number,) = wire.came(KINDS[name])
+    wire.came(_said("after"))
+    told = [one for one in wire.records if one not in known][:-1]
+    assert told
+    for record in told:
+        assert wire.behind(record) == [number]
+
+
+async def test_the_real_jid_that_an_event_has_need_not_stand_in_its_stanza() -> None:
+    wire = Wire()
+    numbers = wire.came(_present().replace("role=", "jid='w@example/1' role="), SAID_ONCE)
+    assert getattr(wire.records[-1].event, "jid", None) == "w@example/1"
+    assert [wire.behind(one) for one in wire.records] == [[number] for number in numbers]
+
+
+async def test_of_a_burst_in_one_chunk_each_entry_has_its_own_stanza() -> None:
+    wire = Wire()
+    burst = [
+        one
+        for number in range(20)
+        for one in (
+            SAID_ONCE,
+            _said(f"{number}"),
+            _said("again", "Fred"),
+            _present(more=f"<status>{number}</status>"),
+        )
+    ]
+    numbers = wire.came(*burst)
+    assert [wire.behind(one) for one in wire.records] == [[number] for number in numbers]
+
+
+async def test_of_a_burst_that_was_read_later_each_entry_has_its_own_stanza() -> None:
+    wire = Wire()
+    burst = [
+        _present("Fred"),
+        _present("Fred", "<show>away</show>"),
+        _present("Fred"),
+        *(_said(f"{number}", more="id='same'") for number in range(20)),
+        _said("0", "Fred"),
+    ]
+    elements = [wire.traced(one) for one in burst]  # while the session was being resumed
+    for element, _ in elements:
+        wire.membership.receive(element)
+    expected = [number for _, number in elements]
+    expected[0] = expected[2]  # nothing in them tells these two apart
+    assert [wire.behind(one) for one in wire.records] == [[number] for number in expected]
+
+
+def _result(id_: str, inner: str, sender: str = ROOM) -> str:
+    return (
+        f"<message from='{sender}'><result xmlns='urn:xmpp:mam:2' queryid='q' id='{id_}'>"
+        "<forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' "
+        f"stamp='2026-01-01T00:00:00Z'/>{inner}</forwarded></result></message>"
+    )
+
+
+async def test_behind_a_message_from_the_archive_is_its_result() -> None:
+    wire = Wire()
+    forwarded = SAID_ONCE.replace("<message", "<message xmlns='jabber:client'")
+    results = [wire.traced(_result(f"a{number}", forwarded)) for number in range(3)]
+    wire.came(SAID_ONCE)
+    wire.traced(_result("a1", forwarded, sender="other@conference.example"))
+    for element, _ in results:
+        read = read_result(element[0], room=ROOM, own=OWN)
+        assert read is not None
+        for event in read.events:
+            wire.happen(event)
+    live, *told = wire.records
+    assert [wire.behind(one) for one in told] == [[number] for _, number in results]
+    assert wire.behind(live) == [results[-1][1] + 1]
+    assert archived(wire.trace, ROOM, "a1") == {results[1][1]}
+    assert archived(wire.trace, ROOM, "a9") == set()
+
+
+async def test_behind_what_we_said_is_what_went_out_and_what_came_back() -> None:
+    wire = Wire()
+    wire.membership._intake.sent("m1")  # noqa: SLF001 - as `say` does
+    _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
+    first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
+    wire.traced("<message to='w@example' id='m1'/>", "out")
+    (_, back) = wire.came(_said("meanwhile"), _said("hello", "Me", "id='m1'"))
+    second = wire.records[-1]
+    wire.came(_said("hello", "Wilma", "id='m1'"))
+    assert wire.behind(first) == wire.behind(second) == [sent, back]
+
+
+async def test_behind_a_message_that_was_refused_is_the_refusal() -> None:
+    wire = Wire()
+    _, sent = wire.traced(f"<message to='{ROOM}' type='groupchat' id='m1'/>", "out")
+    first = wire.happen(MessageSent(OWN, "Me", "hello", "m1"))
+    (back,) = wire.came(f"<message from='{ROOM}' type='error' id='m1'><error/></message>")
+    assert wire.records[-1].event.kind == "error"
+    assert wire.behind(first) == wire.behind(wire.records[-1]) == [sent, back]
+
+
+async def test_a_stanza_that_was_evicted_is_behind_nothing_else() -> None:
+    wire = Wire()
+    wire.came(_said("hello"), _said("hello"))
+    wire.trace.evict()
+    assert [wire.behind(one) for one in wire.records] == [[], [3]]
+
+
+PING = "<ping xmlns='urn:xmpp:ping'/>"
+
+
+def test_pings_and_their_answers_and_acknowledgements_are_keepalives() -> None:
+    trace = Trace(Journal("epoch").numbering)
+    told: list[tuple[Direction, str, str, bool]] = [
+        ("out", "1", f"<iq type='get' id='a'>{PING}</iq>", True),
+        ("in", "2", "<iq type='result' id='a'/>", False),  # of another connection
+        ("out", "1", "<iq type='result' id='a'/>", False),  # ours is no answer to ours
+        ("in", "1", "<iq type='error' id='a'/>", True),
+        ("in", "1", "<iq type='error' id='a'/>", False),  # answers nothing any more
+        ("in", "1", f"<iq type='get' id='b' from='{ROOM}'>{PING}</iq>", True),
+        ("out", "1", "<iq type='result' id='b'/>", True),
+        ("out", "1", "<iq type='get' id='c'><query xmlns='x'/></iq>", False),
+        ("in", "1", "<iq type='result' id='c'/>", False),
+        ("in", "1", "<r xmlns='urn:xmpp:sm:3'/>", True),
+        ("out", "1", "<a xmlns='urn:xmpp:sm:3' h='1'/>", True),
+        ("out", "1", "<enable xmlns='urn:xmpp:sm:3'/>", False),
+        ("in", "1", _said(PING), False),
+    ]
+    for direction, connection, xml, _ in told:
+        append(trace, direction, connection, parsed(xml), 0.0)
+    append(trace, "out", "1", "</stream:stream>", 0.0)
+    expected = {number for number, (*_, hidden) in enumerate(told, 1) if hidden}
+    assert keepalives(trace) == expected
+
+
+@pytest.mark.parametrize(
+    ("sender", "found"),
+    [
+        ("Wilma", {1, 3}),
+        (f"{ROOM.upper()}/Wilma", {1, 3}),
+        (ROOM, {1, 2, 3, 6}),
+        ("w@example", {4}),
+        ("w@example/phone", {4}),
+        ("phone", set()),  # a resource is a nickname in a room only
+        ("x\u1160y", {6}),
+        ("x\\u{1160}y", {6}),
+        ("Me", {5}),
+        ("bot@example", {5}),
+        ("", set()),
+        ("\ud800@", set()),
+    ],
+)
+def test_a_sender_is_known_by_nickname_and_by_jid(sender: str, found: set[int]) -> None:
+    trace = Trace(Journal("epoch").numbering)
+    forwarded = _said("old").replace("<message", "<message xmlns='jabber:client'")
+    for xml in (
+        _said("hello"),
+        _said("hello", "Fred"),
+        _result("a1", forwarded),
+        "<message from='w@example/phone'/>",
+    ):
+        append(trace, "in", "1", parsed(xml), 0.0)
+    append(trace, "out", "1", parsed(f"<message to='{ROOM}/Wilma'/>"), 0.0)
+    append(trace, "in", "1", parsed(_said("hello", "x\u1160y")), 0.0)
+    append(trace, "in", "1", "<stream:stream>", 0.0)
+    wanted = StanzaFilter(sender=sender, rooms={ROOM}, own={"Me", OWN, "bot@example"})
+    assert {one.number for one in trace if wanted.matches(one)} == found

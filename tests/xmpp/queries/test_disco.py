@@ -1,0 +1,366 @@
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+from xml.etree.ElementTree import Element
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.xmpp.link import stanzas
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import DATA_FORMS, DISCO_INFO, DISCO_ITEMS, MUC, IqError, StanzaError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
+from bridge.xmpp.queries import disco
+from bridge.xmpp.queries.disco import (
+    MAX_DIGITS,
+    ROOM_INFO,
+    Description,
+    Field,
+    Identity,
+    Item,
+    Software,
+    Unanswered,
+    discover,
+    room_configuration,
+    whole_number,
+)
+from tests.xmpp.elements import parsed
+
+HASTY = 0.05
+"""Seconds for an answer that does not come."""
+SOON = 5.0
+"""Limit for what ends by itself."""
+
+
+INFO = f"<iq type='result'><query xmlns='{DISCO_INFO}'>{{}}</query></iq>"
+
+
+def _info(inner: str) -> Element:
+    return parsed(INFO.format(inner))
+
+
+def _form(fields: str, kind: str = ROOM_INFO, type_: str = "result") -> str:
+    hidden = f"<field var='FORM_TYPE' type='hidden'><value>{kind}</value></field>" if kind else ""
+    return f"<x xmlns='{DATA_FORMS}' type='{type_}'>{hidden}{fields}</x>"
+
+
+def _field(name: str, *values: str) -> str:
+    return f"<field var='{name}'>{''.join(f'<value>{one}</value>' for one in values)}</field>"
+
+
+def test_a_description_has_identities_features_and_fields() -> None:
+    told = disco.description_in(
+        _info(
+            "<identity category='conference' type='text' name='Lobby'/>"
+            "<identity category='directory' type='chatroom'/>"
+            "<feature var='muc_open'/><feature var='urn:xmpp:ping'/>"
+            + _form(_field("muc#roominfo_occupants", "2") + _field("a", "1", "2"))
+        )
+    )
+    assert told == Description(
+        (Identity("conference", "text", "Lobby"), Identity("directory", "chatroom")),
+        ("muc_open", "urn:xmpp:ping"),
+        (Field(ROOM_INFO, "muc#roominfo_occupants", ("2",)), Field(ROOM_INFO, "a", ("1", "2"))),
+    )
+    assert told.is_room
+
+
+def test_a_feature_named_twice_counts_once_and_one_without_a_name_never() -> None:
+    told = disco.description_in(_info("<feature var='a'/><feature var='a'/><feature/>"))
+    assert told.features == ("a",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<iq type='result'/>",
+        "<iq type='result'><query xmlns='urn:evil'><feature var='x'/></query></iq>",
+        INFO.format("<feature xmlns='urn:evil' var='x'/><x xmlns='urn:evil' type='result'/>"),
+        INFO.format(_form(_field("a", "b"), type_="form")),
+    ],
+    ids=["empty", "wrong namespace", "wrong children", "a form to fill in"],
+)
+def test_what_is_not_of_the_standard_tells_nothing(answer: str) -> None:
+    assert disco.description_in(parsed(answer)) == Description()
+
+
+def test_a_form_without_a_type_and_fields_without_a_name_or_value_do_no_harm() -> None:
+    told = disco.description_in(
+        _info(_form("<field><value>x</value></field><field var='b'/>", kind=""))
+    )
+    assert told.fields == (Field("", "b", ()),)
+
+
+def test_software_and_uptime_are_what_the_answers_say() -> None:
+    version = parsed(
+        "<iq><query xmlns='jabber:iq:version'><name>Prosody</name><version>1</version></query></iq>"
+    )
+    assert disco.software_in(version) == Software("Prosody", "1", None)
+    assert disco.software_in(parsed("<iq><query xmlns='jabber:iq:version'/></iq>")) is None
+    assert disco.software_in(parsed("<iq/>")) is None
+    last = "<iq><query xmlns='jabber:iq:last' seconds='{}'/></iq>"
+    assert disco.seconds_in(parsed(last.format("903"))) == 903
+    assert disco.seconds_in(parsed(last.format("-1"))) is None
+    assert disco.seconds_in(parsed("<iq/>")) is None
+
+
+def test_a_number_is_one_only_up_to_its_bound() -> None:
+    assert whole_number("9" * MAX_DIGITS) == 10**MAX_DIGITS - 1
+    for odd in ("9" * (MAX_DIGITS + 1), "9" * 5000, "", None, "-1", "1.5", "²", "٣", "0x1", "1_0"):
+        assert whole_number(odd) is None
+
+
+def _room(*features: str, fields: str = "") -> Description:
+    named = "".join(f"<feature var='{one}'/>" for one in features)
+    return disco.description_in(_info(f"<identity category='conference'/>{named}{fields}"))
+
+
+def test_a_room_is_set_up_as_its_features_and_its_form_say() -> None:
+    room = room_configuration(
+        _room(
+            "muc_hidden",
+            "muc_moderated",
+            "muc_membersonly",
+            "muc_persistent",
+            "muc_passwordprotected",
+            "muc_nonanonymous",
+            "urn:xmpp:mam:2",
+            fields=_form(
+                _field("muc#roominfo_description", "Tests")
+                + _field("muc#roominfo_occupants", "7")
+                + _field("muc#roominfo_lang", "en")
+                + _field("muc#roominfo_logs", "https://logs.example/")
+                + _field("muc#roomconfig_roomname", "Lobby")
+            ),
+        )
+    )
+    assert (room.public, room.moderated, room.members_only) == (False, True, True)
+    assert (room.persistent, room.password_protected) == (True, True)
+    assert (room.anonymity, room.archived) == ("non-anonymous", True)
+    assert (room.title, room.description, room.language) == ("Lobby", "Tests", "en")
+    assert (room.occupants, room.logs) == (7, "https://logs.example/")
+
+
+def test_the_opposites_of_all_that_are_told_too() -> None:
+    room = room_configuration(
+        _room(
+            "muc_public",
+            "muc_unmoderated",
+            "muc_open",
+            "muc_temporary",
+            "muc_unsecured",
+            "muc_semianonymous",
+        )
+    )
+    assert (room.public, room.moderated, room.members_only) == (True, False, False)
+    assert (room.persistent, room.password_protected) == (False, False)
+    assert (room.anonymity, room.archived) == ("semi-anonymous", False)
+
+
+def test_a_room_that_claims_both_or_neither_says_nothing() -> None:
+    assert room_configuration(_room("muc_open", "muc_membersonly")).members_only is None
+    assert room_configuration(_room()).members_only is None
+    assert room_configuration(_room("muc_open", "muc_membersonly")).anonymity is None
+
+
+def test_a_form_of_another_type_does_not_speak_for_the_room() -> None:
+    fields = _form(_field("muc#roominfo_occupants", "7"), kind="urn:evil")
+    assert room_configuration(_room(fields=fields)).occupants is None
+
+
+def test_an_absurd_number_of_occupants_is_none() -> None:
+    fields = _form(_field("muc#roominfo_occupants", "9" * 5000))
+    assert room_configuration(_room(fields=fields)).occupants is None
+
+
+def _items(inner: str) -> Element:
+    return parsed(f"<iq type='result'><query xmlns='{DISCO_ITEMS}'>{inner}</query></iq>")
+
+
+def test_items_are_told_in_their_order_with_their_names_and_what_is_no_jid_is_left_out() -> None:
+    answer = _items(
+        "<item jid='B@Conference.example' name='Bees'/><item jid='a@conference.example' name=''/>"
+        "<item jid='@'/><item/><x jid='c@conference.example'/>"
+    )
+    assert disco.items_in(answer) == (
+        Item("b@conference.example", "Bees"),
+        Item("a@conference.example", None),
+    )
+    assert disco.items_in(parsed("<iq/>")) == disco.items_in(None) == ()
+
+
+_names = st.sampled_from(["query", "feature", "identity", "x", "field", "value", "iq", "seconds"])
+_namespaces = st.sampled_from(
+    [DISCO_INFO, DISCO_ITEMS, DATA_FORMS, disco.VERSION, disco.LAST, "jabber:client", "urn:other"]
+)
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+_attributes = st.dictionaries(
+    st.sampled_from(["var", "type", "category", "name", "seconds"]),
+    st.sampled_from(["FORM_TYPE", "result", "conference", "muc#roominfo_occupants"]) | _texts,
+)
+
+
+@st.composite
+def _elements(draw: st.DrawFn, depth: int = 4) -> Element:
+    element = Element(f"{{{draw(_namespaces)}}}{draw(_names)}", draw(_attributes))
+    element.text = draw(_texts)
+    if depth:
+        element.extend(draw(st.lists(_elements(depth - 1), max_size=3)))
+    return element
+
+
+@given(_elements())
+def test_no_answer_breaks_the_reading_of_it(answer: Element) -> None:
+    for iq in (answer, _wrapped(answer)):
+        room_configuration(disco.description_in(iq))
+        disco.software_in(iq)
+        disco.seconds_in(iq)
+        disco.items_in(iq)
+
+
+def _wrapped(content: Element) -> Element:
+    iq = Element("{jabber:client}iq")
+    query = Element(f"{{{DISCO_INFO}}}query")
+    query.append(content)
+    iq.append(query)
+    return iq
+
+
+class Played:
+    """A connection on which each namespace has its answer: None is silence."""
+
+    def __init__(self, answers: Mapping[str, Element | Exception | None]) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str | None, str]] = []
+        self.seconds = 0.0
+        """How long an answer takes."""
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        assert type_ == "get"
+        namespace = payload.tag[1:].partition("}")[0]
+        self.asked.append((to, namespace))
+        answer = self.answers[namespace]
+        await asyncio.sleep(self.seconds)
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, Exception):
+            raise answer
+        assert answer is not None
+        return answer
+
+
+async def _inform(played: Played, address: str, *, is_server: bool) -> disco.Information:
+    async with asyncio.timeout(SOON):
+        return await discover(cast(Connection, played), address, is_server=is_server)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", HASTY)
+
+
+REFUSAL = StanzaError("service-unavailable", "no")
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_what_a_server_does_not_answer_is_told_and_the_rest_is_there() -> None:
+    played = Played(
+        {
+            DISCO_INFO: _info("<feature var='a'/>"),
+            disco.VERSION: None,
+            disco.LAST: IqError(REFUSAL),
+        }
+    )
+    told = await _inform(played, "b.example", is_server=True)
+    assert told.description.features == ("a",)
+    assert told.unanswered == (
+        Unanswered(disco.VERSION, None),
+        Unanswered(disco.LAST, REFUSAL),
+    )
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_server_that_is_silent_throughout_is_told_so_in_time() -> None:
+    played = Played(dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST)))
+    told = await _inform(played, "b.example", is_server=True)
+    assert [one.question for one in told.unanswered] == [DISCO_INFO, disco.VERSION, disco.LAST]
+    assert told.description == Description()
+    assert not told.answered
+
+
+async def test_all_queries_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disco, "ANSWER_SECONDS", 0.5)
+    played = Played({DISCO_INFO: _service(), DISCO_ITEMS: _items(""), disco.VERSION: _info("")})
+    played.seconds = 0.3
+    told = await _inform(played, "conference.example", is_server=False)
+    assert (told.answered, told.description.has_rooms) == (True, True)
+    assert told.unanswered == (Unanswered(DISCO_ITEMS, None), Unanswered(disco.VERSION, None))
+
+
+async def test_others_are_asked_for_what_they_announce_and_nobodys_idleness_is_an_uptime() -> None:
+    announced = _info("<feature var='jabber:iq:version'/><feature var='jabber:iq:last'/>")
+    version = parsed("<iq><query xmlns='jabber:iq:version'><name>X</name></query></iq>")
+    last = parsed("<iq><query xmlns='jabber:iq:last' seconds='9'/></iq>")
+    answers = {DISCO_INFO: announced, disco.VERSION: version, disco.LAST: last}
+    played = Played(answers)
+    told = await _inform(played, "w@b.example/home", is_server=False)
+    assert [one for _, one in played.asked] == [DISCO_INFO, disco.VERSION]
+    assert (told.software, told.uptime_seconds) == (Software("X", None, None), None)
+    told = await _inform(Played(answers), "b.example", is_server=False)
+    assert told.uptime_seconds == 9
+    played = Played(answers | {DISCO_INFO: _info("")})
+    await _inform(played, "b.example", is_server=False)
+    assert [one for _, one in played.asked] == [DISCO_INFO]
+
+
+@pytest.mark.parametrize("is_server", [True, False])
+async def test_a_room_service_is_asked_for_its_rooms_and_a_room_is_not(is_server: bool) -> None:
+    answers: dict[str, Element | Exception | None] = {
+        DISCO_INFO: _service(),
+        DISCO_ITEMS: _items("<item jid='a@conference.example' name='A'/>"),
+        disco.VERSION: IqError(REFUSAL),
+        disco.LAST: IqError(REFUSAL),
+    }
+    told = await _inform(Played(answers), "conference.example", is_server=is_server)
+    assert told.rooms == (Item("a@conference.example", "A"),)
+    played = Played(answers)
+    assert (await _inform(played, "a@conference.example", is_server=False)).rooms == ()
+    assert DISCO_ITEMS not in [one for _, one in played.asked]
+    refused = answers | {DISCO_ITEMS: IqError(REFUSAL)}
+    told = await _inform(Played(refused), "conference.example", is_server=False)
+    assert (told.rooms, told.unanswered[0]) == ((), Unanswered(DISCO_ITEMS, REFUSAL))
+
+
+def _service() -> Element:
+    named = "".join(f"<feature var='{one}'/>" for one in (MUC, disco.VERSION))
+    return _info(f"<identity category='conference' type='text'/>{named}")
+
+
+@pytest.mark.parametrize("is_server", [True, False])
+async def test_an_address_that_refuses_even_to_say_what_it_is_has_refused(is_server: bool) -> None:
+    refused = dict.fromkeys((DISCO_INFO, disco.VERSION, disco.LAST), IqError(REFUSAL))
+    with pytest.raises(IqError):
+        await _inform(Played(refused), "b.example", is_server=is_server)
+
+
+@pytest.mark.parametrize("when", [DISCO_INFO, disco.LAST])
+async def test_the_end_of_the_connection_is_no_answer(when: str) -> None:
+    lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
+    answers: dict[str, Element | Exception | None] = {
+        DISCO_INFO: _info(""),
+        disco.VERSION: parsed("<iq/>"),
+        disco.LAST: parsed("<iq/>"),
+    }
+    with pytest.raises(ConnectionFailedError):
+        await _inform(Played(answers | {when: lost}), "b.example", is_server=True)
+
+
+def test_the_question_is_the_standards() -> None:
+    iq = stanzas.iq_request("get", "b.example", "7", disco.info_query())
+    assert f"<query xmlns='{DISCO_INFO}'" in stanzas.xml_of(iq).replace('"', "'")
+
+
+def test_half_a_surrogate_pair_is_no_jid() -> None:
+    assert stanzas.prepared("\ud800@example") is None
+    assert stanzas.occupant_jid("r@example", "\ud800") is None

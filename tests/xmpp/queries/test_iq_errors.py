@@ -1,0 +1,62 @@
+import pytest
+
+from bridge.xmpp.queries import iq_errors
+from bridge.xmpp.queries.iq_errors import TargetKind
+from bridge.xmpp.queries.ping import Verdict, verdict
+from tests.xmpp.conditions import STANZA_CONDITIONS
+
+CONDITIONS = [*STANZA_CONDITIONS, "x-of-its-own"]
+"""Those of the standard, and one that nobody knows."""
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("whom", TargetKind)
+def test_every_condition_of_everybody_has_a_sentence_and_a_hint(
+    whom: TargetKind, condition: str
+) -> None:
+    meaning = iq_errors.of_error(condition, None, whom, "a@b.example/c", "pings")
+    assert meaning.condition == condition
+    assert meaning.message.endswith((".", ")."))
+    assert meaning.hint.endswith(".")
+    assert len(meaning.message) > 15
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_self_ping_reads_as_the_watch_reads_it(condition: str) -> None:
+    meaning = iq_errors.of_error(condition, None, TargetKind.SELF, "r@b/me", "pings")
+    found = verdict(condition)
+    assert meaning.reachable is (found is Verdict.IN)
+    words = {Verdict.IN: "In the room", Verdict.OUT: "Out:", Verdict.UNDECIDED: "Undecided"}
+    assert meaning.message.startswith(words[found])
+
+
+@pytest.mark.parametrize(
+    ("condition", "whom", "reachable"),
+    [
+        ("service-unavailable", TargetKind.ROOM, True),
+        ("service-unavailable", TargetKind.SERVER, True),
+        ("service-unavailable", TargetKind.DOMAIN, True),
+        ("service-unavailable", TargetKind.OCCUPANT, True),
+        ("service-unavailable", TargetKind.ACCOUNT, False),  # so they answer for nobody, too
+        ("feature-not-implemented", TargetKind.ACCOUNT, True),
+        ("item-not-found", TargetKind.OCCUPANT, False),
+        ("not-acceptable", TargetKind.OCCUPANT, False),
+        ("remote-server-not-found", TargetKind.DOMAIN, False),
+        ("remote-server-timeout", TargetKind.ACCOUNT, False),
+        ("not-allowed", TargetKind.DOMAIN, False),
+        ("forbidden", TargetKind.ROOM, True),
+        ("gone", TargetKind.ACCOUNT, False),
+    ],
+)
+def test_an_error_proves_that_somebody_is_there_only_where_it_does(
+    condition: str, whom: TargetKind, reachable: bool
+) -> None:
+    assert iq_errors.of_error(condition, None, whom, "x.example", "pings").reachable is reachable
+
+
+@pytest.mark.parametrize("whom", TargetKind)
+def test_a_silence_proves_nothing_and_names_its_length(whom: TargetKind) -> None:
+    meaning = iq_errors.of_silence(whom, "x.example", 15.0)
+    assert meaning.message == '"x.example" did not answer within 15 s.'
+    assert meaning.hint
+    assert not meaning.reachable

@@ -1,0 +1,130 @@
+import asyncio
+import time
+from collections.abc import Callable
+from typing import cast
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import IqError, StanzaError, ping
+from bridge.xmpp.model.faults import Fault
+from bridge.xmpp.queries.keepalive import TIMING, Timing, keep_alive
+from bridge.xmpp.queries.ping import Verdict, verdict
+from tests.xmpp.place import PLACE
+
+SECONDS = 5.0
+SERVER_ONLY = Timing(ping_interval=0.01, ping_deadline=0.02, check_interval=0.005)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (None, Verdict.IN),
+        ("service-unavailable", Verdict.IN),
+        ("feature-not-implemented", Verdict.IN),
+        ("remote-server-not-found", Verdict.UNDECIDED),
+        ("remote-server-timeout", Verdict.UNDECIDED),
+        ("not-acceptable", Verdict.OUT),
+        ("item-not-found", Verdict.OUT),
+        ("not-allowed", Verdict.OUT),
+        ("bad-request", Verdict.OUT),
+        ("forbidden", Verdict.OUT),
+        ("undefined-condition", Verdict.OUT),
+    ],
+)
+def test_the_answer_to_a_self_ping_says_whether_we_are_in(
+    condition: str | None, found: Verdict
+) -> None:
+    assert verdict(condition) is found
+
+
+def test_users_are_promised_what_is_written() -> None:
+    assert (TIMING.ping_interval, TIMING.ping_deadline) == (30, 15)
+    assert (TIMING.idle_before_ping, TIMING.max_unconfirmed) == (60, 120)
+    # The last check before `max_unconfirmed` must leave time for an answer, and for the one before.
+    assert (
+        TIMING.idle_before_ping + TIMING.ping_deadline + TIMING.check_interval
+        < TIMING.max_unconfirmed
+    )
+
+
+SILENCE = "no answer"
+
+
+class Standing:
+    """A connection that answers pings as told."""
+
+    def __init__(self, answer: Callable[[], str | None]) -> None:
+        self.place = PLACE
+        self.ended: asyncio.Future[Fault] = asyncio.get_running_loop().create_future()
+        self.pinged: list[str | None] = []
+        self.answer = answer
+
+    async def request(self, type_: str, to: str | None, payload: Element) -> Element:
+        assert (type_, payload.tag) == ("get", ping().tag)
+        self.pinged.append(to)
+        answer = self.answer()
+        if answer == SILENCE:
+            await asyncio.get_running_loop().create_future()
+        if answer is not None:
+            raise IqError(StanzaError(answer))
+        return Element("iq")
+
+    async def kept_alive(
+        self,
+        timing: Timing,
+        on_wake: Callable[[], None] = lambda: None,
+        wall: Callable[[], float] = time.time,
+    ) -> Fault:
+        async with asyncio.timeout(SECONDS):
+            return await keep_alive(cast(Connection, self), timing, on_wake, wall)
+
+
+END = Fault("gone", "It went.", "Wait.")
+
+
+async def test_a_connection_that_ends_is_told_by_its_reason() -> None:
+    standing = Standing(lambda: None)
+    standing.ended.set_result(END)
+    assert await standing.kept_alive(TIMING) == END
+    assert standing.pinged == []
+
+
+async def test_a_server_that_does_not_answer_is_given_up() -> None:
+    standing = Standing(lambda: SILENCE)
+    fault = await standing.kept_alive(SERVER_ONLY)
+    assert fault.condition == "connection-timeout"
+    assert standing.pinged == [PLACE.domain]
+
+
+async def test_any_answer_to_a_ping_will_do() -> None:
+    def answer() -> str | None:
+        if len(standing.pinged) == 5:
+            standing.ended.set_result(END)
+        return "service-unavailable"
+
+    standing = Standing(answer)
+    assert await standing.kept_alive(SERVER_ONLY) == END
+    assert standing.pinged == [PLACE.domain] * 5
+
+
+async def test_after_a_jump_of_the_clock_the_server_is_asked_at_once_and_the_rooms_are_woken() -> (
+    None
+):
+    jumped = 0.0
+    woken: list[bool] = []
+    timing = Timing(ping_interval=60.0, check_interval=0.005, clock_jump=10.0)
+
+    def answer() -> None:
+        standing.ended.set_result(END)
+
+    def wall() -> float:
+        nonlocal jumped
+        now = time.time() + jumped
+        jumped = 11.0
+        return now
+
+    standing = Standing(answer)
+    assert await standing.kept_alive(timing, lambda: woken.append(True), wall) == END
+    assert (standing.pinged, woken) == ([PLACE.domain], [True])

@@ -1,0 +1,188 @@
+"""Whose silence it is: the occupant's, the room's or our own connection's."""
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from bridge.xmpp.link.connection import Connection
+from bridge.xmpp.link.stanzas import IqError, StanzaError
+from bridge.xmpp.model.faults import ConnectionFailedError, Fault
+from bridge.xmpp.queries.iq_errors import Target, TargetKind
+from bridge.xmpp.queries.ping import ALONE_SECONDS, Comparison, Verdict, ping_compared
+
+ROOM, SERVER = "lobby@conference.example", "b.example"
+OWN, WILMA = f"{ROOM}/McpDebug", f"{ROOM}/Wilma"
+OCCUPANT = Target(TargetKind.OCCUPANT, WILMA, OWN)
+HASTY = 0.2
+"""Seconds for an answer that does not come."""
+
+ANSWER = Element("{jabber:client}iq", {"type": "result"})
+OUT, SERVICE_GONE, UNKNOWN = (
+    IqError(StanzaError(one, None))
+    for one in ("not-acceptable", "remote-server-timeout", "service-unavailable")
+)
+
+
+class Played:
+    """A connection on which each address has its answer: None is silence."""
+
+    def __init__(self, answers: Mapping[str, Element | Exception | None]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+        self.place = SimpleNamespace(domain="B.example")
+
+    async def request(self, type_: str, to: str, payload: Element) -> Element:
+        assert (type_, payload.tag) == ("get", "{urn:xmpp:ping}ping")
+        self.asked.append(to)
+        await asyncio.sleep(0)
+        answer = self.answers.get(to)
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, Exception):
+            raise answer
+        assert answer is not None
+        return answer
+
+
+async def _compared(played: Played, target: Target, seconds: float = HASTY) -> Comparison:
+    async with asyncio.timeout(seconds + 1):
+        return await ping_compared(cast(Connection, played), target, seconds)
+
+
+@pytest.mark.parametrize(
+    ("target", "answers", "verdict"),
+    [
+        (
+            OCCUPANT,
+            {OWN: ANSWER, SERVER: ANSWER},
+            "The occupant alone is silent: the room and our server answer.",
+        ),
+        (
+            OCCUPANT,
+            {OWN: UNKNOWN, SERVER: None},
+            "The occupant alone is silent: the room and our server answer.",
+        ),
+        (
+            OCCUPANT,
+            {OWN: OUT, SERVER: ANSWER},
+            "The room answers, and does not count us among its occupants.",
+        ),
+        (
+            OCCUPANT,
+            {OWN: SERVICE_GONE, SERVER: ANSWER},
+            "Our server answers, and cannot reach that of the room.",
+        ),
+        (
+            OCCUPANT,
+            {SERVER: UNKNOWN},
+            "The room, or the service it is on, is silent: our server answers.",
+        ),
+        (OCCUPANT, {}, "Our own server is silent, or the connection to it is dead."),
+        (
+            Target(TargetKind.SELF, OWN, OWN),
+            {SERVER: ANSWER},
+            "The room, or the service it is on, is silent: our server answers.",
+        ),
+        (
+            Target(TargetKind.ROOM, ROOM, OWN),
+            {SERVER: ANSWER},
+            "The room, or the service it is on, is silent: our server answers.",
+        ),
+        (
+            Target(TargetKind.DOMAIN, "other.example"),
+            {SERVER: ANSWER},
+            "The address is silent, or its own server is: our server answers.",
+        ),
+        (
+            Target(TargetKind.ACCOUNT, "w@other.example"),
+            {},
+            "Our own server is silent, or the connection to it is dead.",
+        ),
+        (
+            Target(TargetKind.SERVER, SERVER),
+            {},
+            "Our own server is silent, or the connection to it is dead.",
+        ),
+    ],
+)
+async def test_a_silence_is_the_nearest_one_that_there_is(
+    target: Target, answers: dict[str, Element | Exception | None], verdict: str
+) -> None:
+    played = Played(answers)
+    found = await _compared(played, target)
+    assert found.verdict == verdict
+    assert (found.pong.seconds, found.pong.reachable) == (None, False)
+    assert found.pong.error is not None
+    assert found.pong.error.condition == "remote-server-timeout"
+    between = {TargetKind.OCCUPANT: [SERVER, OWN], TargetKind.SERVER: []}
+    assert played.asked == [target.address, *between.get(target.kind, [SERVER])]
+
+
+@pytest.mark.parametrize(
+    ("target", "answer", "verdict", "reachable"),
+    [
+        (OCCUPANT, ANSWER, "It answers.", True),
+        (OCCUPANT, UNKNOWN, "It is there: it answers with an error.", True),
+        (OCCUPANT, OUT, "An error came back, which does not prove that it is there.", False),
+        (
+            Target(TargetKind.SELF, WILMA, WILMA),
+            UNKNOWN,
+            "The room counts us among its occupants.",
+            True,
+        ),
+        (
+            Target(TargetKind.SELF, WILMA, WILMA),
+            OUT,
+            "The room answers, and does not count us among its occupants.",
+            False,
+        ),
+    ],
+)
+async def test_an_answer_is_one_ping_and_says_whether_somebody_is_there(
+    target: Target, answer: Element | Exception, verdict: str, reachable: bool
+) -> None:
+    played = Played({WILMA: answer})
+    found = await _compared(played, target, 5)
+    assert (found.verdict, found.pong.reachable) == (verdict, reachable)
+    assert found.pong.seconds is not None
+    assert 0 < found.pong.seconds < ALONE_SECONDS
+    assert (found.server, found.own, played.asked) == (None, None, [WILMA])
+    expected = verdict.startswith("The room")
+    assert (found.pong.in_room in {Verdict.IN, Verdict.OUT}) is expected
+
+
+async def test_a_late_answer_is_one_though_others_were_asked_meanwhile() -> None:
+    class Late(Played):
+        async def request(self, type_: str, to: str, payload: Element) -> Element:
+            if to == OWN:
+                self.came.set()
+            if to == WILMA:
+                await self.came.wait()
+            return await super().request(type_, to, payload)
+
+        came = asyncio.Event()
+
+    found = await _compared(Late({WILMA: ANSWER, OWN: ANSWER, SERVER: ANSWER}), OCCUPANT, 0.5)
+    assert found.verdict == "It answers."
+    assert found.pong.seconds is not None
+    assert found.pong.seconds >= 0.25
+
+
+@pytest.mark.parametrize("address", [WILMA, SERVER])
+async def test_the_end_of_the_connection_is_no_answer(address: str) -> None:
+    lost = ConnectionFailedError(Fault("connection-reset", "cut", "wait"))
+    with pytest.raises(ConnectionFailedError):
+        await _compared(Played({address: lost}), OCCUPANT)
+
+
+async def test_a_call_that_is_given_up_leaves_no_ping_behind() -> None:
+    before = asyncio.all_tasks()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await ping_compared(cast(Connection, Played({})), OCCUPANT, 5)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
