@@ -2,7 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -15,7 +23,7 @@ from bridge.store.database import Happened, Query, Recorded, Span
 from bridge.store.location import lying_aside
 from bridge.store.pairing import unrecorded
 from bridge.store.sqlite import SqliteDatabase
-from bridge.store.writer import MAX_COMPARED
+from bridge.store.writer import MAX_COMPARED, newest
 from bridge.text import seconds_of
 from bridge.xmpp.model.events import MessageReceived, decode, encode
 from bridge.xmpp.model.filter import EventFilter
@@ -174,23 +182,21 @@ class Walk:
         query = replace(self._query, start=None, contains=(), mentions="")
 
         def missing(database: SqliteDatabase) -> list[Record]:
-            rows = dict[int, Recorded]()
-            for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
-                newest, _ = database.page(
-                    replace(query, kinds=kinds),
-                    after=0,
-                    until=self._span.last,
-                    limit=MAX_COMPARED,
-                    backward=True,
-                )
-                rows |= {one.id: one for one in newest}
-            theirs = (
-                row for _, row in sorted(rows.items()) if row.shared or row.observer.run == run
-            )
+            known = set[int]()
+
+            def theirs() -> Iterator[Recorded]:
+                most = MAX_COMPARED + len(records)  # which may all have been written
+                for kinds in (None, frozenset({"message"})):  # a room's history goes farther back
+                    rows = newest(database, replace(query, kinds=kinds), self._span.last, most)
+                    for one in rows:
+                        if one.id not in known and (one.shared or one.observer.run == run):
+                            known.add(one.id)
+                            yield one
+
             ours = [
                 Happened(one.at, one.room, encode(one.event), number=one.number) for one in records
             ]
-            found = unrecorded(ours, theirs)
+            found = unrecorded(ours, theirs())
             return [one for one in records if one.number in found]
 
         return await self._reader.ask(missing)

@@ -1,4 +1,4 @@
-"""Hands the events of a participant to the recorder: the one module that knows both."""
+"""Hands the events and stanzas of a participant to the recorder of the store."""
 
 import os
 import time
@@ -47,17 +47,6 @@ def store_path(
     return configuration.store or (default if usual else None)
 
 
-def participate(
-    configuration: Configuration, environ: Mapping[str, str]
-) -> "tuple[Participant, Recording | None]":
-    """Return the participant with these settings, and what records it, if there is a store."""
-    participant = Participant(configuration.settings, history=configuration.history)
-    path = store_path(configuration, environ)
-    if path is None:
-        return participant, None
-    return participant, Recording(participant, path, stanzas=configuration.store_stanzas)
-
-
 class Recording:
     """Turns the events and stanzas of one participant into items for the recorder."""
 
@@ -82,6 +71,14 @@ class Recording:
         participant.listen(self._on_record)
         if stanzas:
             participant.trace.listen(self._on_stanza)
+
+    @classmethod
+    def of(
+        cls, participant: Participant, configuration: Configuration, environ: Mapping[str, str]
+    ) -> "Recording | None":
+        """Return what records this participant; None where there is no store."""
+        path = store_path(configuration, environ)
+        return None if path is None else cls(participant, path, stanzas=configuration.store_stanzas)
 
     def reader(self, account: str) -> Reader:
         """Return the reader of the store for this account, a bare JID."""

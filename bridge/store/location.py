@@ -114,15 +114,24 @@ def put_aside(path: Path, broken: BrokenStoreError) -> None:
     location = Location(path)
     try:
         location.lock(alone=True)
-        aside = f"{path}.broken-{time.time_ns():x}"
         if broken.file == identity(path):
-            for suffix in BESIDE:
-                with suppress(FileNotFoundError):
-                    Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    except OSError as error:
-        raise unusable(path, error) from error
+            move_aside(path)
     finally:
         location.close()
+
+
+def move_aside(path: Path) -> None:
+    """Rename a store, or what is left of one, which whoever calls has alone.
+
+    The file itself goes last: SQLite would read the `-wal` of one store as part of the next.
+    """
+    aside = f"{path}.broken-{time.time_ns():x}"
+    try:
+        for suffix in reversed(BESIDE):
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+    except OSError as error:
+        raise unusable(path, error) from error
 
 
 def lying_aside(path: Path) -> tuple[float, Path] | None:

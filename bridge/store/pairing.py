@@ -95,5 +95,6 @@ def unrecorded(observed: Iterable[Happened], recorded: Iterable[Recorded]) -> se
         return Mark(hash((one.room, key)), at)
 
     ours = [Observed(mark(one), 0, 0, one) for one in observed]
-    missing, _ = unpaired(ours, [Found(mark(one), 0) for one in recorded])
+    theirs = sorted((Found(mark(one), 0) for one in recorded), key=lambda one: one.mark.at)
+    missing, _ = unpaired(ours, theirs)
     return {one.happened.number for one in missing}

@@ -70,12 +70,13 @@ def matching(query: Query) -> tuple[str, list[object]]:
 def within(query: Query) -> tuple[str, list[object]]:
     """Return the query's rooms and accounts as an SQL condition, with its values."""
     by = f"observer IN (SELECT id FROM observers WHERE {among('account', query.connection_of)})"
+    lost = "kind = 'gap'"  # of events of any room
     if query.stanzas:
         return by, [*query.connection_of]
     rooms = f"SELECT id FROM rooms WHERE domain = ? AND {among('jid', query.rooms)}"
     none = "SELECT id FROM rooms WHERE domain = ? AND jid = ''"
     return (
-        f"(room IN ({rooms}) OR (room IN ({none}) AND {by}))",
+        f"(room IN ({rooms}) OR (room IN ({none}) AND ({by} OR {lost})))",
         [query.domain, *query.rooms, query.domain, *query.connection_of],
     )
 

@@ -23,7 +23,7 @@ COMMIT_SECONDS = 0.25
 """How long an event waits for others, to be written together with them."""
 
 BATCH = 1_000
-"""Items in one transaction at most: another bridge waits for as long as it takes."""
+"""The weight of a transaction at most, and one item: another bridge waits while it is written."""
 
 RENEW_SECONDS = 1.5
 """The pause after which a lease is renewed, or read, though nothing happens."""
@@ -209,7 +209,9 @@ class Recorder:
         more = True
         while more:
             moment = Moment(time.time(), time.monotonic())
-            while self._waiting and len(self._batch) < BATCH:
+            weighs = sum(one for _, one in self._batch)
+            while self._waiting and weighs < BATCH:
+                weighs += self._waiting[0][1]
                 self._batch.append(self._waiting[0])  # for `flush` it is never in neither
                 self._waiting.popleft()
             more = bool(self._waiting)

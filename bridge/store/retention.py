@@ -83,17 +83,22 @@ class Retention:
             start = self._steady.wall - self._days * DAY_SECONDS
             watched = min(end, start + clocks.elapsed - self._steady.elapsed)
             for one in database.holdings():
-                rows -= database.delete(one, Amount(rows, inf), (start, watched)).rows
+                if rows == EXPIRED_AT_ONCE:  # of one room at once: what is deleted may be large
+                    rows -= database.delete(one, Amount(rows, inf), (start, watched)).rows
+        if rows == EXPIRED_AT_ONCE and not put_off and self._steady is not None:
             held = sorted(database.holdings(), key=lambda one: one.oldest)
             if not day_left:
                 spare, self._warned = sum(one.bytes for one in held) / TENTH, False
             for one in held:
                 gone = database.delete(one, Amount(rows, spare), (-inf, end))
                 if not (gone.rows or day_left):  # a large row must not stay for ever
-                    gone = database.delete(one, Amount(min(rows, 1), inf), (-inf, end))
-                rows, spare = rows - gone.rows, spare - gone.bytes
-                day_left = day_left or (DAY_SECONDS if gone.rows else 0.0)
-            if rows and not self._warned and any(one.oldest < end for one in database.holdings()):
+                    gone = database.delete(one, Amount(1, inf), (-inf, end))
+                if gone.rows:
+                    rows, spare = rows - gone.rows, spare - gone.bytes
+                    day_left = day_left or DAY_SECONDS
+                    break
+            rest = rows == EXPIRED_AT_ONCE and any(one.oldest < end for one in held)
+            if rest and not self._warned:
                 self._warned = True
                 log.warning(
                     "more than a tenth of the store is older than %d days; no more than that is "
@@ -103,7 +108,7 @@ class Retention:
                 )
         if (now := Ageing(put_off, doubted, day_left, spare if day_left else 0.0)) != former:
             database.set_ageing(now)
-        return not rows
+        return rows < EXPIRED_AT_ONCE
 
     def _ageing(self, database: Database, former: Ageing, clocks: Clocks) -> Ageing:
         """Return how far the times are that running time ends; notice that a clock jumped."""

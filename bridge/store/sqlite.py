@@ -35,7 +35,15 @@ from bridge.store.errors import (
     NotOurStoreError,
     left_out,
 )
-from bridge.store.location import FILE_MODE, Location, exists, identity, lying_aside, unusable
+from bridge.store.location import (
+    FILE_MODE,
+    Location,
+    exists,
+    identity,
+    lying_aside,
+    move_aside,
+    unusable,
+)
 from bridge.store.tables import APPLICATION_ID, ROW_BYTES, TABLES, VERSION, member, weight_of
 from bridge.text import iso
 
@@ -50,6 +58,12 @@ PAGES_FREED = 500
 
 _NEWEST = "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = ?)"
 """The highest row id that a table ever had."""
+
+MAX_ID = 10**17
+"""A row id that is never reached: a higher one is damage, and leaves none for the next row."""
+
+DELETED_BYTES = 10 << 20
+"""Of rows that one deletion takes at most, in a tenth of a second, unless one row has more."""
 
 _TIMED = "at > -9e999"
 """A condition on rows whose time is not NULL; SQLite takes no column for that which must not be."""
@@ -81,6 +95,7 @@ class SqliteDatabase:
                 if not exists(path):
                     self._location.lock(alone=True)
                     if not exists(path):  # another bridge may have been faster
+                        move_aside(path)  # what is left of one that was deleted, or moved away
                         _make(path)
                 self._location.lock(alone=False)
                 self._warn(self._location)
@@ -227,7 +242,13 @@ class SqliteDatabase:
 
     def newest(self) -> int:
         """Return the row id of the newest event; 0 in an empty store."""
-        ((newest,),) = self._all(f"SELECT {_NEWEST}", ("events",))
+        ((newest, highest),) = self._all(
+            f"SELECT {_NEWEST}, (SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence)",
+            ("events",),
+        )
+        if (highest or 0) > MAX_ID:
+            text = f"{str(self._path)!r} counts more rows than there can be"
+            raise BrokenStoreError(text, self._file)
         return int(newest)
 
     def span(self, query: Query) -> Span:
@@ -285,11 +306,16 @@ class SqliteDatabase:
         far = first if backward else last
         if len(rows) == limit:
             far = rows[-1][0] - backward
-        found = [one for row in rows if (one := queries.recorded(row)) is not None]
-        if len(found) < len(rows):
-            self.unreadable |= {row[0] for row in rows} - {one.id for one in found}
+        else:  # ids that no row has are passed at once: a damaged count makes up any number of them
+            table = "stanzas" if query.stanzas else "events"
+            edge, rest = ("max(id)", (after, far)) if backward else ("min(id) - 1", (far, until))
+            ((found,),) = self._all(f"SELECT {edge} FROM {table} WHERE id > ? AND id <= ?", rest)
+            far = rest[not backward] if found is None else found
+        events = [one for row in rows if (one := queries.recorded(row)) is not None]
+        if len(events) < len(rows):
+            self.unreadable |= {row[0] for row in rows} - {one.id for one in events}
             self.warnings["damaged"] = left_out(len(self.unreadable))
-        return found, far
+        return events, far
 
     def latest(self) -> tuple[int, float]:
         """Return row id and time of the newest event; without one (0, minus infinity)."""
@@ -334,17 +360,20 @@ class SqliteDatabase:
                 f"{where} AND at >= ? AND at < ?",
                 [*values, *(1000 * at for at in span)],
             )
-        found = self._all(
+        statement = (
             f"SELECT id, {weight_of(text)} FROM {table} WHERE {where} "
-            f"ORDER BY {'id' if span is None else 'at'} LIMIT ?",
-            (*values, most.rows),
+            f"ORDER BY {'id' if span is None else 'at'} LIMIT ?"
         )
         ids, gone = list[int](), 0
-        for id_, weight in found:
-            if gone + weight > most.bytes:
-                break
-            ids.append(id_)
-            gone += weight
+        with (
+            self._translated(),
+            closing(self._connection.execute(statement, (*values, most.rows))) as found,
+        ):
+            for id_, weight in found:
+                if gone + weight > (min(most.bytes, DELETED_BYTES) if ids else most.bytes):
+                    break
+                ids.append(id_)
+                gone += weight
         these = f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         try:
             self._all(these, (queries.encoded(ids),))

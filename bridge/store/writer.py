@@ -8,13 +8,13 @@ only one bridge sees, each bridge writes itself.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from bridge.store.database import Database, Happened, Lease, Observer, Query, TracedXml
+from bridge.store.database import Database, Happened, Lease, Observer, Query, Recorded, TracedXml
 from bridge.store.errors import BusyStoreError
 from bridge.store.pairing import SAME_SECONDS, Found, Observed, mark_of, unpaired
 from bridge.text import iso
@@ -348,13 +348,8 @@ class Writer:
         room.earlier = others if room.writes_earlier is None else []
         if room.writes_earlier and others:
             query = Query((name,), domain, kinds=frozenset({"message"}))
-            last, found = self._database.newest(), list[Found]()
-            first = max(0, last - COMPARED_IDS)
-            while first < last and len(found) < MAX_COMPARED:
-                rows, last = self._database.page(
-                    query, after=first, until=last, limit=SLICE, backward=True
-                )
-                found += [Found(mark_of(one.event, one.at), 0) for one in rows]
+            rows = newest(self._database, query, self._database.newest(), MAX_COMPARED)
+            found = [Found(mark_of(one.event, one.at), 0) for one in rows]
             known += unpaired(others, found)[0]
         self._rows += [(one.number, one.happened) for one in known]
 
@@ -381,6 +376,15 @@ class Writer:
                 over -= room.pending[-1].weight
                 self._write_own(name, room.pending.pop())
             room.pending.reverse()
+
+
+def newest(database: Database, query: Query, last: int, most: int) -> Iterator[Recorded]:
+    """Yield the events before a row id and at it, backward, a slice at a time."""
+    first = max(0, last - COMPARED_IDS)
+    while first < last and most > 0:
+        rows, last = database.page(query, after=first, until=last, limit=SLICE, backward=True)
+        yield from rows
+        most -= len(rows)
 
 
 def gap(from_: float, to: float, **why: object) -> dict[str, object]:

@@ -343,6 +343,38 @@ def test_a_store_that_was_begun_meanwhile_is_not_put_aside(
     assert path.read_bytes() == new
 
 
+def test_what_is_left_of_a_store_that_was_deleted_is_no_part_of_the_next(path: Path) -> None:
+    with closing(SqliteDatabase(path)) as database:
+        with database.transaction():
+            database.append(ME, [Happened(0.0, "", {"kind": "connection", "of": "the former"})])
+        wal = Path(f"{path}-wal").read_bytes()
+    path.unlink()
+    Path(f"{path}-wal").write_bytes(wal)  # as a bridge that was killed leaves it
+    with closing(SqliteDatabase(path)) as database:
+        assert database.newest() == 0
+    (left,) = path.parent.glob("*.broken-*-wal")
+    assert left.read_bytes() == wal
+
+
+def test_who_is_killed_while_putting_aside_leaves_no_events_to_the_next_store(
+    broken: BrokenStoreError, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(f"{path}-wal").write_bytes(b"events")
+    moved, rename = list[str](), Path.rename
+
+    def once(self: Path, target: Path) -> Path:
+        if moved:
+            raise KeyboardInterrupt
+        done = rename(self, target)
+        moved.append(self.name)
+        return done
+
+    monkeypatch.setattr(Path, "rename", once)
+    with pytest.raises(KeyboardInterrupt):
+        put_aside(path, broken)
+    assert moved == ["rooms.db-wal"]
+
+
 def test_the_file_says_whose_it_is(path: Path) -> None:
     header = _made(path)
     assert header[68:72] == b"XMPB" == APPLICATION_ID.to_bytes(4, "big")

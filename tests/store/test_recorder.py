@@ -8,9 +8,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from bridge.store import recorder as module
-from bridge.store.database import UNIT_BYTES, Happened, Observer, TracedXml
+from bridge.store.database import UNIT_BYTES, Happened, Observer, TracedXml, weight
 from bridge.store.location import put_aside
 from bridge.store.recorder import Recorder
 from bridge.store.retention import Retention
@@ -225,6 +226,34 @@ async def test_what_waits_is_bounded_by_its_memory_whatever_is_large_in_it(
     kept = stanzas + len(rows(path, "kind = 'message'"))
     assert kept > 1
     assert gap["events"] == count - kept
+
+
+async def test_a_transaction_holds_no_more_of_large_events_than_of_small_ones(
+    path: Path, soon: None
+) -> None:
+    go, taken = threading.Event(), list[int]()
+
+    class Weighing(SqliteDatabase):
+        def append(self, observer: Observer, happened: Iterable[Happened]) -> None:
+            rows = [*happened]
+            taken.append(sum(map(weight, rows)))
+            super().append(observer, rows)
+
+    def opened() -> SqliteDatabase:
+        go.wait(SECONDS)
+        return Weighing(path)
+
+    recorder = Recorder(opened, partial(put_aside, path))
+    recorder.add(ME)
+    recorder.add(Entered(ROOM, time.time(), time.monotonic()))
+    large = "x" * 200_000
+    for number in range(50):
+        recorder.add(said(number, large, time.time()))
+    go.set()
+    await _until(lambda: sum(taken) >= 50 * 100)
+    recorder.close()
+    assert len(bodies(path)) == 50
+    assert max(taken) <= module.BATCH + weight(said(0, large))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.store import retention as module
-from bridge.store.database import Amount, Happened, Holding, Observer, TracedXml
+from bridge.store.database import Ageing, Amount, Happened, Holding, Observer, TracedXml
 from bridge.store.retention import (
     DAY_SECONDS,
     EXPIRE_SECONDS,
@@ -109,6 +110,39 @@ class Machine:
         self.wall += seconds
 
 
+def test_others_wait_no_longer_for_large_events_to_be_deleted(
+    database: SqliteDatabase, path: Path
+) -> None:
+    for _ in range(6):
+        _say(database, 20, NOW - (DAYS + 1) * DAY_SECONDS, body="x" * 250_000)
+    (holding,) = database.holdings()
+    with database.transaction():
+        gone = database.delete(holding, Amount(1_000, inf), (-inf, NOW))
+    assert 0 < gone.bytes <= (10 << 20)
+    machine = Machine(database, megabytes=1)
+    assert sum(_kept(path).values()) < 5
+    _say(database, 1, NOW, body="x" * ((10 << 20) + 1))
+    machine.run(EXPIRE_SECONDS)
+    assert rows(path) == []
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_nor_for_those_of_many_rooms(watched: bool, database: SqliteDatabase) -> None:
+    old = NOW - DAYS * DAY_SECONDS
+    for room in map(str, range(4)):
+        _say(database, 20, old, room=room, body="x" * 250_000)
+    _say(database, 1_000 * (not watched), NOW, body="x" * 250_000)
+    retention = Retention(DAYS, 1_024)
+    if watched:
+        retention.apply(database, Clocks(NOW - 60.0, 0.0, 0.0))
+    held, more = [sum(one.bytes for one in database.holdings())], True
+    while more:
+        more = retention.apply(database, Clocks(NOW + 60.0, 120.0, 120.0))
+        held.append(sum(one.bytes for one in database.holdings()))
+    assert max(before - after for before, after in pairwise(held)) <= (10 << 20)
+    assert not any(one.oldest < NOW for one in database.holdings())
+
+
 # --- Age ----------------------------------------------------------------------------------------
 
 
@@ -128,8 +162,21 @@ def test_it_goes_a_little_at_a_time(
     _say(database, 50, NOW - DAYS * DAY_SECONDS - 1)
     _say(database, 450)
     retention, clocks = Retention(DAYS, 1_024), Clocks(NOW, 0.0, 0.0)
-    assert [retention.apply(database, clocks) for _ in range(3)] == [True, False, False]
+    assert [retention.apply(database, clocks) for _ in range(3)] == [True, True, False]
     assert len(rows(path)) == 450
+
+
+def test_that_it_goes_a_little_at_a_time_is_no_reason_to_doubt_the_clock(
+    database: SqliteDatabase, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Machine(database)
+    soon = NOW - DAYS * DAY_SECONDS + 1
+    _say(database, 100, soon, body="x" * 250_000)  # 25 MB: all of the store, but one
+    _say(database, 1)
+    machine.run(60)
+    assert len(rows(path)) == 1
+    assert database.ageing() == Ageing()
+    assert caplog.records == []
 
 
 def test_a_recorder_that_is_started_anew_every_few_minutes_deletes_for_age_too(
