@@ -12,7 +12,7 @@ from bridge.client.errors import RequestError, ServerError
 from bridge.client.formatting import objects
 from bridge.client.process import ServerProcess
 from bridge.mcp import revisions
-from bridge.mcp.jsonrpc import Json
+from bridge.mcp.jsonrpc import Json, compact
 from bridge.mcp.revisions import Revision
 from bridge.text import one_line
 
@@ -21,6 +21,9 @@ HANDSHAKE_SECONDS = 10.0
 
 MAX_PAGES = 100
 """Most pages fetched of one list after the first: a server's list may never end."""
+
+MAX_LIST_CHARACTERS = 4 * 1024 * 1024
+"""Of JSON in these pages, after which no further one is fetched: in memory it is 30 times that."""
 
 CLIENT_INFO = {"name": "xmpp-bridge client", "version": __version__}
 
@@ -49,6 +52,8 @@ class ServerCatalogue:
 
     definitions: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     """The tools as they were listed, by name."""
+    more: frozenset[str] = frozenset()
+    """The lists that went on when they were given up: there is more than we know."""
     tools: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     prompts: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
     resources: Sequence[str] = ()
@@ -181,14 +186,19 @@ class Client:
         """Return all pages of a list (`tools`, `resources`, `prompts`) as one result."""
         items: list[Json] = []
         params: dict[str, Json] = {}
+        size = 0
         for _ in range(MAX_PAGES + 1):
             page = await self.request(f"{kind}/list", params)
             result = page if isinstance(page, dict) else {}
             items += objects(result, kind)
             cursor = result.get("nextCursor")
-            if not isinstance(cursor, str):
+            size += len(compact(result))
+            if not isinstance(cursor, str) or size > MAX_LIST_CHARACTERS:
                 break
             params = {"cursor": cursor}
+        self.catalogue.more -= {kind}
+        if isinstance(cursor, str):
+            self.catalogue.more |= {kind}
         return {**result, kind: items}
 
     async def read_catalogue(self) -> None:

@@ -193,7 +193,8 @@ class CommandRunner:
 
     async def _call(self, command: ToolCommand, typed: str) -> Answer:
         tool, main, catalogue = command.tool, command.argument, self._client.catalogue
-        if catalogue.definitions and tool not in catalogue.definitions:
+        listed = tool in catalogue.definitions or "tools" in catalogue.more
+        if catalogue.definitions and not listed:
             return _no_tool(tool)
         known = catalogue.tools.get(tool, ())
         if main is None and len(known) == 1 and known[0].types == ("string",):
@@ -223,6 +224,9 @@ class CommandRunner:
             return formatting.listing(kind, await client.list_all(kind))
         if kind == "tools":
             tool = catalogue.definitions.get(name)
+            if tool is None and kind in catalogue.more:
+                what = f"{one_line(name)} is not among the {len(catalogue.definitions)} tools"
+                return console_error(f"{what} that were read; the server has more, to be called.")
             if tool is None:
                 return _no_tool(name)
             return formatting.tool_definition(tool, [one.summary for one in catalogue.tools[name]])

@@ -15,7 +15,7 @@ from bridge.client.commands import LEAVE, Command, CommandRunner, Interpreter, p
 from bridge.client.errors import InputCancelledError, OutputError, ServerError
 from bridge.client.formatting import Answer, console_error
 from bridge.client.forms import fill_in
-from bridge.client.frontend import Frontend, Pipe, call_on_termination
+from bridge.client.frontend import Frontend, Pipe
 from bridge.client.interpreting import interpreter_for
 from bridge.client.process import ServerProcess
 from bridge.logs import complain, lines_of, open_log
@@ -23,6 +23,7 @@ from bridge.mcp.framing import SkippedInput
 from bridge.mcp.jsonrpc import Json, Malformed, Message, Notification, Response, RpcError, preview
 from bridge.settings.table import Configuration
 from bridge.text import one_line
+from bridge.views.termination import call_on_termination
 
 GREETING = 'Connected! Type a message or "help" for commands.'
 """Shown once lines are read."""
@@ -143,6 +144,7 @@ class _Conversation:
         self._server = client.server
         self._frontend = frontend
         self._interactive = frontend.ask is not None
+        self._answer_seconds = None if self._interactive else SCRIPT_SECONDS
         self._to_terminal = to_terminal
         self._note = frontend.tell if to_terminal else complain
         """Shows a line of the client's own, or of the server's log."""
@@ -161,9 +163,13 @@ class _Conversation:
     async def run(self) -> int:
         """Return the exit code; raises `ServerError` when the server ends first."""
         await self._client.open()
-        await self._client.read_catalogue()
-        if "xmppStatus" in self._client.catalogue.tools:
-            self._note(f"[Client] {await self._room_state()}")
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                await self._client.read_catalogue()
+                if "xmppStatus" in self._client.catalogue.tools:
+                    self._note(f"[Client] {await self._room_state()}")
+        except TimeoutError:
+            raise ServerError(f"no lists within {SCRIPT_SECONDS:g} s, and given up") from None
         self._frontend.tell(GREETING)
         if self._interactive:  # from a pipe, Ctrl-C ends the client and its call
             self._following = True
@@ -252,7 +258,7 @@ class _Conversation:
         self._call = asyncio.create_task(self._runner.run(command))
         self._watch_typing()
         try:
-            async with asyncio.timeout(None if self._interactive else SCRIPT_SECONDS):
+            async with asyncio.timeout(self._answer_seconds):
                 return await self._call
         except TimeoutError:
             return console_error(f"no answer within {SCRIPT_SECONDS:g} s, and given up")

@@ -1,9 +1,7 @@
 """Where lines are typed and answers shown: what is common to both, and a pipe."""
 
-import asyncio
-import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from bridge.client import formatting
@@ -94,10 +92,3 @@ async def _stdin_lines() -> AsyncIterator[str]:
             yield line.decode("utf-8", "replace").strip()
     if rest:
         yield rest.decode("utf-8", "replace").strip()
-
-
-def call_on_termination(action: Callable[[int], object]) -> None:
-    """Have SIGTERM call `action` with its number, and SIGHUP too unless it is ignored (`nohup`)."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(number, action, number)

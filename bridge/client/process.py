@@ -27,7 +27,7 @@ from bridge.mcp.jsonrpc import (
     Response,
     preview,
 )
-from bridge.mcp.stdio import READ_BYTES
+from bridge.mcp.stdio import MAX_UNSENT_BYTES, READ_BYTES
 from bridge.text import one_line
 
 STOP_SECONDS = 12.0
@@ -44,6 +44,9 @@ EXIT_SECONDS = 1.0
 
 MAX_DEPTH = 100
 """Levels of nesting in a message: formatting recurses once for each."""
+
+MAX_QUESTIONS = 16
+"""Questions of the server that are being answered; a person gets one at a time."""
 
 MAX_LOG_LINE_BYTES = 16 * 1024
 """Length of a line of the server's stderr; a longer one is handed over in pieces."""
@@ -259,17 +262,22 @@ class ServerProcess:
                 if not answer.done():
                     answer.set_result(message)
             case Request(id=id_, method="ping"):
-                self._write(jsonrpc.encode(Response(id_, {})))
-            case Request(method=method) if method in self.answering:
-                self._answers[message.id] = asyncio.create_task(self._answer(message))
+                self._reply(Response(id_, {}))
+            case Request(id=id_, method=method) if (
+                method in self.answering
+                and id_ not in self._answers
+                and len(self._answers) < MAX_QUESTIONS
+            ):
+                self._answers[id_] = asyncio.create_task(self._answer(message))
             case Notification(
                 method="notifications/cancelled", params={"requestId": str() | int() as id_}
             ) if id_ in self._answers:
                 self._answers[id_].cancel()
             case Request(id=id_, method=method):
-                log.info("the server asked for %s, which this client lacks", one_line(method, 100))
+                why = "too often" if method in self.answering else "which this client lacks"
+                log.info("the server asked for %s, %s", one_line(method, 100), why)
                 error = jsonrpc.RpcError(jsonrpc.METHOD_NOT_FOUND).wire()
-                self._write(jsonrpc.encode(Response(id_, error=error)))
+                self._reply(Response(id_, error=error))
             case _:
                 if isinstance(message, Notification):
                     log.debug("<- %s", one_line(message.method, LOGGED_CHARACTERS))
@@ -279,9 +287,14 @@ class ServerProcess:
         params = request.params if isinstance(request.params, dict) else {}
         try:
             result = await self.answering[request.method](params)
-            self._write(jsonrpc.encode(Response(request.id, result)))
+            self._reply(Response(request.id, result))
         finally:
-            self._answers.pop(request.id, None)  # a server may use one id twice
+            del self._answers[request.id]
+
+    def _reply(self, response: Response) -> None:
+        """Answer the server; what it asks while it reads nothing is not answered without end."""
+        if self._stdin.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
+            self._write(jsonrpc.encode(response))
 
 
 def _flaw(value: object, levels: int = MAX_DEPTH) -> str:

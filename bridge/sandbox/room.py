@@ -30,6 +30,14 @@ from bridge.wire.xmlwriter import written
 HISTORY_LIMIT = 100
 """Messages that a room remembers for those who come later."""
 
+HISTORY_CHARACTERS = 500_000
+"""Of XML in these. Whoever enters is sent them at once, and cut off where `UNREAD_LIMIT` of
+`stream.py` is passed."""
+
+CONTENT_LIMIT = 262_144
+"""Characters of XML that are passed on of one stanza. Written anew, a namespace stands in each name
+in it, which makes 11 MB of 250 kB: more than anybody can be sent at once."""
+
 AFFILIATION_LIMIT = 1000
 """Accounts with an affiliation to a room: they need not exist, so that anybody can name many."""
 
@@ -176,7 +184,7 @@ class Room:
             id_ = tag("stanza-id", xmlns="urn:xmpp:sid:0", id=secrets.token_hex(8), by=self._jid)
             delay = tag("delay", xmlns="urn:xmpp:delay", from_=self._jid, stamp=stamp)
             if body:
-                self._history.append((now, (head, content + id_ + delay)))
+                self._remember(now, (head, content + id_ + delay))
             elif sets_subject:
                 self._subject = head, content + id_ + delay
             sent += _addressed((head, content + id_), self.occupants.values())
@@ -346,6 +354,11 @@ class Room:
         affiliation = self._affiliation(one.jid)
         return tag("item", why, affiliation=affiliation, role=one.role, jid=one.jid, nick=nick)
 
+    def _remember(self, now: datetime, message: Message) -> None:
+        self._history.append((now, message))
+        while sum(len(content) for _, (_, content) in self._history) > HISTORY_CHARACTERS:
+            self._history.popleft()
+
     def _history_for(self, request: Element) -> list[Message]:
         """Return as much of the history as was asked for (section 7.2.13)."""
         asked = request.find(f"{{{MUC}}}history")
@@ -379,4 +392,6 @@ def _addressed(message: Message, audience: Iterable[Occupant]) -> Deliveries:
 
 def _content(stanza: Element) -> str:
     namespace = CLIENT.strip("{}")
-    return "".join(written(child, namespace) for child in stanza if child.tag not in RESERVED)
+    content = "".join(written(child, namespace) for child in stanza if child.tag not in RESERVED)
+    refuse(policy_violation=len(content) > CONTENT_LIMIT)
+    return content

@@ -128,8 +128,8 @@ def read(path: Path, *, trusted: bool) -> Source:
     text = text.removeprefix("\ufeff")
     if re.search(rf"[^\S\r\n]{{{MAX_BLANKS + 1}}}", text):
         raise UnusableError(f"more than {MAX_BLANKS} blanks in a row")
-    # Importing the parser costs more than everything else here. Not `dotenv_values`: it logs the
-    # lines it cannot read instead of returning them.
+    # Only where there is a file. Not `dotenv_values`: it logs the lines it cannot read instead of
+    # returning them.
     from dotenv.parser import parse_stream
 
     values: dict[str, str] = {}

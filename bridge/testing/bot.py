@@ -27,11 +27,26 @@ END_SECONDS = 2.0
 GUARD = 'read _; kill -s KILL -- "-$0"'
 """A shell that kills a process group when its stdin ends, which a killed test run brings about."""
 
-BASE64_OF = 3
-"""Bytes of a secret from which on its base64 is looked for: fewer would be found by chance."""
+ENCODED_OF = 3
+"""Bytes of a secret from which on its base64 and hex are looked for: fewer are found by chance."""
+
+CUT_OF, MAX_CUT = 6, 100
+"""Characters of a secret, at least and at most, that are looked for beside the mark of a cut."""
 
 ESCAPE = r"\\{1,8}"
 """Matches the backslashes of a character that was escaped once, twice or three times."""
+
+LINE_END = (
+    r"(?:\\?(?:[\r\n]|\\{1,8}[rn]|\\u\{[AD]\}|&(?:amp;)*#(?:1[03]|x[AaDd]);)"
+    r"[ \t]*(?:E +)?(?:[+-] +)?){0,2}"
+)
+"""Matches nothing, or an end of a line and what stands before the next, as pytest reports it."""
+
+BLANKS = (
+    r"(?:[\s+]|%(?:25)*20|\\{1,8}(?:[rn]|(?i:u0020|u\{0*(?:20|[AD])\}|x20))"
+    r"|&(?:amp;)*#(?:0*(?:32|1[03])|[Xx]0*(?:20|[AaDd]));){1,100}(?:E +(?:[+-] +)?|- +)?"
+)
+"""Matches blanks as they are, escaped, or as the end of a line, in one way only."""
 
 XML_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
@@ -40,9 +55,13 @@ class Mask:
     """Masks secrets in what others wrote, in whichever form a log or a stanza has them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Mask `secrets` as they are, and as JSON, `repr`, URLs, XML and base64 write them."""
+        """Mask `secrets` as they are, and as JSON, `repr`, URLs, XML, base64 and hex write them.
+
+        They may go on in the next line, or be cut where a mark (`...`) says so.
+        """
         longest_first = sorted({one for one in secrets if one}, key=len, reverse=True)
-        forms = [form for one in longest_first for form in (_spellings(one), *_base64(one))]
+        ways = (_spellings, _base64, _hex, _cut)
+        forms = [form for one in longest_first for way in ways for form in way(one)]
         self._secrets = re.compile("|".join(forms)) if forms else None
 
     def __call__(self, text: str) -> str:
@@ -50,9 +69,22 @@ class Mask:
         return text if self._secrets is None else self._secrets.sub("***", text)
 
 
-def _spellings(text: str) -> str:
+def _spellings(text: str) -> list[str]:
     """Return a pattern of `text` in which each character is as it is, or escaped in any way."""
-    return "".join(map(_spelling, text))
+    pattern = ""
+    for part in re.findall(r"\\+| +|[^\\ ]+", text):
+        # These one by one, or with line ends beside them, would match in too many ways.
+        if "\\" in part:
+            pattern += _backslashes(len(part))
+        else:
+            pattern += BLANKS if " " in part else LINE_END.join(map(_spelling, part))
+    return [pattern]
+
+
+def _backslashes(count: int) -> str:
+    """Return a pattern of so many in a row, or more."""
+    forms = r"\\(?i:u005c|x5c)?|%(?:25)*5[Cc]|&(?:amp;)*#(?:0*92|[Xx]0*5[Cc]);"
+    return f"(?:{forms}){{1,{8 * count}}}"
 
 
 def _spelling(character: str) -> str:
@@ -61,7 +93,6 @@ def _spelling(character: str) -> str:
     units = (int.from_bytes(wide[at : at + 2]) for at in range(0, len(wide), 2))
     # What is escaped twice has several backslashes, `&amp;` and `%25`.
     forms = [
-        re.escape(character),
         "".join(rf"{ESCAPE}(?i:u{one:04x})" for one in units),
         rf"{ESCAPE}(?i:u\{{0*{code:x}\}}|u{code:08x})",
         "".join(rf"{ESCAPE}(?i:x{one:02x})" for one in utf_8),
@@ -76,15 +107,17 @@ def _spelling(character: str) -> str:
         forms.append(rf"{ESCAPE}{character}")
     if character in XML_NAMES:
         forms.append(rf"&(?:amp;)*{XML_NAMES[character]};")
-    if character == " ":
-        forms.append(r"\+")
+    # Of most text, neither of these is the next character: no other form has to be tried.
+    forms = [re.escape(character), rf"(?=[\\%&])(?:{'|'.join(forms)})"]
+    if character in "'\"":  # as CSV, SQL and YAML have it
+        forms.append(character * 2)
     return f"(?:{'|'.join(forms)})"
 
 
 def _base64(secret: str) -> list[str]:
     """Return patterns of a secret's base64, wherever it stands in the text that was encoded."""
     data = secret.encode(errors="surrogatepass")
-    if len(data) < BASE64_OF:
+    if len(data) < ENCODED_OF:
         return []
     patterns = []
     for before in range(3):
@@ -93,9 +126,28 @@ def _base64(secret: str) -> list[str]:
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         spelt = (f"(?:{_spelling(one)}|{'-' if one == '+' else '_'})" if one in "+/" else one
                  for one in own)  # fmt: skip
-        any_ = r"(?:[\w/+-]|%2[BbFf])?"
-        patterns.append(any_ + r"(?:\s|\\+[rn])*".join(spelt) + any_)
-    return patterns
+        patterns.append(r"(?:\s|\\+[rn])*".join(spelt))
+    any_ = r"(?:[\w/+-]|%2[BbFf])?"
+    return [f"{any_}(?:{'|'.join(patterns)}){any_}"]
+
+
+def _hex(secret: str) -> list[str]:
+    """Return a pattern of the bytes of a secret in hexadecimal."""
+    data = secret.encode(errors="surrogatepass")
+    return (
+        [f"(?i:{'[ :-]?'.join(f'{one:02x}' for one in data)})"] if len(data) >= ENCODED_OF else []
+    )
+
+
+def _cut(secret: str) -> list[str]:
+    """Return patterns of the beginning and of the end of a secret beside the mark of a cut."""
+    lengths = range(min(len(secret) - 1, MAX_CUT), CUT_OF - 1, -1)
+    if not lengths:
+        return []
+    heads, tails = zip(
+        *((re.escape(secret[:n]), re.escape(secret[-n:])) for n in lengths), strict=True
+    )
+    return [rf"(?:{'|'.join(heads)})(?=\.\.\.|…)", rf"(?<=\.\.\.)(?:{'|'.join(tails)})"]
 
 
 class BotProcess:

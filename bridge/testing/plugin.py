@@ -3,7 +3,7 @@
 Everything else of ours is imported with the first use: a run without it costs next to nothing.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,43 @@ def xmpp_actor_sync(xmpp_server: Any) -> Any:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what an actor saw; end what the test began on the server."""
+    """Add to the report of a failure what an actor saw; end what the test began on the server.
+
+    A test may show in many ways what the bot said: no part of a report has its password, unless
+    that is as short as a word.
+    """
     report = yield
-    server = item.config.stash.get(SERVER, None)
-    if server is not None and call.excinfo is not None and report.failed:
+    if (server := item.config.stash.get(SERVER, None)) is None:
+        return report
+    if call.excinfo is not None and report.failed:
         error = call.excinfo.value.__context__ or call.excinfo.value  # a scenario's is told anew
         report.sections += server.report(getattr(error, "nickname", None))
-    if server is not None and call.when == "teardown":  # the test's own fixtures have ended
+    for name in ("sections", "longrepr", "user_properties", "wasxfail"):
+        if hasattr(report, name):
+            setattr(report, name, masked(getattr(report, name), server.report_mask))
+    if hasattr(report.longrepr, "toterminal"):  # another plugin's may hold it elsewhere
+        text = report.longreprtext
+        report.longrepr = clean if (clean := server.report_mask(text)) != text else report.longrepr
+    if call.when == "teardown":  # the test's own fixtures have ended
         server.end_test()
     return report
+
+
+def masked(part: Any, mask: Callable[[str], str]) -> Any:
+    """Return a part of a report without secrets; an object of pytest's is changed in its place."""
+    if isinstance(part, str):
+        return mask(part)
+    if type(part) is list and part and all(isinstance(one, str) for one in part):
+        between = "" if part[0].endswith("\n") else "\n"  # native tracebacks have their line ends
+        whole = between.join(part)  # a secret may go on in the next line
+        clean = mask(whole)
+        return part if clean == whole else clean.split("\n") if between else [clean]
+    if type(part) in {list, tuple}:
+        return type(part)(masked(one, mask) for one in part)
+    if hasattr(part, "toterminal") and type(part).__module__.startswith("_pytest."):
+        for name, one in vars(part).items():
+            setattr(part, name, masked(one, mask))
+    return part
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -14,7 +14,7 @@ import pytest
 from bridge.sandbox.fault import FaultName
 from bridge.sandbox.server import HOST, LOBBY, Sandbox
 from bridge.sandbox.stanza import DOMAIN
-from bridge.settings.load import load
+from bridge.settings.load import MIN_MASKED, load
 from bridge.settings.table import Settings
 from bridge.settings.values import Secret, Service
 from bridge.testing.actor import Actor, BlockingActor
@@ -51,7 +51,8 @@ class Server:
         self._room = ""
         self._secrets: set[str] = set()
         """The passwords that bots were given."""
-        self._mask = Mask(())
+        self._mask = self.report_mask = Mask(())
+        """Takes them out of a text; in a whole report a short one would be found by chance."""
 
     def __enter__(self) -> Self:
         self._engine = Engine()
@@ -95,8 +96,10 @@ class Server:
             "NODE_TLS_REJECT_UNAUTHORIZED": "" if settings.tls_verify else "0",
             "XMPP_ALLOW_PLAINTEXT": "1" if settings.allow_plaintext else "",
         }
-        self._secrets.add(found["XMPP_PASSWORD"])
-        self._mask = Mask(self._secrets)
+        if (password := found["XMPP_PASSWORD"]) not in self._secrets:
+            self._secrets.add(password)
+            self._mask = Mask(self._secrets)
+            self.report_mask = Mask(one for one in self._secrets if len(one) >= MIN_MASKED)
         return Environment({name: value for name, value in found.items() if value})
 
     async def actor(self, nickname: str, **options: str) -> Actor:

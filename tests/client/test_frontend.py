@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.client.frontend import call_on_termination
+from bridge.views.termination import call_on_termination
 from tests.client.terminal import GREETING, Terminal
 
 

@@ -4,7 +4,13 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from bridge.sandbox.room import AFFILIATION_LIMIT, HISTORY_LIMIT, PART_LIMIT, Room
+from bridge.sandbox.room import (
+    AFFILIATION_LIMIT,
+    HISTORY_CHARACTERS,
+    HISTORY_LIMIT,
+    PART_LIMIT,
+    Room,
+)
 from bridge.sandbox.stanza import Deliveries
 
 START = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -112,6 +118,29 @@ def test_a_room_remembers_only_its_latest_messages() -> None:
         party.say(ALICE, str(number))
     remembered = bodies(party.join(BOB, "bob"))
     assert (len(remembered), remembered[0]) == (HISTORY_LIMIT, "1")
+
+
+def test_a_room_remembers_no_more_than_who_enters_can_be_sent_at_once() -> None:
+    party = Party("alice")
+    body = "x" * (HISTORY_CHARACTERS // 3)
+    for number in range(5):
+        party.say(ALICE, f"{number}{body}")
+    told = bodies(party.join(BOB, "bob"))
+    assert told[-1].startswith("4")
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize(
+    "stanza",
+    [
+        "<message type='groupchat' id='m'><body>x</body>%s</message>",
+        "<presence>%s</presence>",
+    ],
+)
+def test_what_grows_by_being_written_anew_is_refused(stanza: str) -> None:
+    party = Party("alice", "bob")
+    grown = f"<x xmlns='urn:x' xmlns:p='{'u' * 250}'>{'<p:a/>' * 40_000}</x>"
+    assert condition(party.send(ALICE, stanza % grown)) == "policy-violation"
 
 
 def test_a_message_comes_back_to_everybody_with_its_id_and_one_of_the_room() -> None:

@@ -2,7 +2,6 @@ import pytest
 
 from bridge.sandbox.server import ACCOUNT, LOBBY, Sandbox
 from bridge.sandbox.stream import DEPTH_LIMIT, STANZA_LIMIT
-from bridge.wire.xmlstream import MAX_GROWTH
 from tests.sandbox.wire import HEADER, Wire, element
 
 END = "</stream:stream>"
@@ -21,7 +20,7 @@ END = "</stream:stream>"
         ("<!DOCTYPE a [<!ENTITY lol 'lol'>]>" + HEADER, "restricted-xml"),
         (HEADER + "<message to='localhost'/>", "not-authorized"),
         (HEADER + "<iq type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>", "not-authorized"),
-        (HEADER + "<message>".ljust((1 + MAX_GROWTH) * STANZA_LIMIT + 99, "x"), "policy-violation"),
+        (HEADER + "<message>".ljust(STANZA_LIMIT, "x") + "</message>", "policy-violation"),
     ],
 )
 async def test_what_may_not_begin_a_stream_ends_it_with_an_error(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,8 +125,24 @@ FORMS: dict[str, Callable[[str], str]] = {
     "XML, all in hexadecimal": lambda text: "".join(f"&#x{ord(one):X};" for one in text),
     "XML in JSON": lambda text: json.dumps(escape(text))[1:-1],
     "XML in XML": lambda text: escape(escape(text)),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "a buffer of Node": lambda text: text.encode().hex(" "),
+    "CSV": lambda text: text.replace('"', '""'),
+    "SQL": lambda text: text.replace("'", "''"),
+    "split over lines": lambda text: f"{text[:2]}\n    {text[2:]}",
+    "split, escaped": lambda text: visible(f"{text[:2]}\r{text[2:]}").replace("\\u{D}", "\\u{A}"),
+    "split, in JSON": lambda text: json.dumps(f"{text[:2]}\r\n{text[2:]}")[1:-1],
+    "wrapped at blanks": lambda text: text.replace(" ", "\n  "),
+    "in a report of pytest": lambda text: f"{text[:2]}\nE     + {text[2:]}",
 }
-SECRETS = ["pencil", "a\"b'c\\d\\\\e/f", "<&> %+=?;#", "pä\u20ac\U0001f600ß", "two\nlines\ttab"]
+SECRETS = [
+    "pencil",
+    "correct horse",
+    "a\"b'c\\d\\\\e/f",
+    "<&> %+=?;#",
+    "pä\u20ac\U0001f600ß",
+    "two\nlines\ttab",
+]
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -162,6 +179,21 @@ def test_what_is_too_short_is_not_looked_for_in_base64() -> None:
 
 def test_backslashes_without_end_take_no_time() -> None:
     assert Mask(["\\\\\\x"])("\\" * MAX_OUTPUT_BYTES) == "\\" * MAX_OUTPUT_BYTES
+
+
+def test_backslashes_in_a_secret_take_little_time_beside_those_without_end() -> None:
+    text = "\\" * 2_000
+    assert Mask(["\\" * 10 + "x"])(text) == text
+
+
+@pytest.mark.parametrize(
+    "cut", ["my correct-h...", "my correct-h\u2026", "'...-horse'", "'...rrect-horse-battery'"]
+)
+def test_what_a_cut_has_left_of_a_secret_is_masked(cut: str) -> None:
+    masked = Mask(["correct-horse-battery", "another-horse"])(cut)
+    assert "***" in masked
+    assert "horse" not in masked
+    assert "corr" not in masked
 
 
 def test_of_a_flood_the_newest_whole_lines_are_kept(tmp_path: Path) -> None:
@@ -228,3 +260,17 @@ def test_it_ends_with_whoever_started_it_however_that_ends(
         assert not Path(f"/proc/{pid}/stat").read_text("utf-8").endswith("Z")
         os.kill(tests.pid, number)
     assert _is_gone(pid)
+
+
+def test_a_megabyte_is_masked_within_half_a_second() -> None:
+    mask = Mask(["xYnqIh7v0f3kRkTzq0WcZp1a"])
+    text = "2026-01-31 12:00:00 INFO received id=abc from room@chat.example/Nick: hello\n" * 13_000
+    assert mask(text) == text
+    assert min(timeit.repeat(lambda: mask(text), timer=time.process_time, repeat=3, number=1)) < 0.5
+
+
+@pytest.mark.parametrize("blanks", ["a " * 30 + "b", " " * 8 + "b"])
+def test_a_password_of_many_words_is_looked_for_in_no_more_time(blanks: str) -> None:
+    program = "import sys; from bridge.testing.bot import Mask; Mask([sys.argv[1]])(sys.argv[2])"
+    text = "a " * 200 + " " * 2_000 + "c"
+    subprocess.run([sys.executable, "-c", program, blanks, text], check=True, timeout=10)

@@ -287,3 +287,172 @@ def test_settings_that_do_not_do_are_told_once_at_the_start(
 def test_the_plugin_is_left_out_by_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(xmpp_server): pass")
     run(pytester, "-p", "no:xmpp-bridge").stdout.fnmatch_lines(["*fixture 'xmpp_server' not found"])
+
+
+TELLING = """
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def test_compared(xmpp_server, xmpp_actor_sync):
+    alice, bob = xmpp_actor_sync("Alice"), xmpp_actor_sync("Bob")
+    bob.say("it is " + xmpp_server.environment()["XMPP_PASSWORD"])
+    said = alice.expect(from_="Bob")
+    assert said.body == "pong"
+
+
+def test_compared_in_lines(xmpp_server):
+    word = xmpp_server.environment()["XMPP_PASSWORD"]
+    said = word[:9] + chr(10) + word[9:]
+    assert said == "pong"
+
+
+def test_printed(xmpp_server):
+    environment = {**os.environ, **xmpp_server.environment()}
+    program = "import os; print('it is', os.environ['XMPP_PASSWORD'])"
+    subprocess.run([sys.executable, "-c", program], env=environment)
+
+
+def test_entered(xmpp_server, xmpp_actor_sync):
+    word = xmpp_server.environment()["XMPP_PASSWORD"]
+    xmpp_actor_sync("Bob" + word, account="bob")
+    xmpp_actor_sync("Alice").expect("pong", within=0)
+
+
+def test_noted(xmpp_server, record_property):
+    record_property("said", "it is " + xmpp_server.environment()["XMPP_PASSWORD"])
+
+
+def test_excused(xmpp_server):
+    pytest.xfail("it is " + xmpp_server.environment()["XMPP_PASSWORD"])
+
+
+def test_told(xmpp_server):
+    with open("word", "w") as file:
+        file.write(xmpp_server.environment()["XMPP_PASSWORD"])
+"""
+
+
+def test_no_part_of_any_report_has_what_the_bot_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TELLING)
+    options = ("--showlocals", "-rA", "-o", "junit_logging=all", "--junitxml=results.xml")
+    result = run(pytester, *options)
+    result.assert_outcomes(passed=3, failed=3, xfailed=1)
+    word = (pytester.path / "word").read_text("utf-8")
+    for told in (result.stdout.str(), (pytester.path / "results.xml").read_text("utf-8")):
+        assert "it is ***" in told
+        assert "Bob***" in told
+        for part in (word, word[:9], word[9:], word[-6:]):
+            assert part not in told
+
+
+def test_a_password_that_is_a_word_leaves_reports_readable(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_short="""
+        def test_short(xmpp_server):
+            xmpp_server._secrets.add("short")
+            xmpp_server.environment()
+            assert "short" == "pong"
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E   *assert 'short' == 'pong'*", "test_short.py:4: *"])
+
+
+APART = """
+import pytest
+
+
+def test_told({told}):
+    {told}.environment()
+
+
+def test_failing():
+    raise ValueError("one line\\nand another")
+
+
+def test_failing_in_a_group():
+    raise ExceptionGroup("several", [ValueError("one")])
+"""
+
+
+@pytest.mark.parametrize("how", ["--tb=auto", "--tb=native", "--tb=short"])
+def test_reports_without_a_password_are_as_pytest_makes_them(
+    how: str, pytester: pytest.Pytester
+) -> None:
+    reports = []
+    for told in ("tmp_path", "xmpp_server"):
+        source = APART.format(told=told).replace("tmp_path.environment", "tmp_path.exists")
+        pytester.makepyfile(test_apart=source)
+        result = run(pytester, how, "--durations=0")
+        result.assert_outcomes(passed=1, failed=2)
+        reports.append(result.stdout.str().partition("slowest durations")[0])
+    assert reports[0] == reports[1]
+
+
+REPRESENTING = """
+from typing import NamedTuple
+
+import pytest
+
+
+class Odd:
+    __slots__ = ("itself", "pair", "word")
+
+    def toterminal(self, tw):
+        tw.line("odd: it is " + self.word)
+
+
+class Pair(NamedTuple):
+    one: str
+    other: str
+
+
+class Item(pytest.Item):
+    def runtest(self):
+        raise ValueError
+
+    def repr_failure(self, excinfo):
+        odd = Odd()
+        odd.itself, odd.pair, odd.word = odd, Pair("one", "other"), self.config.told
+        return odd
+
+
+class File(pytest.File):
+    def collect(self):
+        yield Item.from_parent(self, name="item")
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".odd":
+        return File.from_parent(parent, path=file_path)
+"""
+
+KEEPING = """
+def test_kept(xmpp_server, request):
+    request.config.told = "nothing"
+    if {}:
+        request.config.told = xmpp_server.environment()["XMPP_PASSWORD"]
+    else:
+        xmpp_server.environment()
+"""
+
+
+@pytest.mark.parametrize(
+    ("tells", "line"), [(False, "odd: it is nothing"), (True, "odd: it is ???")]
+)
+def test_what_another_plugin_reports_is_changed_only_where_it_has_a_password(
+    tells: bool, line: str, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(REPRESENTING)
+    test = pytester.makepyfile(test_kept=KEEPING.format(tells))
+    odd = pytester.makefile(".odd", "")
+    result = run(pytester, test, odd)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines([line])
