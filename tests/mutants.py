@@ -1,0 +1,276 @@
+"""Whether the tests notice when the code changes what it does: 60 mutants, always the same ones.
+
+A mutant is one small change in one function of `bridge/`: a comparison, `and` for `or`, a condition
+negated, a `not` dropped, another number, another value returned, a call left out.
+`tests/mutants.json` names them by function and text rather than by line, so that they are found
+again wherever the function has moved. Against each play the tests that reach its line, those that
+execute the fewest lines first. Before and after a change, the share that turns red is to be
+compared: what must not fall.
+
+    python -m tests.mutants                 about half an hour on two cores
+    python -m tests.mutants --json          the same, as JSON
+    python -m tests.mutants --folder DIR    keep the copies and the coverage there, or use those
+    python -m tests.mutants --replace-gone  first pick others, by the seed, for those that are gone
+    python -m tests.mutants --select        pick all of them anew, by the seed
+
+It prints a line for each mutant:
+
+    red      a test failed, twice; it is named
+    timeout  the tests took longer than a minute; it counts as red
+    green    no test failed, or none reaches the line
+    gone     the function or the text is no longer there; it does not count
+
+and then the share of those that are red. It plays on copies of the tree, whose modules are written
+by `ast.unparse`, so that the mutation is the only difference from what the coverage was taken of.
+Only what runs in the process of the tests is measured: lines that only child processes execute are
+never picked. Tests on Prosody and ejabberd and those of whole processes are left out.
+"""
+
+import argparse
+import ast
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from coverage import Coverage
+
+from tests.mutations import Mutant, found, mutants_of
+
+ROOT = Path(__file__).resolve().parent.parent
+SELECTION = ROOT / "tests" / "mutants.json"
+PLUGIN = "tests.mutants_plugin"
+SEED = 27
+COUNT = 60
+COPIES = 2
+TIMEOUT = 60
+"""Seconds for the tests of one mutant."""
+MOST_TESTS = 80
+MOST_SECONDS = 20.0
+"""What the tests of one mutant took together when coverage was taken."""
+LEFT_OUT = (
+    "e2e",
+    "interop",
+    "benchmarks",
+    "docs",
+    "packaging",
+    "packages",
+    "faults/test_matrix.py",
+)
+NO_COPY = (".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", ".env")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a mutant fared: `red`, `timeout`, `green` or `gone`, and why."""
+
+    mutant: Mutant
+    colour: str
+    why: str
+
+
+class Tests:
+    """What the tests of a copy of the tree cover, taken once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        coverage = Coverage(data_file=str(root / ".coverage"))
+        if not (root / ".coverage").exists():
+            words = [f"--ignore=tests/{name}" for name in LEFT_OUT]
+            words += ["tests", "--ignore-glob=*_on_servers.py", "-n", str(COPIES)]
+            words += ["-m", "not soak", "-k", "not prosody and not ejabberd"]
+            if play(root, words, {"MUTANTS_COVERAGE": str(root / ".coverage")}, 3600) not in {0, 1}:
+                raise SystemExit(f"the tests could not be played: see {root / 'pytest.log'}")
+            coverage.combine()
+            coverage.save()
+        coverage.load()
+        self._data = coverage.get_data()
+        self._seconds: dict[str, float] = {}
+        failed = set[str]()
+        for test, outcome, seconds in read(root / "runs.jsonl"):
+            self._seconds[test] = self._seconds.get(test, 0) + seconds
+            failed |= {test} if outcome != "passed" else set()
+        self._usable = {test for test in self._seconds if test not in failed}
+        self._lines = Counter[str]()
+        for path in self._data.measured_files():
+            for tests in self._data.contexts_by_lineno(path).values():
+                self._lines.update(tests)
+
+    def of_line(self, module: str, line: int) -> list[str]:
+        """The tests to play for a line, the closest first: one of each function, then the next."""
+        lines = self._data.contexts_by_lineno(str(self._root / module))
+        tests = self._usable.intersection(lines.get(line, ()))
+        turns = Counter[str]()
+        ranked = []
+        for test in sorted(tests, key=lambda one: (self._lines[one], one)):
+            function = test.partition("[")[0]
+            ranked.append((turns[function], self._lines[test], test))
+            turns[function] += 1
+        chosen: list[str] = []
+        left = MOST_SECONDS
+        for _, _, test in sorted(ranked)[:MOST_TESTS]:
+            if self._seconds[test] <= left:
+                left -= self._seconds[test]
+                chosen.append(test)
+        return chosen
+
+
+def read(runs: Path) -> list[tuple[str, str, float]]:
+    """Each phase of each test that was run: its test, how it ended, and the seconds it took."""
+    return [json.loads(line) for line in runs.read_text("utf-8").splitlines()]
+
+
+def play(root: Path, words: list[str], environment: dict[str, str], timeout: float) -> int:
+    """Run pytest on a copy; returns how it ended. `TimeoutExpired` when it does not in time."""
+    (root / "runs.jsonl").write_text("")
+    shutil.rmtree(root / ".hypothesis", ignore_errors=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-p", "no:cacheprovider", *words],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)} | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=(root / "pytest.log").open("wb"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def judged(mutant: Mutant, root: Path, tests: Tests) -> Verdict:
+    """Play the tests of a mutant's line against it."""
+    if (site := found(mutant, root)) is None:
+        return Verdict(mutant, "gone", "")
+    module, line, mutated = site
+    path = root / module
+    source = path.read_text("utf-8")
+    compiled = Path(importlib.util.cache_from_source(str(path)))
+    compiled.unlink(missing_ok=True)
+    path.write_text(mutated, "utf-8")
+    try:
+        return Verdict(mutant, *_colour(root, tests.of_line(module, line)))
+    except subprocess.TimeoutExpired:
+        return Verdict(mutant, "timeout", f"{TIMEOUT} s")
+    finally:
+        path.write_text(source, "utf-8")
+        compiled.unlink(missing_ok=True)
+
+
+def _colour(root: Path, tests: list[str]) -> tuple[str, str]:
+    """Play the tests until one fails twice: what fails once only may have failed by itself."""
+    left = tests
+    while left:
+        status, failed = _failed(root, left)
+        if not status:
+            break
+        if failed is None or _failed(root, [failed])[0]:
+            return "red", failed or f"pytest ended with {status}"
+        left = left[left.index(failed) + 1 :]
+    return "green", f"{len(tests)} tests"
+
+
+def _failed(root: Path, tests: list[str]) -> tuple[int, str | None]:
+    chosen = root / "chosen.json"
+    chosen.write_text(json.dumps(tests))
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    environment = {"MUTANTS_CHOSEN": str(chosen)}
+    status = play(root, ["-x", "--hypothesis-seed=27", *files], environment, TIMEOUT)
+    if status in {5, 9}:
+        raise SystemExit(f"the tests were not played on the copy: see {root / 'pytest.log'}")
+    runs = read(root / "runs.jsonl")
+    return status, next((test for test, outcome, _ in runs if outcome == "failed"), None)
+
+
+def picked(root: Path, tests: Tests, count: int, without: list[Mutant]) -> list[Mutant]:
+    """Mutants by the seed, each in a function of its own, whose lines tests reach."""
+    every = [
+        (mutant, line)
+        for path in sorted((root / "bridge").rglob("*.py"))
+        for mutant, line, _ in mutants_of(path.read_text("utf-8"), str(path.relative_to(root)))
+    ]
+    random.Random(SEED).shuffle(every)  # noqa: S311 - the same ones every time is what it is for
+    taken = {one.function for one in without}
+    chosen: list[Mutant] = []
+    for mutant, line in every:
+        if len(chosen) == count:
+            break
+        if mutant.function not in taken and tests.of_line(mutant.module, line):
+            taken.add(mutant.function)
+            chosen.append(mutant)
+    return chosen
+
+
+def copied(root: Path) -> Path:
+    """Make a copy of the tree whose modules read as the mutated ones will."""
+    if not root.exists():
+        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*NO_COPY))
+        for path in (root / "bridge").rglob("*.py"):
+            path.write_text(ast.unparse(ast.parse(path.read_text("utf-8"))) + "\n", "utf-8")
+    return root
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--folder", type=Path, help="keep copies and coverage there, or use those")
+    parser.add_argument("--replace-gone", action="store_true", help="pick others for the gone ones")
+    parser.add_argument("--select", action="store_true", help="pick all of them anew")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder: Path = (arguments.folder or Path(temporary)).resolve()
+        covered = copied(folder / "covered")
+        tests = Tests(covered)
+        mutants = (
+            [] if arguments.select else [Mutant(**one) for one in json.loads(SELECTION.read_text())]
+        )
+        if arguments.select or arguments.replace_gone:
+            mutants = [one for one in mutants if found(one, covered)]
+            mutants += picked(covered, tests, COUNT - len(mutants), mutants)
+            SELECTION.write_text(json.dumps([asdict(one) for one in mutants], indent=2) + "\n")
+        free = SimpleQueue[Path]()
+        for number in range(COPIES):
+            free.put(copied(folder / str(number)))
+
+        def next_one(mutant: Mutant) -> Verdict:
+            root = free.get()
+            try:
+                return judged(mutant, root, tests)
+            finally:
+                free.put(root)
+
+        verdicts = []
+        with ThreadPoolExecutor(COPIES) as pool:
+            for verdict in pool.map(next_one, mutants):
+                verdicts.append(verdict)
+                if not arguments.json:
+                    one = verdict.mutant
+                    change = f"{one.kind}: {one.before} -> {one.after}"
+                    say(f"{verdict.colour:8}{one.function}  {change}  ({verdict.why})")
+    counts = Counter(verdict.colour for verdict in verdicts)
+    red, counted = counts["red"] + counts["timeout"], len(verdicts) - counts["gone"]
+    if arguments.json:
+        say(json.dumps({"red": red, "of": counted, "mutants": [asdict(one) for one in verdicts]}))
+    else:
+        say(f"{red} of {counted} are red ({red / max(counted, 1):.0%}): {dict(counts)}")
+
+
+def say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - what it is for
+
+
+if __name__ == "__main__":
+    main()
